@@ -174,6 +174,24 @@ def test_release_in_memory_names_resumable_entries(folder):
 # --- what was stopped, by this version or by another one ------------------------------------------
 
 
+def test_a_late_amount_with_delta_is_warned_of(folder, run):
+    run.done("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-6")
+    run.done("ledger", "spent", "people.ledger", "--epsilon", "1/5", "--delta", "5e-7")
+    run.done("ledger", "spent", "people.ledger", "--epsilon", "1/100")
+    shown = run.done("ledger", "show", "people.ledger").out
+    assert "epsilon <= 0.2100 at delta = 0.000001, computed after the fact" in shown
+    run.done("ledger", "change", "people.ledger", "--epsilon", "3", "--delta", "1e-6")
+    entered = run("ledger", "spent", "people.ledger", "--epsilon", "1/100", "--delta", "1e-9")
+    assert "nothing more can be paid from it. Pay from a new ledger" in entered.err
+    shown = run("ledger", "show", "people.ledger")
+    assert "nothing more can be paid from it. Pay from a new ledger" in shown.err
+    assert lacking(shown.out, "which is not within the budget", "left   nothing") == []
+    told = run.told("ledger", "show", "people.ledger")
+    assert told["implied_epsilon"]["spent"] == "unknown"
+    change = ["ledger", "change", "people.ledger", "--epsilon", "9", "--delta", "1e-3"]
+    run.refused("Pay from a new ledger", *change)
+
+
 @pytest.fixture
 def full_disk(monkeypatch):
     """Nothing can be written while this is used."""

@@ -1,6 +1,7 @@
 """The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
 
 import itertools
+import logging
 import math
 from fractions import Fraction
 
@@ -148,25 +149,108 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
         if share == Fraction(1, 100) or not isinstance(budget, ln.ApproxDP):
             assert together == whole
         else:  # its mu squared is more than that share of the budget's
-            assert size(together.budget) < size(budget)
-        assert size(guard_measurements(rest, share).privacy.budget) == share * size(together.budget)
+            assert size(rest.budget) < (1 - share) * size(together.budget)
+            assert size(together.budget) <= size(budget)
+        guard = guard_measurements(rest, share).privacy.budget
+        assert size(guard) == share * (size(rest.budget) + size(guard))
 
 
+@pytest.mark.parametrize("delta", ["1e-6", "1e-9", "1e-12"])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
-@pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)])
-def test_guard_and_plan_are_within_mu_squared(epsilon: str, share: Fraction) -> None:
-    budget = ln.ApproxDP(epsilon, "1e-9")
-    planned = without_guard(ln.Privacy(budget), share).budget
-    guard = guard_budget(with_guard(ln.Privacy(planned), share).budget, share)
-    charges = [
-        charge(budget, declared, cost)
-        for declared, cost in (
-            (guard, PureCost(guard.epsilon)),
-            (planned, GaussianCost(gaussian_mu_squared(planned.epsilon, planned.delta))),
-        )
-    ]
-    assert is_within_budget(budget, charges)
+@pytest.mark.parametrize("share", ["1/100", "1/20", "1/10", "1/5", "1/2"])
+def test_guard_and_plan_are_within_mu_squared(epsilon: str, delta: str, share: str) -> None:
+    part = Fraction(share)
+    budget = ln.ApproxDP(epsilon, delta)
+    planned = without_guard(ln.Privacy(budget), part).budget
+    guard = guard_budget(planned, part)
+    for whole in (budget, with_guard(ln.Privacy(planned), part).budget):
+        guard_charge = charge(whole, guard, PureCost(guard.epsilon))
+        gaussian = GaussianCost(gaussian_mu_squared(planned.epsilon, planned.delta))
+        for cost in (gaussian, PureCost(planned.epsilon)):
+            assert is_within_budget(whole, [guard_charge, charge(whole, planned, cost)])
     assert planned.epsilon + guard.epsilon <= budget.epsilon
+
+
+EIGHT = ln.Domain(**{f"c{number}": ["0", "1", "2"] for number in range(8)})
+EIGHT_ROWS = pd.DataFrame({name: ["0", "1", "2"] * 1000 for name in EIGHT.names})
+PAIRS = ln.marginals(EIGHT, ways=2)  # 28 tables, for which Gaussian noise is best
+
+
+@pytest.mark.parametrize("share", ["1/20", "1/10"])
+@pytest.mark.parametrize("kind", ["gaussian", "pure"])
+@pytest.mark.parametrize("is_whole_given", [True, False])
+def test_a_new_ledger_pays_a_guard_and_its_plan(
+    tmp_path, share: str, kind: str, is_whole_given: bool
+) -> None:
+    """The guard was paid, and then the release refused: the new ledger had too small a budget."""
+    budget = ln.ApproxDP(1, "1e-6")
+    workload = PAIRS if kind == "gaussian" else ln.marginals(EIGHT, ways=1, of=["c0"])
+    plan = ln.plan(workload, budget, guard=share)
+    assert plan.cost().kind == kind
+    ln.release(
+        plan,
+        EIGHT_ROWS,
+        ledger=tmp_path / "p.ledger",
+        dataset="p",
+        options=ln.Options(guard=share),
+        whole=ln.Privacy(budget) if is_whole_given else None,
+    )
+    book = ln.Ledger.open(tmp_path / "p.ledger")
+    assert len(book.entries()) == 2
+    if is_whole_given:
+        assert book.privacy.budget == budget
+    else:
+        assert book.privacy.budget.epsilon <= 1
+
+
+def test_a_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
+    """A plan without its guard's part, of exactly the whole budget."""
+    plan = ln.plan(PAIRS, ln.ApproxDP(1, "1e-6"))
+    with pytest.raises(ln.BudgetError, match="Nothing was spent"):
+        ln.release(
+            plan,
+            EIGHT_ROWS,
+            ledger=tmp_path / "p.ledger",
+            options=TENTH,
+            whole=ln.Privacy(ln.ApproxDP(1, "1e-6")),
+        )
+    assert not (tmp_path / "p.ledger").exists()
+
+
+class SpendAfterGuard(logging.Handler):
+    """Spends the rest of a ledger, as another process may, between a guard and its release."""
+
+    def __init__(self, book: ln.Ledger) -> None:
+        super().__init__()
+        self.book = book
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith("guard: about"):
+            self.book.add_spent(ln.PureDP(1))
+
+
+def test_a_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    logger = logging.getLogger("leastnoise")
+    handler = SpendAfterGuard(book)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        with pytest.raises(ln.PaidError, match=r"Its guard was paid \(epsilon = 0.1\)") as caught:
+            ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert "othing was spent" not in str(caught.value)
+    assert caught.value.state == "guard"
+    assert isinstance(caught.value.cause, ln.BudgetError)
+    book.set_budget(ln.PureDP(2))
+    assert ln.release(PLAN, RIGHT, ledger=book, options=TENTH).private  # it uses the guard's counts
+    assert [str(entry.charge) for entry in book.entries() if entry.kind == "release"] == [
+        "epsilon = 0.1",
+        "epsilon = 0.9",
+    ]
 
 
 @both_relations

@@ -148,6 +148,52 @@ def test_guarded_shares_fit_into_the_whole(tmp_path: Path) -> None:
     assert ln.Ledger.open(path).left() == Charge()
 
 
+PAIRS_SPEC = """
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+delta = "1e-6"
+{domain}
+[[workload]]
+marginals = {{ ways = 2 }}
+[plan]
+guard = "{guard}"
+"""
+
+
+@pytest.mark.parametrize("guard", ["1/100", "1/20", "1/10", "1/3"])
+def test_the_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> None:
+    names = [f"c{number}" for number in range(8)]
+    pd.DataFrame({name: ["0", "1"] * 1000 for name in names}).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    domain = "\n".join(f'[domain.{name}]\ncategories = ["0", "1"]' for name in names)
+    (tmp_path / "people.toml").write_text(PAIRS_SPEC.format(domain=domain, guard=guard))
+    ln.read_spec(tmp_path / "people.toml").release(out=tmp_path / "out")
+    book = ln.Ledger.open(tmp_path / "people.ledger")
+    assert book.privacy.budget == WHOLE
+    assert len(book.entries()) == 2
+
+
+def test_a_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
+    pair = ln.plan(
+        ln.queries(DOMAIN, age="all_ranges"),
+        ln.ApproxDP("1/10", "1e-7"),
+        strategy="dawa",
+        guard="1/10",
+    )
+    with pytest.raises(ln.BudgetError, match=r"also before a guard.* without a guard"):
+        ln.release(
+            pair,
+            ROWS,
+            ledger=tmp_path / "p.ledger",
+            options=ln.Options(guard="1/10"),
+            whole=ln.Privacy(WHOLE),
+        )
+    assert not (tmp_path / "p.ledger").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

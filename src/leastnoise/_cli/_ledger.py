@@ -246,12 +246,20 @@ def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
 
 
 def _print_left(ledger: Ledger) -> None:
+    """Print the budget of a ledger and what is left of it."""
+    _warn_if_closed(ledger)
     print_facts(
         [
             *_ledger_facts(ledger),
             ("left", format_left(ledger.privacy.budget, ledger.left())),
         ]
     )
+
+
+def _warn_if_closed(ledger: Ledger) -> None:
+    """Warn of charges after which no budget allows a payment."""
+    reasons = {limit.reason_closed for limit in ledger.limits()}
+    print_warnings(reason for reason in reasons if reason)
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
@@ -299,6 +307,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     if as_json:
         print_json(_ledger_json(ledger, entries, implied_epsilons))
         return
+    _warn_if_closed(ledger)
     print_facts([*_ledger_facts(ledger), *_share_facts(ledger, entries)])
     click.echo()
     if entries:
@@ -319,12 +328,18 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _format_spent(ledger: Ledger) -> str:
-    """Format what was spent; of an (epsilon, delta) budget both in mu and as an epsilon."""
+    """Format what was spent; of an (epsilon, delta) budget both in mu and as an epsilon.
+
+    The epsilon is computed after the fact; charges that are not within the budget have none.
+    """
     limit = ledger.limits()[-1]
     if not isinstance(limit.budget, ApproxDP) or not limit.charges:
         return format_charge(limit.budget, limit.spent)
+    epsilon = spent_epsilon(limit.budget, limit.charges)
+    if epsilon is None:
+        return f"{limit.spent}, which is not within the budget"
     delta = format_amount(limit.budget.delta, up=True)
-    text = f"epsilon <= {_spent_in_epsilon(ledger)['spent']} at delta = {delta}"
+    text = f"epsilon <= {_four_decimals_up(epsilon)} at delta = {delta}, computed after the fact"
     if limit.spent.mu_squared:
         text += f" (mu squared = {format_amount(limit.spent.mu_squared, up=True)})"
     return text

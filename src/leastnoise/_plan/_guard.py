@@ -1,6 +1,7 @@
 """The share of the budget that a guard costs."""
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -48,33 +49,84 @@ def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
     A guard of the given share of epsilon is pure. Usually it costs less in mu squared than it
     takes of the plan's; where its share is large, all epsilons are made smaller.
     """
-    whole = gaussian_mu_squared(budget.epsilon, budget.delta)
+    available = gaussian_mu_squared(budget.epsilon, budget.delta)
 
-    def is_covered(thousandths: int) -> bool:
-        epsilon = budget.epsilon * Fraction(thousandths, 1000)
-        planned_mu_squared = gaussian_mu_squared(epsilon * (1 - share), budget.delta)
-        return planned_mu_squared + pure_mu_squared(epsilon * share) <= whole
+    def planned(thousandths: int) -> ApproxDP:
+        return ApproxDP(budget.epsilon * Fraction(thousandths, 1000) * (1 - share), budget.delta)
 
-    largest = 1000
-    if not is_covered(largest):
-        largest = bisect_left(
-            range(1, 1000), 1, key=lambda thousandths: not is_covered(thousandths)
-        )
+    largest = _largest_thousandths(
+        lambda thousandths: _mu_squared_with_guard(planned(thousandths), share) <= available
+    )
     if largest == 0:
         raise refuse("guard", str(share), "a smaller share of a budget of epsilon and delta")
-    return ApproxDP(budget.epsilon * Fraction(largest, 1000) * (1 - share), budget.delta)
+    return planned(largest)
 
 
-def guard_budget(whole: Budget, share: Fraction) -> Budget:
-    """Return the budget of a guard that costs a share of a whole budget; it has no delta."""
-    if isinstance(whole, ApproxDP):
-        return PureDP(whole.epsilon * share)
-    return whole.scaled(share)
+def _mu_squared_with_guard(planned: ApproxDP, share: Fraction) -> Fraction:
+    """Return the mu squared of a plan with Gaussian noise and of its guard together."""
+    guard_mu_squared = pure_mu_squared(planned.epsilon * share / (1 - share))
+    return gaussian_mu_squared(planned.epsilon, planned.delta) + guard_mu_squared
+
+
+def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
+    """Return the largest of the numbers 1 to 1000 that is accepted, or 0.
+
+    Every number below an accepted one is accepted, too.
+    """
+    if accepts(1000):
+        return 1000
+    return bisect_left(range(1, 1000), 1, key=lambda thousandths: not accepts(thousandths))
+
+
+def guard_budget(planned: Budget, share: Fraction) -> Budget:
+    """Return the budget of the guard of a plan, from the plan's budget; it has no delta.
+
+    Args:
+        planned: the budget of the plan, without the guard.
+        share: of the epsilons, rhos or mu squared of plan and guard, added up.
+
+    >>> guard_budget(PureDP("9/10"), Fraction(1, 10))
+    PureDP(epsilon='1/10')
+    """
+    ratio = share / (1 - share)
+    if isinstance(planned, ApproxDP):
+        return PureDP(planned.epsilon * ratio)
+    return planned.scaled(ratio)
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy of a plan with its guard, from the plan's privacy."""
-    return _times(privacy, 1 / Fraction(1 - (share or 0)))
+    """Return a privacy that covers a plan and its guard, from the plan's privacy.
+
+    It is the one that `without_guard` started from or, within (epsilon, delta) and for a large
+    share, a little less that covers both.
+    """
+    if share is None:
+        return privacy
+    if isinstance(privacy.budget, ApproxDP):
+        return privacy.within(_with_guard_in_mu(privacy.budget, share))
+    return _times(privacy, 1 / (1 - share))
+
+
+def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
+    """Return the least (epsilon, delta) among some that covers a plan and its guard.
+
+    Both by their epsilons and by their mu squared. `_without_guard_in_mu` divides by the same
+    thousandths.
+    """
+    sum_of_epsilons = planned.epsilon / (1 - share)
+    needed = _mu_squared_with_guard(planned, share)
+
+    def together(thousandths: int) -> ApproxDP:
+        return ApproxDP(sum_of_epsilons / Fraction(thousandths, 1000), planned.delta)
+
+    def is_covered(thousandths: int) -> bool:
+        budget = together(thousandths)
+        return needed <= gaussian_mu_squared(budget.epsilon, budget.delta)
+
+    largest = _largest_thousandths(is_covered)
+    if largest == 0:
+        raise refuse("guard", str(share), "a smaller share of a budget of epsilon and delta")
+    return together(largest)
 
 
 def _times(privacy: Privacy, part: Fraction | int) -> Privacy:

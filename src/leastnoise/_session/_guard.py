@@ -52,7 +52,7 @@ from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import CategoryPlan, Plan, guard_budget, guard_share, with_guard
+from leastnoise._plan import CategoryPlan, Plan, guard_budget, guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
@@ -132,7 +132,7 @@ def guard_measurements(
         for at most ``MOST_CUT`` that were cut, and a cell with a total of a unit for at most
         `cut_limit`, so that the cost is that of sums.
     """
-    budget = guard_budget(with_guard(privacy, share).budget, share)
+    budget = guard_budget(privacy.budget, share)
     noise = Noise.DISCRETE_LAPLACE
     if isinstance(budget, ZCDP):
         noise = Noise.DISCRETE_GAUSSIAN
@@ -208,6 +208,13 @@ class PaidGuard:
 
     facts: dict[str, Any]
     receipt: Receipt
+
+    @property
+    def payment_words(self) -> str:
+        """A sentence about its payment, for an error of the release that it belongs to."""
+        return (
+            f"Its guard was paid ({self.receipt.charge}); the same release again uses its counts."
+        )
 
     def seal(self, ledger: Ledger) -> None:
         """Seal the guard's entry once its release is paid.

@@ -29,7 +29,7 @@ from leastnoise._plan import (
     with_guard,
     without_guard,
 )
-from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
+from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy, stated_privacy
 from leastnoise._release import (
     Options,
     check_formats,
@@ -45,6 +45,7 @@ from leastnoise._trusted.accounting import (
     ApproxDP,
     Budget,
     Charge,
+    Cost,
     GaussianCost,
     Privacy,
     PureCost,
@@ -140,8 +141,12 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
 
 
 @contextmanager
-def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
-    """Yield the run to pay under; raise errors after payment as PaidError."""
+def payment_run(ledger: Ledger, room: int, paid_before: str = "") -> Iterator[str]:
+    """Yield the run to pay under; raise errors after payment as PaidError.
+
+    ``paid_before`` says what was paid for the release before this run, such as its guard; then an
+    error before the payment of this run is a PaidError, too.
+    """
     check_environment()  # afterwards a wrong switch would stop a release that was paid
     run = ""
     try:
@@ -154,7 +159,9 @@ def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
         else:
             payment = PaymentState("nothing", "")
         if payment.state == "nothing":
-            raise
+            if not paid_before:
+                raise
+            payment = PaymentState("guard", paid_before)
         raise PaidError(
             f"{describe_error(error)[0]} {payment.words}", payment.state, error
         ) from error
@@ -163,8 +170,8 @@ def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
             payment = read_payment_state(ledger.path, run)
         else:
             payment = PaymentState("nothing", "")
-        if payment.words:
-            error.add_note(payment.words)
+        if payment.words or paid_before:
+            error.add_note(payment.words or paid_before)
         raise
 
 
@@ -289,15 +296,16 @@ def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
     """
     budget = request.budget
     if not isinstance(budget, ApproxDP):
-        ledger.check(SeriesCost(budget), request)
+        ledger.check((SeriesCost(budget), request))
         return
     if not isinstance(ledger.privacy.budget, ApproxDP):
-        ledger.check(PureCost(min(budget.epsilon, SMALL)), request)
+        ledger.check((PureCost(min(budget.epsilon, SMALL)), request))
         return
     try:
-        ledger.check(PureCost(budget.epsilon), request)
+        ledger.check((PureCost(budget.epsilon), request))
     except BudgetError:
-        ledger.check(GaussianCost(gaussian_mu_squared(budget.epsilon, budget.delta)), request)
+        gaussian_cost = GaussianCost(gaussian_mu_squared(budget.epsilon, budget.delta))
+        ledger.check((gaussian_cost, request))
 
 
 def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
@@ -330,12 +338,33 @@ def check_affordable(
 
     ``share`` is the guard's share of the whole budget; None without a guard. No data are read.
     """
+    ledger.check(*_payments(plan, share))
+
+
+def check_affordable_at_first(
+    whole: Privacy, dataset: str, plan: Plan | CategoryPlan, share: Fraction | None
+) -> None:
+    """Refuse a plan and a guard that a new ledger with a whole budget would refuse to pay."""
+    Ledger.check_new(dataset, whole, *_payments(plan, share))
+
+
+def _payments(plan: Plan | CategoryPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
+    """Return cost and privacy of each payment of a release: its guard, then its plan."""
     cost = plan.cost() if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget)
-    if share is None:
-        ledger.check(cost, plan.privacy)
-        return
-    guard = guard_budget(with_guard(plan.privacy, share).budget, share)
-    ledger.check(cost, plan.privacy, before=(SeriesCost(guard), plan.privacy.within(guard)))
+    payments = [(cost, plan.privacy)]
+    if share is not None:
+        guard = guard_budget(plan.privacy.budget, share)
+        payments.insert(0, (SeriesCost(guard), plan.privacy.within(guard)))
+    return payments
+
+
+def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Privacy:
+    """Return the budget of the ledger that the first release of a spec makes.
+
+    It is the budget of the spec, which covers guard and plan; of a spec without one, the least
+    that covers both.
+    """
+    return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, share)
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:

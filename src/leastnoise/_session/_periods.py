@@ -14,13 +14,14 @@ from leastnoise._domain import Dates
 from leastnoise._estimation import Outcome
 from leastnoise._frames import find_library, pluralize
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import Plan, guard_share, with_guard
+from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import check_target, open_draft, write_series_page
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
+    check_affordable_at_first,
     check_join,
     check_note,
     check_readable,
@@ -31,6 +32,7 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
+    whole_for_new_ledger,
     with_note,
 )
 from leastnoise._session._release_job import (
@@ -223,8 +225,9 @@ def publish_due_periods(
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
         ledger = open_or_create_ledger(
-            ledger_path, name, spec.whole or with_guard(job.plan.privacy, job.guard_share)
+            ledger_path, name, whole_for_new_ledger(spec, job.plan, job.guard_share)
         )
+        check_affordable(ledger, job.plan, job.guard_share)
     return _draw_and_publish(job, table, ledger, target, periods_due, note)
 
 
@@ -248,7 +251,11 @@ def _new_job(
     mechanism_of(new_plan).prepare(new_plan)
     check_readable(new_plan, source)
     share = guard_share(spec.options.guard)
-    if ledger is not None:
+    if ledger is None:
+        name = spec.dataset or reading.dataset_name(source) or "data"
+        whole = whole_for_new_ledger(spec, new_plan, share)
+        check_affordable_at_first(whole, name, new_plan, share)
+    else:
         guard_is_paid = find_waiting_guard(ledger, new_plan, share) is not None
         check_affordable(ledger, new_plan, None if guard_is_paid else share)
     request = ReleaseRequest(
@@ -291,7 +298,8 @@ def _draw_and_publish(
         guard = pay_for_guard(ledger, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
         request = replace(request, guard=guard.facts)
-    with payment_run(ledger, ledger_bytes_needed(plan)) as run:
+    paid_before = "" if guard is None else guard.payment_words
+    with payment_run(ledger, ledger_bytes_needed(plan), paid_before) as run:
         if job.entry is None:
             receipt = _pay(plan, request, ledger, target, run, note)
             if guard is not None:

@@ -35,6 +35,7 @@ from leastnoise._session._guard import (
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
+    check_affordable_at_first,
     check_memory,
     check_note,
     check_readable,
@@ -346,7 +347,17 @@ def _pay_and_release(
     plan = job.plan
     share = guard_share(options.guard)
     ledger = find_ledger(ledger_source, source, dataset, [] if target is None else [target.parent])
-    if ledger is not None:
+    if ledger is None:
+        if whole is None:
+            raise LedgerError(
+                f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
+                "of the releases after it: `leastnoise ledger set`, "
+                "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
+            )
+        dataset_name = dataset or reading.dataset_name(source) or "data"
+        check_affordable_at_first(whole, dataset_name, plan, share)
+    else:
+        dataset_name = ledger.dataset
         reconcile_ledger(ledger)
         if target is None:
             warn_of_unfinished(ledger)
@@ -356,26 +367,17 @@ def _pay_and_release(
             check_affordable(ledger, plan, None)
         else:
             plan = fit_plan_to_ledger(ledger, plan, share)
-    elif whole is None:
-        raise LedgerError(
-            f"There is no ledger at {ledger_source}. Make it with the budget of the search and of the "
-            "releases after it: `leastnoise ledger set`, "
-            "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
-        )
     reduction = {}
     if plan is not job.plan:
         reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
         job = build_release_job(plan)
-    if ledger is None:
-        dataset_name = dataset or reading.dataset_name(source) or "data"
-    else:
-        dataset_name = ledger.dataset
     check_search_datasets(options.searches, dataset_name)
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if ledger is None:  # another process may have made it meanwhile
             ledger = open_or_create_ledger(ledger_source, dataset_name, cast(Privacy, whole))
+            check_affordable(ledger, plan, share)
         guard = None
         if share is not None and isinstance(plan, Plan):
             guard = pay_for_guard(ledger, table, plan, share, options.rows)
@@ -386,7 +388,8 @@ def _pay_and_release(
             reading.join_facts(source),
             find_library(type(source)),
         )
-        with payment_run(ledger, job.room) as run:
+        paid_before = "" if guard is None else guard.payment_words
+        with payment_run(ledger, job.room, paid_before) as run:
             facts = {
                 "output": IN_MEMORY if target is None else str(target),
                 "description": with_note(job.description, note),

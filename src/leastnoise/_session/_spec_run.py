@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from leastnoise._log import LOGGER
-from leastnoise._plan import CategoryPlan, Plan
+from leastnoise._plan import CategoryPlan, Plan, guard_share
 from leastnoise._planning import missed_targets, stated_privacy
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
@@ -33,6 +33,7 @@ from leastnoise._session._payments import (
     check_writable,
     plan_budget_left,
     reconcile_ledger,
+    whole_for_new_ledger,
 )
 from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import PublishedRelease, read_published
@@ -574,7 +575,7 @@ def _release_plan(
             ledger=payer,
             out=out,
             options=spec.options,
-            whole=spec.whole,
+            whole=whole_for_new_ledger(spec, plan, guard_share(spec.options.guard)),
             dataset=spec.dataset,
             seed=seed,
             progress=progress,

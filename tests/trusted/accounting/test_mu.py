@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leastnoise._trusted.accounting import (
@@ -94,9 +94,9 @@ def test_epsilon_of_mu_squared_is_proved(delta) -> None:
 Release = tuple[np.ndarray, np.ndarray]
 
 
-def binned_gaussian(mu: float, bins: int = 40) -> Release:
+def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
     """N(mu, 1) against N(0, 1), of which only the bin is seen: a function of the two."""
-    edges = np.linspace(-4, 4 + mu, bins - 1)
+    edges = np.linspace(-reach, reach + mu, bins - 1)
     under_p = np.diff([0.0, *[NORMAL.cdf(edge - mu) for edge in edges], 1.0])
     under_q = np.diff([0.0, *[NORMAL.cdf(edge) for edge in edges], 1.0])
     return under_p, np.log(under_p / under_q)
@@ -202,6 +202,29 @@ def test_a_late_delta_would_exceed_the_budget() -> None:
     assert worst <= float(D) * (1 + 1e-9)
 
 
+def test_a_raise_does_not_divide_charges_anew() -> None:
+    """The adversary also chooses, by what was seen, whether the budget is raised.
+
+    If pure charges too large for mu were summed, these would be summed within the first budget and
+    composed within the second, and the choice would have more than the delta of both.
+    """
+    first, raised = WHOLE, ApproxDP(3, "1e-6")
+    count = 4
+    part = pure_charge(Fraction(1, 5))
+    rest = gaussian_mu_squared(3, "1e-6") - count * part.mu_squared
+    menu = [
+        (part, randomised_response(0.2)),
+        (gaussian_charge(rest), binned_gaussian(math.sqrt(rest), bins=300, reach=7)),
+        (Charge(epsilon=Fraction(1, 10**6), delta=first.delta), randomised_response(1e-6, 1e-6)),
+    ]
+    assert is_within_budget(raised, [*[part] * count, gaussian_charge(rest)])
+
+    def is_covered(charges: Sequence[Charge]) -> bool:
+        return is_within_budget(first, charges) or is_within_budget(raised, charges)
+
+    assert best_delta(3.0, menu, is_covered, depth=count + 1) <= 1e-6 * (1 + 1e-9)
+
+
 # --- what is within a budget ----------------------------------------------------------------------
 
 
@@ -239,12 +262,12 @@ def test_pure_releases_alone_may_use_the_epsilon() -> None:
     assert not is_within_budget(WHOLE, [gaussian_charge(Fraction("0.05")), tenth])
 
 
-def test_a_large_pure_release_first_leaves_the_rest() -> None:
+def test_a_pure_release_is_never_summed_with_gaussian_ones() -> None:
     first = pure_charge(Fraction(9, 10))
-    rest = gaussian_mu_squared("0.1", "1e-6")
-    assert is_within_budget(WHOLE, [first, gaussian_charge(rest)])
-    assert not is_within_budget(WHOLE, [first, gaussian_charge(rest * Fraction(1001, 1000))])
-    assert not is_within_budget(WHOLE, [gaussian_charge(rest), first])
+    tiny = gaussian_charge(Fraction(1, 10**9))
+    assert not is_within_budget(WHOLE, [first, tiny])
+    assert not is_within_budget(WHOLE, [tiny, first])
+    assert left_of_budget(WHOLE, [first]) == Charge(epsilon=Fraction(1, 10))
 
 
 def test_releases_with_their_own_delta_come_first() -> None:
@@ -255,6 +278,8 @@ def test_releases_with_their_own_delta_come_first() -> None:
     assert left_of_budget(WHOLE, [search]).delta == Fraction(9, 10**7)
     assert left_of_budget(WHOLE, [rest]).delta == 0
     assert not is_within_budget(WHOLE, [search] * 11)
+    assert not is_within_budget(WHOLE, [pure_charge(Fraction(1, 10)), search])
+    assert not is_within_budget(ApproxDP(10**6, "0.9"), [search, rest, search])
 
 
 AMOUNTS = st.lists(
@@ -280,11 +305,64 @@ def test_what_is_left_can_be_paid_and_no_more(charges) -> None:
         WHOLE, [*charges, gaussian_charge(available.mu_squared * more + Fraction(1, 10**9))]
     )
     if available.epsilon:
-        almost = available.epsilon * (1 - Fraction(1, 10**9))
-        assert is_within_budget(WHOLE, [*charges, pure_charge(almost)])
+        assert is_within_budget(WHOLE, [*charges, pure_charge(available.epsilon)])
+    if available.delta:
+        pair = Charge(epsilon=available.epsilon, delta=available.delta)
+        assert is_within_budget(WHOLE, [*charges, pair])
     beyond = available.epsilon * more + Fraction(1, 10**9)
     assert not is_within_budget(WHOLE, [*charges, pure_charge(beyond)])
     assert spent_epsilon(WHOLE, charges) <= 1
+
+
+@pytest.mark.parametrize("count", range(1, 40, 3))
+def test_the_pure_amount_left_of_mu_is_payable(count: int) -> None:
+    """It was the largest epsilon that is mu-GDP, whose charge is rounded up above what is left."""
+    charges = [gaussian_charge(Fraction(count, 1000))]
+    available = left_of_budget(WHOLE, charges)
+    paid = pure_charge(available.epsilon)
+    assert is_within_budget(WHOLE, [*charges, paid])
+    assert available.mu_squared * (1 - Fraction(1, 10**9)) <= paid.mu_squared
+
+
+BUDGETS = st.builds(
+    ApproxDP,
+    st.fractions(min_value="1/20", max_value=2, max_denominator=100),
+    st.sampled_from(["1e-9", "1e-7", "3e-7", "1e-6", "1e-3", "1/4"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(AMOUNTS, BUDGETS, BUDGETS)
+@example(
+    [*[pure_charge(Fraction(1, 5))] * 3, Charge(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7))],
+    ApproxDP(1, "1e-6"),
+    ApproxDP(3, "1e-6"),
+)
+def test_a_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
+    larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
+    for budget in (first, second):
+        if is_within_budget(budget, charges):
+            assert is_within_budget(larger, charges)
+            assert all(is_within_budget(budget, charges[:count]) for count in range(len(charges)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(AMOUNTS, st.randoms())
+def test_the_order_of_composed_charges_does_not_matter(charges, random) -> None:
+    composed = [amount for amount in charges if not amount.has_own_delta]
+    other_order = list(composed)
+    random.shuffle(other_order)
+    assert is_within_budget(WHOLE, composed) == is_within_budget(WHOLE, other_order)
+
+
+def test_spent_epsilon_counts_every_charge() -> None:
+    search = Charge(epsilon=Fraction(1, 5), delta=Fraction(5, 10**7))
+    hundredth = pure_charge(Fraction(1, 100))
+    assert spent_epsilon(WHOLE, [search]) == Fraction(1, 5)
+    assert spent_epsilon(WHOLE, [search, hundredth]) == Fraction(21, 100)
+    assert spent_epsilon(WHOLE, [hundredth, search]) is None
+    assert spent_epsilon(WHOLE, [pure_charge(Fraction(2))]) is None
+    assert spent_epsilon(WHOLE, []) == 0
 
 
 def test_sums_decide_in_other_definitions() -> None:

@@ -98,26 +98,27 @@ def test_an_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     with pytest.raises(
         BudgetError,
         match=r"only mu squared = .* for Gaussian noise or epsilon = .* for a pure release is left. .*"
-        r"Plan with at most what is left: a share of the budget \(\[privacy\] share, or GDP\)",
+        r"Plan with at most what is left, a guard included: a share of the budget \(\[privacy\] share, or GDP\)",
     ):
         take(approx, "1/2")
-    with pytest.raises(BudgetError, match=r"delta of its own .* is paid before the other releases"):
+    with pytest.raises(BudgetError, match=r"delta of its own .* is paid before the other charges"):
         take(approx, cost=SeriesCost(ApproxDP("1e-3", "1e-9")), declared=ApproxDP("1e-3", "1e-9"))
     with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
         take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
     take(approx, approx.left().epsilon)
-    with pytest.raises(BudgetError, match=r"'a' nothing is left. .* Make no further release"):
+    assert approx.left().mu_squared <= square / 10**9
+    with pytest.raises(BudgetError, match=r"'a' only mu squared = .* is left"):
         take(approx, "1e-3")
     assert len(approx.entries()) == 4
 
 
-def test_a_large_pure_release_leaves_the_rest_of_epsilon(tmp_path) -> None:
+def test_a_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
     approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(approx, "1/2")
-    take(approx, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"))
-    expected = gaussian_mu_squared("1.5", "1e-6") - gaussian_mu_squared(1, "1e-6")
-    assert approx.left().mu_squared == expected
-    assert approx.left().delta == 0
+    assert approx.left() == Charge(epsilon=Fraction(3, 2))
+    with pytest.raises(BudgetError, match=r"only mu squared = 0 .* or epsilon = 1.5 for a pure"):
+        take(approx, cost=GaussianCost("1e-6"), declared=GDP("1e-6"))
+    take(approx, "3/2")
 
 
 def test_a_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
@@ -312,6 +313,10 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
     )
 
 
+def check_of_budget(ledger: Ledger) -> None:
+    ledger.check((PureCost(1), PureDP(1)))
+
+
 @pytest.mark.parametrize(
     ("use", "arguments", "message"),
     [
@@ -334,7 +339,7 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
             "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared); got 1.",
         ),
         (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
-        (Ledger.check, {"cost": PureCost(1), "privacy": PureDP(1)}, "privacy must be a Privacy"),
+        (check_of_budget, {}, "privacy must be a Privacy"),
         (
             made_beside,
             {"dataset": " "},

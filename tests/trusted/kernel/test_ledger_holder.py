@@ -16,7 +16,10 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureCost,
     PureDP,
+    SeriesCost,
     gaussian_mu_squared,
+    is_within_budget,
+    largest_accepted,
     pure_mu_squared,
     share_limit,
 )
@@ -73,31 +76,65 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
     ledger.set_budget(ApproxDP(3, "1e-9")).set_budget(ApproxDP(1, "1e-6"))
 
 
-def test_an_amount_with_delta_counts_as_paid_first(tmp_path) -> None:
-    """G5 of PROOFS-mu.md: with a release before it or after, what is left is the same."""
+def test_an_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
+    """G5 of PROOFS-mu.md: amounts with a delta are summed if they are entered first."""
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
+    ledger.add_spent(ApproxDP("1/4", "5e-8"))
+    ledger.add_spent(ApproxDP("1/4", "5e-8"))
+    take(ledger, cost=GaussianCost("1/200"), declared=GDP("1/200"))
+    assert ledger.left().mu_squared == gaussian_mu_squared("1/2", "9e-7") - Fraction(1, 200)
+
+
+@pytest.mark.parametrize("part", ["1/4", "1/2", "5/8", "7/8"])
+def test_a_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
+    """If it were summed, the choice between it and another release would lose up to 2.3 delta."""
+    whole = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole))
+    paid = gaussian_mu_squared(1, "1e-6") * Fraction(part)
+    take(ledger, cost=GaussianCost(paid), declared=GDP(paid))
+    tiny = Fraction(1, 10**9)
+    late = largest_accepted(
+        lambda delta: is_within_budget(
+            whole, [Charge(epsilon=tiny, delta=delta), Charge(mu_squared=paid)]
+        )
+    )
+    ledger.add_spent(ApproxDP(tiny, late))
+    assert ledger.left() == Charge()
+    for epsilon in (tiny, Fraction(1, 2)):
+        with pytest.raises(BudgetError, match=r"entered after other charges.* Pay from a new"):
+            take(ledger, epsilon)
+    with pytest.raises(BudgetError, match=r"entered after other charges.* Nothing was changed"):
+        ledger.set_budget(ApproxDP(100, "1/2"))
+
+
+def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
+    """None of them is summed beside Gaussian noise, whenever it was entered."""
     left = []
     for is_first in (True, False):
         ledger = Ledger.create(tmp_path / f"a{is_first}", "a", Privacy(ApproxDP(1, "1e-6")))
         if is_first:
-            ledger.add_spent(ApproxDP("1/2", "1e-7"))
-        take(ledger, cost=GaussianCost("1/200"), declared=GDP("1/200"))
+            ledger.add_spent(PureDP("1/100"))
+        take(ledger, cost=GaussianCost("1/2000"), declared=GDP("1/2000"))
         if not is_first:
-            ledger.add_spent(ApproxDP("1/2", "1e-7"))
+            ledger.add_spent(PureDP("1/100"))
         left.append(ledger.left())
-    assert left[0] == left[1]
-    assert left[0].mu_squared == gaussian_mu_squared("1/2", "9e-7") - Fraction(1, 200)
-    ledger.add_spent(ApproxDP(1, "1e-6"))
-    assert ledger.left() == Charge()
-
-
-def test_a_large_pure_amount_elsewhere_leaves_the_rest(tmp_path) -> None:
-    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
-    take(ledger, cost=GaussianCost("1/2000"), declared=GDP("1/2000"))
-    ledger.add_spent(PureDP("1/100"))
-    ledger.add_spent(PureDP("8/10"))
-    rest = gaussian_mu_squared("0.2", "1e-6")
     composed = Fraction(1, 2000) + pure_mu_squared(Fraction(1, 100))
-    assert ledger.left().mu_squared == rest - composed
+    assert left[0] == left[1]
+    assert left[0].mu_squared == gaussian_mu_squared(1, "1e-6") - composed
+    ledger.add_spent(PureDP("8/10"))
+    assert ledger.left() == Charge()
+    take(ledger.set_budget(ApproxDP(6, "1e-6")), "1/10")
+
+
+def test_a_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
+    search = ApproxDP("0.2", "5e-7")
+    take(ledger, cost=SeriesCost(search), declared=search)
+    ledger.add_spent(PureDP("0.01"))
+    take(ledger, ledger.left().epsilon)
+    for epsilon, delta in ((1, "1e-6"), (1, "1e-3"), (10, "1e-3"), (1000, "1/2")):
+        ledger.set_budget(ApproxDP(epsilon, delta))
+    assert ledger.left().epsilon > 0
 
 
 def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
@@ -205,7 +242,7 @@ def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
     ):
         take(ledger, "1/4")
     with pytest.raises(InputError, match=r"is divided into shares"):
-        ledger.check(PureCost("1/4"), ONE.within(PureDP("1/4")))
+        ledger.check((PureCost("1/4"), ONE.within(PureDP("1/4"))))
     with pytest.raises(InputError, match=r"must be one of the ledger's, which are: ann; got 'eve'"):
         Ledger.open(ledger.path, share="eve")
     assert ledger.spent() == Charge()

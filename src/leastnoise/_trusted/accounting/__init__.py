@@ -21,6 +21,7 @@ from leastnoise._trusted.accounting._charge import (
     Charge,
     charge,
     charge_text,
+    has_late_delta,
     is_charge_of,
     is_within_budget,
     left,

@@ -317,19 +317,31 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
     """
     if not isinstance(budget, ApproxDP):
         return total(charges).is_within(whole_budget(budget))
-    division = _divide(budget, charges)
-    if division.summed_exceeds_budget:
+    division = _divide(charges)
+    epsilon = budget.epsilon - division.summed.epsilon
+    delta = budget.delta - division.summed.delta
+    if epsilon < 0 or delta < 0 or division.has_late_delta:
         return False
-    composed = division.composed
-    if not composed:
+    if not division.composed:
         return True
-    if any(amount.has_own_delta for amount in composed):
-        return False
-    spent = total(composed)
-    if division.is_all_pure and spent.epsilon <= division.epsilon:
+    spent = total(division.composed)
+    if division.is_all_pure and spent.epsilon <= epsilon:
         return True
     # (G2): squares of mu add up, also where a release was chosen by what earlier ones gave
-    return gaussian_is_private(division.epsilon, spent.mu_squared, division.delta)
+    return gaussian_is_private(epsilon, spent.mu_squared, delta)
+
+
+def has_late_delta(charges: Sequence[Charge]) -> bool:
+    """Tell whether a charge with a delta of its own follows one that is composed.
+
+    No (epsilon, delta) budget, however large, is proved to cover such charges (G4).
+
+    >>> search = Charge(epsilon=Fraction(1, 10), delta=Fraction(1, 10**9))
+    >>> gaussian = Charge(mu_squared=Fraction(1, 50))
+    >>> has_late_delta([search, gaussian]), has_late_delta([gaussian, search])
+    (False, True)
+    """
+    return _divide(charges).has_late_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,18 +349,17 @@ class _Division:
     """The charges of an (epsilon, delta) budget, divided by how they are added up.
 
     Attributes:
-        epsilon, delta: what is left for the composed charges; may be below zero.
-        composed: the charges that are composed in mu, in order.
+        summed: the sum of the leading charges with a delta of their own.
+        composed: all other charges, in order.
     """
 
-    epsilon: Fraction
-    delta: Fraction
+    summed: Charge
     composed: tuple[Charge, ...]
 
     @property
-    def summed_exceeds_budget(self) -> bool:
-        """Whether the summed charges alone are above the budget."""
-        return self.epsilon < 0 or self.delta < 0
+    def has_late_delta(self) -> bool:
+        """Whether a composed charge has a delta of its own, which no budget covers."""
+        return any(amount.has_own_delta for amount in self.composed)
 
     @property
     def is_all_pure(self) -> bool:
@@ -356,24 +367,16 @@ class _Division:
         return all(amount.is_pure for amount in self.composed)
 
 
-def _divide(budget: ApproxDP, charges: Sequence[Charge]) -> _Division:
+def _divide(charges: Sequence[Charge]) -> _Division:
     """Divide charges into those that are summed, which come first, and the others.
 
-    A charge is summed as (epsilon, delta) if it has no mu squared, or is pure and larger than the
-    mu squared that is left, and only summed charges were paid before it. All later ones are
-    composed.
+    The leading charges with a delta of their own are summed as (epsilon, delta). From the first
+    other charge on all are composed in mu. The division does not depend on the budget (G4).
     """
-    epsilon = budget.epsilon
-    delta = budget.delta
-    for number, amount in enumerate(charges):
-        is_summed = amount.has_own_delta
-        if amount.is_pure and epsilon >= 0 and delta >= 0:
-            is_summed = not gaussian_is_private(epsilon, amount.mu_squared, delta)
-        if not is_summed:
-            return _Division(epsilon, delta, tuple(charges[number:]))
-        epsilon -= amount.epsilon
-        delta -= amount.delta
-    return _Division(epsilon, delta, ())
+    count = 0
+    while count < len(charges) and charges[count].has_own_delta:
+        count += 1
+    return _Division(total(charges[:count]), tuple(charges[count:]))
 
 
 def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
@@ -395,23 +398,37 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
     """
     if not isinstance(budget, ApproxDP):
         return left(budget, total(charges))
-    division = _divide(budget, charges)
-    if division.epsilon <= 0 or not is_within_budget(budget, charges):
+    division = _divide(charges)
+    epsilon = budget.epsilon - division.summed.epsilon
+    delta = budget.delta - division.summed.delta
+    if epsilon <= 0 or not is_within_budget(budget, charges):
         return Charge()
     spent = total(division.composed)
     mu_squared = Fraction(0)
-    if division.delta >= _SMALLEST_DELTA:
-        whole = gaussian_mu_squared(division.epsilon, division.delta)
-        mu_squared = max(Fraction(0), whole - spent.mu_squared)
-    epsilon = Fraction(0)
+    if delta >= _SMALLEST_DELTA:
+        mu_squared = max(Fraction(0), gaussian_mu_squared(epsilon, delta) - spent.mu_squared)
+    pure_left = Fraction(0)
     if division.is_all_pure:
-        epsilon = max(Fraction(0), division.epsilon - spent.epsilon)
+        pure_left = max(Fraction(0), epsilon - spent.epsilon)
     if division.composed and mu_squared > 0:
-        epsilon = max(epsilon, pure_epsilon(mu_squared))
-    delta = Fraction(0)
-    if not division.composed and epsilon > 0:
-        delta = division.delta
-    return Charge(epsilon=epsilon, delta=delta, mu_squared=mu_squared)
+        pure_left = max(pure_left, _payable_epsilon(mu_squared))
+    if division.composed:
+        delta = Fraction(0)
+    return Charge(epsilon=pure_left, delta=delta, mu_squared=mu_squared)
+
+
+def _payable_epsilon(mu_squared: Fraction) -> Fraction:
+    """Return an epsilon whose charge in mu squared is at most an amount.
+
+    It is nearly the largest one. `pure_mu_squared` rounds up, so the epsilon that
+    `pure_epsilon` returns is lowered until its charge fits; 0 where it never does.
+    """
+    epsilon = pure_epsilon(mu_squared)
+    for _ in range(8):
+        if pure_mu_squared(epsilon) <= mu_squared:
+            return epsilon
+        epsilon *= 1 - Fraction(1, 2**41)
+    return Fraction(0)
 
 
 def share_limit(budget: Budget, fraction: Exact) -> Budget:
@@ -448,29 +465,30 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
     """Return an epsilon for which charges are within (epsilon, delta) at the budget's delta.
 
+    It is computed after the fact: releases that were chosen by what earlier ones gave satisfy the
+    budget, but not this smaller epsilon, which depends on what was chosen.
+
     Args:
         budget: the budget of the data set.
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        The epsilon, rounded up; None if the deltas of releases alone are above the budget's.
+        The epsilon, rounded up; None where the charges are not within the budget.
 
     >>> round(float(spent_epsilon(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction(1, 50))])), 3)
     0.575
     """
-    division = _divide(budget, charges)
-    spent = total(division.composed)
-    summed = budget.epsilon - division.epsilon
-    if division.is_all_pure and division.delta >= 0:
-        composed = spent.epsilon
-    elif division.delta < _SMALLEST_DELTA:
+    if not is_within_budget(budget, charges):
         return None
-    else:
-        composed = gaussian_epsilon(spent.mu_squared, division.delta)
-    epsilon = summed + composed
-    if is_within_budget(budget, charges):
-        return min(epsilon, budget.epsilon)
-    return epsilon
+    division = _divide(charges)
+    spent = total(division.composed)
+    delta = budget.delta - division.summed.delta
+    bounds = [budget.epsilon]
+    if division.is_all_pure:
+        bounds.append(division.summed.epsilon + spent.epsilon)
+    if spent.mu_squared and delta >= _SMALLEST_DELTA:
+        bounds.append(division.summed.epsilon + gaussian_epsilon(spent.mu_squared, delta))
+    return min(bounds)
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:

@@ -70,8 +70,8 @@ class PaidError(LeastNoiseError):
 
     Attributes:
         state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it
-            cannot be finished), "whole" (it is published, and something failed afterwards) or
-            "unknown" (the ledger could not be read).
+            cannot be finished), "whole" (it is published, and something failed afterwards),
+            "guard" (only its guard was paid) or "unknown" (the ledger could not be read).
         cause: the error.
     """
 

@@ -420,24 +420,38 @@ class Ledger:
             )
         return self._content().entries[number - 1]
 
-    def check(
-        self, cost: Cost, privacy: Privacy, *, before: tuple[Cost, Privacy] | None = None
-    ) -> None:
-        """Refuse a charge that `reserve` would refuse now; write nothing.
+    def check(self, *payments: tuple[Cost, Privacy]) -> None:
+        """Refuse payments that `reserve` would refuse now, one after the other; write nothing.
 
         Args:
-            cost: the exact cost of the plan.
-            privacy: the unit, neighbours and declared budget of the plan.
-            before: cost and privacy of a payment that is to be made before it, such as a guard's.
+            payments: exact cost of a plan, and its unit, neighbours and declared budget, in the
+                order of payment: a guard before its release.
 
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        payments = [(cost, privacy)]
-        if before is not None:
-            payments.insert(0, before)
         requests = [self._request(*payment) for payment in payments]
         check_left(self._content(), requests, self.share, today())
+
+    @staticmethod
+    def check_new(dataset: str, privacy: Privacy, *payments: tuple[Cost, Privacy]) -> None:
+        """Refuse payments that a new ledger would refuse; make and write nothing.
+
+        Args:
+            dataset: name of the data set, as for `create`.
+            privacy: the budget, the unit and the neighbours, as for `create`.
+            payments: as for `check`.
+
+        Raises:
+            BudgetError, InputError: as `reserve`.
+
+        >>> half = ln.Privacy(ln.PureDP("1/2"))
+        >>> Ledger.check_new("people", half, (PureCost("1/4"), half), (PureCost("1/4"), half))
+        Traceback (most recent call last):
+        leastnoise._trusted.check._errors.BudgetError: The release requests epsilon = 0.5, but of epsilon = 0.5 ...
+        """
+        requests = [_request(dataset, privacy, *payment) for payment in payments]
+        check_left(Content(dataset, privacy, "", "", ()), requests, "", today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
         """Enter a step of a release, before its first random bit is drawn.
@@ -808,24 +822,28 @@ class Ledger:
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Compute the charge of a release of a given cost.
+        """Compute the charge of a release of a given cost to this ledger."""
+        return _request(self.dataset, self.privacy, cost, privacy)
 
-        Raises:
-            InputError: the plan has another unit, or a definition that cannot be added up in this
-                ledger.
-        """
-        if not isinstance(privacy, Privacy):
-            raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-        if not privacy.same_unit(self.privacy):
-            raise InputError(
-                f"The plan protects {privacy.protected}, the data set {self.dataset!r} "
-                f"{self.privacy.protected}; "
-                "such costs cannot be added: what is lost by a change of the one kind bounds "
-                "nothing for a change of the other. "
-                "Decide which of the two one person can change; then use plans and a ledger of "
-                "that unit."
-            )
-        return charge(self.privacy.budget, privacy.budget, cost)
+
+def _request(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
+    """Compute the charge of a release of a given cost to the budget of a data set.
+
+    Raises:
+        InputError: the plan has another unit, or a definition that cannot be added up in the
+            ledger.
+    """
+    if not isinstance(privacy, Privacy):
+        raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
+    if not privacy.same_unit(whole):
+        raise InputError(
+            f"The plan protects {privacy.protected}, the data set {dataset!r} {whole.protected}; "
+            "such costs cannot be added: what is lost by a change of the one kind bounds "
+            "nothing for a change of the other. "
+            "Decide which of the two one person can change; then use plans and a ledger of "
+            "that unit."
+        )
+    return charge(whole.budget, privacy.budget, cost)
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ from leastnoise._trusted.accounting import (
     charge_from_json,
     charge_text,
     cost_from_json,
+    has_late_delta,
     is_charge_of,
     is_within_budget,
     left_of_budget,
@@ -81,6 +82,11 @@ COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description,
 SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
 LONGEST_TEXT = 10_000
+_LATE_DELTA = (
+    "An amount with a delta of its own was entered after other charges, so no budget is proved to "
+    "cover this ledger and nothing more can be paid from it. Pay from a new ledger, whose budget "
+    "adds to all that was spent here."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,8 +381,7 @@ class Limit:
         budget: the budget in force.
         period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
             for all times.
-        charges: its charges in the period of the day asked for, in the order in which they are
-            added up.
+        charges: its charges in the period of the day asked for, in the order of entry.
     """
 
     share: str
@@ -393,6 +398,13 @@ class Limit:
     def left(self) -> Charge:
         """What the next release may take, from `left_of_budget`; no part is below zero."""
         return left_of_budget(self.budget, self.charges)
+
+    @property
+    def reason_closed(self) -> str:
+        """Why nothing more can be paid, whatever the budget (G4); "" if that is not so."""
+        if isinstance(self.budget, ApproxDP) and has_late_delta(self.charges):
+            return _LATE_DELTA
+        return ""
 
     def covers(self, request: Charge) -> bool:
         """Tell whether a release with this charge may be paid next."""
@@ -426,26 +438,18 @@ def is_same_period(period: str, first_day: date, second_day: date) -> bool:
 
 
 def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Charge, ...]:
-    """Return the charges of a share in the period of a day (L2).
+    """Return the charges of a share in the period of a day (L2), in the order of entry.
 
-    They are in the order of payment, but amounts that were spent elsewhere come first if they have
-    a delta of their own, and then the pure ones, the largest before the others (G5 of
-    PROOFS-mu.md). The name "" stands for all charges.
+    Releases and amounts that were spent elsewhere are in one order (G5 of PROOFS-mu.md). The name
+    "" stands for all charges.
     """
-    pairs = []
-    pure = []
-    later = []
-    for entry in content.entries:
-        if share not in ("", entry.share) or not is_same_period(period, entry.reserved_on, day):
-            continue
-        if entry.kind == "spent" and entry.charge.has_own_delta:
-            pairs.append(entry.charge)
-        elif entry.kind == "spent" and entry.charge.is_pure:
-            pure.append(entry.charge)
-        elif entry.kind != "budget":
-            later.append(entry.charge)
-    pure.sort(key=lambda amount: amount.epsilon, reverse=True)
-    return (*pairs, *pure, *later)
+    return tuple(
+        entry.charge
+        for entry in content.entries
+        if entry.kind != "budget"
+        and share in ("", entry.share)
+        and is_same_period(period, entry.reserved_on, day)
+    )
 
 
 def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
@@ -503,6 +507,8 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
     for day in {entry.reserved_on for entry in content.entries}:
         charges = charges_of(content, share, period, day)
         if not is_within_budget(budget, charges):
+            if isinstance(budget, ApproxDP) and has_late_delta(charges):
+                raise BudgetError(f"{_LATE_DELTA} Nothing was changed.")
             raise BudgetError(
                 f"The budget must be at least what is spent, {spent_text(budget, total(charges))}; "
                 f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
@@ -557,7 +563,7 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
         only = "only " if is_anything_left else ""
-        advice = _advice_in_mu(request, available)
+        advice = limit.reason_closed or _advice_in_mu(request, available)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
     excess = charge_text(budget, missing(request, available))
     advice = "Make no further release of this data set"
@@ -576,13 +582,14 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
     if request.has_own_delta and request.delta:
         return (
             "A release with a delta of its own (a search for categories, or data-dependent steps "
-            "within epsilon and delta) is paid before the other releases of its budget. Search "
-            "first, or list the categories; plan data-dependent steps with a share of the budget "
-            "([privacy] share, or GDP) or with PureDP; or ask the data holder."
+            "within epsilon and delta) is paid before the other charges of its budget, also before "
+            "a guard. Search first, or list the categories; plan data-dependent steps without a "
+            "guard, with a share of the budget ([privacy] share, or GDP), or with PureDP; or ask "
+            "the data holder."
         )
     return (
-        "Plan with at most what is left: a share of the budget ([privacy] share, or GDP), or "
-        "PureDP; or ask the data holder."
+        "Plan with at most what is left, a guard included: a share of the budget ([privacy] share, "
+        "or GDP), or PureDP; or ask the data holder."
     )
 
 
