@@ -29,7 +29,7 @@ async function reach(selector) {
 }
 
 async function plans() {
-  const ready = () => page.waitForFunction(() => document.getElementById("status").textContent.startsWith("Made for exactly"), patience);
+  const ready = () => page.waitForFunction(() => document.getElementById("status").textContent.startsWith("The plan matches these settings"), patience);
   await ready();
   found.first = await column(3);
   found.reached = [await reach("#keep")];
@@ -238,7 +238,7 @@ async function tabs() {
   found.bulk = await other.$eval("#error", (element) => element.textContent);
   found.visible.push(await visible(other, "error"));
   await other.$eval("#least", (field) => field.click());
-  await other.waitForFunction(() => document.getElementById("status").textContent.includes("There is no plan"), patience);
+  await other.waitForFunction(() => document.getElementById("status").textContent.includes("No plan exists"), patience);
   found.vain = await other.$eval("#error", (element) => element.textContent);
   await other.close();
   await page.bringToFront();

@@ -47,6 +47,8 @@ class ExactNumbers:
         places = np.stack([np.zeros(kept.sum(), dtype=int), *(cells[name][kept] for name in cells)])
         if isinstance(measure, UnitCount):
             units = pd.factorize(self._unit[kept])[0]
+            if measure.has_groups:
+                places, units = _places_of_groups(measure, product.attributes, places, units)
             places = np.unique(np.stack([*places, units]), axis=1)[:-1]
             amounts = np.ones(places.shape[1])
         else:
@@ -65,6 +67,27 @@ class ExactNumbers:
         if isinstance(measure, Weighted):
             return self._amounts(measure.of) * self._amounts(measure.weight)
         return amount_encoder(measure)(self._columns[measure.column]).astype(float)
+
+
+def _places_of_groups(
+    measure: UnitCount, names: tuple[str, ...], places: np.ndarray, units: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column for each group that a row is in, with the group's place for its cell."""
+    for name, groups, places_of_groups in zip(
+        measure.attributes, measure.groups, measure.places, strict=True
+    ):
+        if groups is None:
+            continue
+        axis = names.index(name) + 1
+        copies = []
+        for group, place in zip(groups, places_of_groups, strict=True):
+            inside = np.isin(places[axis], group)
+            moved = places[:, inside]
+            moved[axis] = place
+            copies.append((moved, units[inside]))
+        places = np.concatenate([moved for moved, _ in copies], axis=1)
+        units = np.concatenate([of_copy for _, of_copy in copies])
+    return places, units
 
 
 def _column(values: pd.Series) -> Column:

@@ -272,7 +272,7 @@ def from_json(*attributes, measures=()):
         ),
         (
             lambda: domain_from_spec({"a": {"size": 2}}, {"m": {}}),
-            "[measures.m] must have 'clip', the public bounds of a value",
+            "[measures.m] must have either 'clip', the public bounds of a value, or 'unit_total'",
         ),
         (
             lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}),

@@ -44,7 +44,7 @@ PEOPLE = pd.DataFrame(
 )
 OPTIONS = ln.Options(
     formats=["csv"],
-    guard="1/100",
+    guard="1/10",
     non_negative=True,
     integer=True,
     round="5",

@@ -29,6 +29,12 @@ NAMES = {
 }  # fmt: skip
 # Only of a release with over ten million answers to intervals.
 RARE = {
+    # only of a release with a guard and totals of units: tests/session/test_unit_totals.py
+    ("manifest", "receipt.guard_amounts"),
+    *(
+        ("manifest", f"receipt.guard_amounts.{name}")
+        for name in ("measure", "kept", "cut", "kept_std", "cut_std")
+    ),
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
 }

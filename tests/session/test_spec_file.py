@@ -67,7 +67,7 @@ means = { of = "pay", by = ["sex"] }
 marginals = { ways = 1 }
 [plan]
 strategy = "marginals"
-guard = "1/50"
+guard = "1/4"
 [output]
 round = 5
 below = "10"

@@ -144,6 +144,7 @@ ASKED = (
     + ln.queries(PLANE, pay="all_ranges")
     + ln.queries(PLANE, age="identity", sex="identity"),
     ln.marginals(PLANE, ways=1),
+    ln.quantile_queries(PLANE, "age", ["1/2"]),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
 # Every strategy is measured in the first that it is for, beginning elsewhere than the one before
@@ -161,6 +162,7 @@ TRIED = [
         (5, 1),
         (5, 2),
         (6, 0),
+        (7, 0),
     )
 ]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
