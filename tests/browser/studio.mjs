@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
-const patience = { timeout: 0, polling: 100 }; // a tab behind another draws nothing
+const patience = { timeout: 600000, polling: 100 }; // a tab behind another draws nothing
 let kind, browser, folder, found, page;
 
 const text = (selector) => page.$eval(selector, (element) => element.textContent);
@@ -245,7 +245,7 @@ async function tabs() {
 }
 
 async function explores() {
-  await page.waitForSelector("#chart svg", { timeout: 0 });
+  await page.waitForSelector("#chart svg", patience);
   found.drawn = await page.$$eval("#chart svg path, #chart svg text", (parts) => parts.length);
   found.cells = await column(1);
   found.reached = [await reach("#rows tr:nth-child(2) input")];
@@ -260,13 +260,13 @@ async function explores() {
   found.wider = (await column(1)).length;
   // a line for each sex: colours and dashes have one legend, of which nothing is said on the console
   await reach("select[data-name=zone]");
-  await page.keyboard.type("added");
+  await page.keyboard.type("summed");
   await reach("select[data-name=kids]");
   await page.keyboard.type("up to");
   await reach("#ask button");
   await page.keyboard.press("Enter");
   await page.waitForFunction((before) => document.querySelectorAll("#rows tr").length !== before, patience, found.wider);
-  await page.waitForSelector("#chart svg", { timeout: 0 });
+  await page.waitForSelector("#chart svg", patience);
   found.lines = (await column(1)).length;
 }
 
@@ -290,7 +290,7 @@ export default async function studio(...given) {
   }
   await page.reload({ waitUntil: "load" }); // the address without the token, by the session
   found.again = await text("h1");
-  if (mode === "explore") await page.waitForSelector("#chart svg", { timeout: 0 });
+  if (mode === "explore") await page.waitForSelector("#chart svg", patience);
   found.axe = await violations();
   return found;
 }

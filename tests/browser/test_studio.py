@@ -131,7 +131,7 @@ def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
         for each in (found["first"], found["longer"], found["shortest"])
     ]
     margins = [
-        {name: text for name, text in each.items() if name.startswith("Spannen, ")}
+        {name: text for name, text in each.items() if name.startswith("Fehlerspannen, ")}
         for each in facts
     ]
     assert [each["Perioden"] for each in facts] == [
@@ -141,13 +141,15 @@ def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
     ]
     months = [["01", "02", "04"], ["01", "04", "07"], ["01", "02"]]
     assert [list(each) for each in margins] == [
-        [f"Spannen, 2024-{month}" for month in of] for of in months
+        [f"Fehlerspannen, 2024-{month}" for month in of] for of in months
     ]
-    assert all("month:prefix \u00b1 " in text for each in margins for text in each.values())
+    texts = [text for each in margins for text in each.values()]
+    assert all("month (bis zu jedem Wert) \u00b1 " in text for text in texts), texts
+    assert not any("month:prefix" in text for text in texts)
     errors = [each["Typischer Fehler aller Ergebnisse"] for each in facts]
     usual, longer, shortest = (float(error.split(";")[0].replace(",", ".")) for error in errors)
     assert shortest < usual < longer
-    assert all("mindestens m\u00f6glich ist" in error for error in errors)
+    assert all("die untere Schranke ist" in error for error in errors)
     assert found["spoken"] == facts[2]["Perioden"]
     assert read_spec(tmp_path / "people.toml").domain.kind("month").size == 2
 
