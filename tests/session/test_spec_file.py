@@ -287,16 +287,16 @@ def test_spec_release_of_a_series_returns_the_newest_period(folder):
 def test_logger_says_what_was_read_paid_and_written(folder, caplog):
     Path("people.csv").write_text(ROWS + "secret-value\n", encoding="utf-8")
     with caplog.at_level(logging.INFO, logger="leastnoise"):
-        spec(plan='guard = "1/100"').release("out")
+        spec(plan='guard = "1/4"').release("out")
     lines = [record.getMessage() for record in caplog.records if record.name == "leastnoise"]
     assert "reading people: sex" in lines
     assert any(line.startswith("left out: ") and "sex" in line for line in lines)
-    assert "paid epsilon = 1.98 from people.ledger, release 2" in lines
+    assert "paid epsilon = 1.5 from people.ledger, release 2" in lines
     assert f"wrote {folder / 'out'}" in lines
     assert any(line.startswith("guard: ") for line in lines)
-    text = "\n".join(lines)
-    assert "secret-value" not in text
-    assert "401" not in text  # the exact number of rows
+    assert "secret-value" not in "\n".join(lines)
+    # The exact number of rows; the noisy one of the guard may happen to be the same.
+    assert not any("401" in line for line in lines if not line.startswith("guard: "))
 
 
 def test_library_logs_nothing_by_itself(folder):
