@@ -283,7 +283,7 @@ _METHOD = (
     "A fault is injected at every call that writes, syncs, renames, links or removes a file, in any "
     "library (SQLite, DuckDB, Python). If fewer faults were tried than possible, it is injected at "
     "one of several calls. After each fault the run checks that nothing is published unpaid; every "
-    "recorded release is complete or resumable; the message and the exit code state the charge; "
+    "recorded release is whole or resumable; the message and the exit code state the charge; "
     "`leastnoise resume` finishes what can be finished, once and with the noise that was drawn; and "
     "the next release works. An entry of the data holder in a ledger (a budget, a share, spending "
     "elsewhere) is complete or absent, and the message and the exit code say which."
