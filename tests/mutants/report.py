@@ -30,7 +30,7 @@ skips tests that read the code instead of running it (the digests of the proofs)
 
 """
 _HOW = """
-## How it is done
+## Method
 
 All tests and examples of the trusted packages and of the session run once under `coverage`, which records the lines that each test runs;
 tests that need more than {longest:.0f} CPU seconds with it are skipped. Mutants are drawn uniformly from a seed, by the operators of mutmut
