@@ -103,7 +103,7 @@ def scenarios() -> list[Scenario]:
             "a share of the budget", with_ledger, "ledger", "share", ledger, "ann", "--epsilon", "1"
         ),
         entering(
-            "what was spent before",
+            "spending from before",
             with_ledger,
             "ledger",
             "spent",
@@ -124,7 +124,7 @@ def scenarios() -> list[Scenario]:
             share=ann,
         ),
         Scenario("a release", with_ledger, release),
-        Scenario("a first release, which makes its ledger", fresh, release),
+        Scenario("a first release, which creates its ledger", fresh, release),
         Scenario(
             "a release that is finished later",
             interrupted,
@@ -279,6 +279,23 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
         yield Line(what, how, len(whole), dict(ends), wrong, cpu() - begun)
 
 
+_METHOD = (
+    "A fault is injected at every call that writes, syncs, renames, links or removes a file, in any "
+    "library (SQLite, DuckDB, Python). If fewer faults were tried than possible, it is injected at "
+    "one of several calls. After each fault the run checks that nothing is published unpaid; every "
+    "recorded release is whole or resumable; the message and the exit code state the charge; "
+    "`leastnoise resume` finishes what can be finished, once and with the noise that was drawn; and "
+    "the next release works. An entry of the data holder in a ledger (a budget, a share, spending "
+    "elsewhere) is complete or absent, and the message and the exit code say which."
+)
+_ABSENT = (
+    "A release is absent if it was stopped after the ledger recorded that drawing begins and before "
+    "it recorded the outcome ([the ledger](../ledger.md)). Read-only folders and several processes "
+    "at once are tested in `tests/trusted/kernel/test_ledger_processes.py` and "
+    "`tests/cli/test_killed.py`."
+)
+
+
 def written(lines: list[Line]) -> str:
     """The page."""
     total, spent = (
@@ -301,50 +318,22 @@ def written(lines: list[Line]) -> str:
             "# Faults",
             "",
             (
-                f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into "
-                "releases and ledgers;"
+                f"`make faults` injected {total:,} of {sum(line.among for line in lines):,} possible "
+                "faults into releases and ledgers."
             ),
-            f"{len(wrong)} complaints. It took {spent:,.0f} CPU seconds.",
+            f"{len(wrong)} checks failed. The run took {spent:,.0f} CPU seconds.",
             "",
             *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
             "",
-            (
-                "A fault is put in at every call that writes, syncs, renames, links or removes a "
-                "file, by whatever"
-            ),
-            (
-                "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, "
-                "at one call of so many. After"
-            ),
-            (
-                "each: nothing is out and unpaid; what was recorded is whole or resumable; the "
-                "message and the exit code say in what"
-            ),
-            (
-                "state the payment is; `leastnoise resume` finishes what can be finished, with the "
-                "noise that was drawn, once; the"
-            ),
-            (
-                "next release works. What the data holder enters into a ledger (a budget, a share, "
-                "what was spent elsewhere) is"
-            ),
-            "entered whole or not at all, and message and exit code say which.",
+            *textwrap.wrap(_METHOD, 110),
             "",
-            "| what was run | faults | of | state of the release, or of the ledger |",
+            "| scenario | faults | of | state of the release or the ledger |",
             "|---|--:|--:|---|",
             *rows,
             "",
-            (
-                "Absent are releases that were stopped between the note that drawing begins and the "
-                "record of the outcome"
-            ),
-            (
-                "([the ledger](../ledger.md)). Read-only folders and several processes at once are "
-                "not here but in"
-            ),
-            "`tests/trusted/kernel/test_ledger_processes.py` and `tests/cli/test_killed.py`.",
+            *textwrap.wrap(_ABSENT, 110),
             "",
-            "## What went wrong",
+            "## Failed checks",
             "",
             *shown,
             "",

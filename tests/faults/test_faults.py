@@ -29,6 +29,6 @@ def test_a_few_hundred_faults_leave_nothing_wrong() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    total = re.search(r"put ([\d,]+) of", done.stdout)
+    total = re.search(r"injected ([\d,]+) of", done.stdout)
     assert total is not None
     assert int(total[1].replace(",", "")) > 160

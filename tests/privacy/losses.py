@@ -101,10 +101,10 @@ class Row:
         return REASONS.get((self.kind, self.name.partition(":")[0]), "")
 
 
-_MEET = "rows of two units that each keep to different cells share some of the four cells, and there less than both is left"
-_SIGNS = "replaced rows are bounded one character at a time, as if no two rows had a sign in common; every two have some"
-_UNEVEN = "two blocks on one attribute, of which one has uneven row weights, are each taken at the two cells that are worst for it"
-_LIMITS = "replaced rows are bounded as if both were in the cell of the largest limit"
+_MEET = "the rows of a unit are in different cells; with only four cells two units share some of them, where less than both is left"
+_SIGNS = "replaced rows are bounded separately for each character, as if no two rows had a sign in common, but every two rows do"
+_UNEVEN = "two blocks on one attribute, one of them with uneven row weights, are each bounded by their own worst pair of cells"
+_LIMITS = "replaced rows are bounded as if both were in the cell with the largest limit"
 # Why less is lost than is claimed, for rows with a ratio below 0.9.
 REASONS: dict[tuple[str, ...], str] = {
     ("strategy", "fourier"): _SIGNS,
@@ -123,8 +123,8 @@ REASONS: dict[tuple[str, ...], str] = {
     (
         "bound",
         "max_per_cell, contrasts",
-    ): "as cells; and the bound for contrasts is that of any number of them, which few do not "
-    "reach",
+    ): "as for cells; in addition, the bound for contrasts holds for any number of them, and few "
+    "contrasts do not attain it",
 }
 
 
@@ -468,21 +468,21 @@ def rows() -> list[Row]:
 
 HEAD = """# Exact privacy losses
 
-**In short:** no release loses more than its manifest states, in any case that brute force can list; most lose exactly that.
+**In short:** no release loses more than its manifest states, in any case that brute force can enumerate; most lose exactly that.
 
-Everything that can be released, on small domains, over **all** pairs of neighbouring tables: the exact loss as a share of the declared
-budget. Units of one, two and three rows are added or removed, or replaced by others or by rows outside the domain. 1 means that no noise is
-wasted; nothing is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with Gaussian and Laplace noise, R is rho
-with Gaussian noise.
+This page lists everything that can be released, on small domains: the exact loss over **all** pairs of neighbouring tables, as a share of
+the declared budget. Units of one, two and three rows are added, removed, replaced by others, or replaced by rows outside the domain. A
+share of 1 means that no noise is wasted; no share is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with
+Gaussian and Laplace noise, R is rho with Gaussian noise.
 
-`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. The test suite tries all strategies, operators, mechanisms and
-choices too, those that are newer than this page included, with units of fewer sizes, and compares its figures with this page.
+`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. The test suite also tests all strategies, operators, mechanisms
+and choices, including those that are not yet on this page, with fewer sizes of units, and compares its figures with this page.
 
-For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of
-all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what
-is chosen. The private choice comes last, over all neighbours of some tables of four cells. Of several workloads the least share is given;
-units of three rows are left out where they have too many pairs. One number stands for all three sizes where they are equal, and names that
-have the same shares stand in one row.
+For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) over
+all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: exact for measurements, the charge for choices.
+The private choice is in the last row, over all neighbours of some tables of four cells. If a case has several workloads, the page shows the
+smallest share. Units of three rows are omitted if they have too many pairs. A single number means that all three sizes have this share;
+names with the same shares are in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|

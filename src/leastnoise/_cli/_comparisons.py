@@ -277,10 +277,10 @@ def ab_test_command(
 )
 @json_option
 def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
-    """Show which effect an A/B test can show, before any data.
+    """Show which effect an A/B test can detect, before any data.
 
-    Give effect, size and budget for the power. Leave out one of the three for the smallest that
-    reaches --power.
+    State effect, size and budget to compute the power. Omit one of the three to find its
+    smallest value that reaches --power.
     """
     low, dots, high = bounds.partition("..")
     if not dots:

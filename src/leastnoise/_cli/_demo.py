@@ -106,7 +106,7 @@ level = 0.95
 def demo(out: Path | None) -> None:
     """Plan and release a generated survey of 200,000 people.
 
-    Generates the survey, plans, releases, and compares the promised with the realised error.
+    Generates the survey, plans, releases, and compares the expected with the actual error.
     """
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):

@@ -67,7 +67,7 @@ _DOMAIN = """\
 # The kinds of attributes, each with an example:
 #
 #     categories = ["F", "M"]                          texts, written as in the data
-#     unknown = { most = 10000 }                       texts that nobody can list: found privately first; needs delta
+#     unknown = { most = 10000 }                       texts without a public list: a private search finds them; needs delta
 #     integers = [17, 90]                              whole numbers, lowest and highest; for codes 0, 1, ... write size = 9
 #     bins = { low = 0, high = 200000, count = 100 }   numbers, in bins of one width
 #     edges = ["0", "9.99", "50", "200"]               numbers, in bins from one edge to the next

@@ -101,7 +101,7 @@ def read_with_progress(directory: Path) -> Release:
 @click.argument("directory", metavar="RELEASE", type=FILE)
 @click.argument("table_name", metavar="[TABLE]", required=False)
 def show(directory: Path, table_name: str | None) -> None:
-    """Show a finished release: how exact it is, and its tables.
+    """Show a finished release: its accuracy and its tables.
 
     RELEASE is the directory that `leastnoise release` wrote. TABLE is the id or name of a table,
     such as q7 or "sex x age", or of a mean, quantiles or a distribution function, such as s1.
@@ -635,7 +635,7 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(directory: Path, form: str, out: Path) -> None:
-    """Write a finished release in another form.
+    """Write a finished release in the format of another tool.
 
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after
     NIST SP 800-226, with marks where people must answer), registry (YAML for the registry of
@@ -711,11 +711,11 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     help="Group rows into units with the average number of rows that the release counted.",
 )
 def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
-    """Write records that agree with a finished release.
+    """Draw synthetic records from a finished release.
 
     RELEASE is the directory that `leastnoise release` wrote. The records have the columns and
     spellings of the spec, and roughly the counts of the release. They depend only on the release,
-    so they protect as it does and cost nothing. Values within bins and periods are uniform;
+    so they have its privacy guarantee and cost nothing. Values within bins and periods are uniform;
     attributes that share no table are independent.
     """
     check_new_file(out, _ADVICE)

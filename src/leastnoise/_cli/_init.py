@@ -76,7 +76,7 @@ def init(
 ) -> None:
     """Draft a spec file from column names and types.
 
-    The draft holds no value of the data: you state the values of each column from public knowledge.
+    The draft contains no value of the data: you state the values of each column from public knowledge.
     With --from, the draft follows a description: CSVW-EO, SmartNoise metadata, domain.json of mbi,
     or a domain that OpenDP serialized. FILE need not exist then.
 

@@ -120,8 +120,8 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     """Raise or lower the budget, never below the amount spent.
 
     The ledger records the change. With --per, the budget holds for each such period of payment
-    (UTC). Use it for data with other people in each period: a person in the data of several periods
-    loses the budget in each.
+    (UTC). Use it for data with other people in each period: for a person in several periods, the
+    losses of these periods add up.
     """
     period = None if per is None else per.replace("ever", "")
     ledger = Ledger.open(path)
@@ -176,7 +176,7 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
     help="The day it was spent.  [default: today]",
 )
 @click.option("--share", default="", help="The share that the amount counts towards.")
-@click.option("--note", default="", help="What the amount was for, which the ledger records.")
+@click.option("--note", default="", help="The purpose of the amount, which the ledger records.")
 def spent(
     path: Path, directory: Path | None, day: Any, share: str, note: str, **amount: str | None
 ) -> None:

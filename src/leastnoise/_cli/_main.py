@@ -91,15 +91,19 @@ _COMMANDS = {
     "categories": (
         "_release",
         "categories",
-        "Find categories that nobody can list, privately, for a price.",
+        "Find unknown categories privately, for a share of the budget.",
     ),
     "release": (
         "_release",
         "release",
         "Measure, estimate, and write answers, manifest and report.",
     ),
-    "resume": ("_release", "resume", "Finish releases that were paid and not written, at no cost."),
-    "show": ("_finished", "show", "Show a finished release: how exact it is, and its tables."),
+    "resume": (
+        "_release",
+        "resume",
+        "Finish releases that were paid but not published, at no cost.",
+    ),
+    "show": ("_finished", "show", "Show a finished release: its accuracy and its tables."),
     "answer": ("_finished", "answer", "Give further answers from a finished release, at no cost."),
     "difference": (
         "_comparisons",
@@ -114,14 +118,14 @@ _COMMANDS = {
     "power": (
         "_comparisons",
         "power",
-        "Show which effect an A/B test can show, before any data.",
+        "Show which effect an A/B test can detect, before any data.",
     ),
-    "export": ("_finished", "export", "Write a finished release in another form."),
+    "export": ("_finished", "export", "Write a finished release in the format of another tool."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
-    "synthesize": ("_finished", "synthesize", "Write records that agree with a finished release."),
-    "studio": ("_plan", "studio", "Make a spec, plan, or explore a release in the browser."),
+    "synthesize": ("_finished", "synthesize", "Draw synthetic records from a finished release."),
+    "studio": ("_plan", "studio", "Draft a spec, plan, or explore a release in the browser."),
     "ledger": ("_ledger", "ledger", "Set the budget of a data set, and show its spending."),
-    "audit": ("_plan", "audit", "Bound the privacy loss from below: try the installed program."),
+    "audit": ("_plan", "audit", "Compute a lower bound on the program's privacy loss."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": (
         "_demo",

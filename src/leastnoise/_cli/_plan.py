@@ -1035,7 +1035,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @json_option
 def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """Bound the privacy loss from below: try the installed program.
+    """Compute a lower bound on the program's privacy loss.
 
     Reads only the spec file. The program generates rows from its domain; it does not read the data
     and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the plan.
@@ -1092,9 +1092,9 @@ def _print_audit(result: Audit) -> None:
 @click.command()
 @click.argument("path", metavar="[FILE|SPEC|RELEASE]", type=FILE, required=False)
 def studio(path: Path | None) -> None:
-    """Make a spec, plan, or explore a release in the browser.
+    """Draft a spec, plan, or explore a release in the browser.
 
-    With a data file, or without an argument: forms that make a spec from the names and types of
+    With a data file, or without an argument: forms that draft a spec from the names and types of
     columns. With a spec: budget, targets, weights and tables, and their effect on every margin.
     With the directory that `leastnoise release` wrote: tables of any attributes, their charts, and
     the exact error of any sum of their cells.

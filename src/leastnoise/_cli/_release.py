@@ -69,7 +69,7 @@ _payment = add_options(
     (
         "--ledger ledger_path",
         FILE,
-        "The ledger.  [default: beside the data, created if it does not exist]",
+        "The ledger.  [default: next to the data, created if it does not exist]",
     ),
     (
         "--dataset",
@@ -148,10 +148,10 @@ class CommandObserver(RunObserver):
 @spec_argument
 @_payment
 def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
-    """Find categories that nobody can list, privately, for a price.
+    """Find unknown categories privately, for a share of the budget.
 
     For each [domain.NAME] unknown = { most = ... }, this spends a share of the budget and writes
-    the categories beside the spec, where `plan`, `check` and `release` read them. `release` also
+    the categories next to the spec, where `plan`, `check` and `release` read them. `release` also
     does this if it was not done before.
     """
     spec = read_command_spec(path)
@@ -186,7 +186,7 @@ def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     type=FILE,
     help="A plan from `leastnoise plan SPEC --out`, instead of planning.",
 )
-@click.option("--note", default="", help="A text for people, which the ledger records.")
+@click.option("--note", default="", help="A one-line note, which the ledger records.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -394,7 +394,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
             )
         )
     else:
-        private = "a file with exact counts is beside the ledger; keep it, and show it to nobody"
+        private = "a file with exact counts is next to the ledger; keep it, and do not share it"
         facts.append(("series", describe_drawn_periods(publication.state)))
         facts.append(("private", private))
     share = None if newest is None else newest.options.guard
@@ -444,7 +444,7 @@ def resume(
     out: Path | None,
     source: Path | None,
 ) -> None:
-    """Finish releases that were paid and not written, at no cost.
+    """Finish releases that were paid but not published, at no cost.
 
     LEDGER is the file of the ledger, by default the only one of the current directory. A release
     that cannot be finished does not stop the others.

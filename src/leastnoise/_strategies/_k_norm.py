@@ -417,7 +417,7 @@ K_NORM = Planner(
     name="k_norm",
     propose=k_norm,
     measures="every cell or group of one-way tables, in groups with noise that shares their total, "
-    "and other tables beside them",
+    "and the other tables with independent noise",
     made_for="small one-way tables under pure privacy",
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
