@@ -114,6 +114,7 @@ class DescribedColumn:
 
 
 def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: Any) -> Description:
+    """Return a description of a domain from the columns of another tool."""
     described_columns = list(columns)
     return Description(
         tool=tool,
@@ -145,6 +146,7 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
 
 
 def _spec_number(value: Fraction) -> int | str:
+    """Return a number as an integer or as decimal text, exactly."""
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"
@@ -283,6 +285,7 @@ def from_opendp(value: Any) -> Description | None:
 
 
 def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
+    """Return the column that an OpenDP domain describes."""
     name = str(column.get("name"))
     element = column.get("element_domain")
     for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):

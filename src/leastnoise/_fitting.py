@@ -261,6 +261,8 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
+    """Return the least epsilon for which a zCDP cost proves (epsilon, delta)."""
+
     def proved(epsilon: Fraction) -> bool:
         return zcdp_delta(cost, epsilon) <= limit
 

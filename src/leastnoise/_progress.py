@@ -116,6 +116,7 @@ class Progress(ProgressLine):
         return min((seconds - self._work_start) / self._about, 1.0)
 
     def _show(self) -> None:
+        """Show the current step until the work is done."""
         if not self._is_visible or self._is_done.wait(_PATIENCE):
             return
         every, show = self._display or _error_stream()

@@ -185,14 +185,17 @@ class _Recorder:
     steps: list[LeastCost | QuantileSelection | Measurements] = field(default_factory=list)
 
     def choose(self, selection: LeastCost) -> Any:
+        """Record a private choice, and return what the series chose."""
         self.steps.append(selection)
         return self.series.choose(selection)
 
     def choose_cells(self, selection: QuantileSelection) -> IntArray:
+        """Record a private choice of cells, and return the chosen cells."""
         self.steps.append(selection)
         return self.series.choose_cells(selection)
 
     def measure(self, measurements: Measurements) -> Observation:
+        """Record a measurement, and return its noisy observation."""
         self.steps.append(measurements)
         return self.series.measure(measurements)
 
@@ -575,6 +578,7 @@ def _draw_key_counts(
 
 
 def _budget(plan: CategoryPlan) -> ApproxDP:
+    """Return the (epsilon, delta) of a search for keys."""
     budget = plan.privacy.budget
     if not isinstance(budget, ApproxDP):
         raise InternalError("A search for keys has no delta; please report this.")
@@ -702,4 +706,5 @@ def _plan_tests(
 def _audit_named_measurements(
     measured: Measurements, prefix: str, effort: Effort
 ) -> list[AuditResult]:
+    """Return the audits of measurements, each name with a prefix."""
     return [replace(part, name=prefix + part.name) for part in audit_measurements(measured, effort)]

@@ -445,6 +445,7 @@ class Pairs:
         return best if unseen(best) > 0 else None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
+        """Return the neighbours that are farthest apart by a distance."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
             pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
@@ -717,6 +718,7 @@ def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterat
 
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
+    """Return draws of the noisy answers of both neighbours, batch by batch."""
     draws = [
         draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
     ]

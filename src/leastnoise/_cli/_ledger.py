@@ -263,6 +263,7 @@ def _warn_if_closed(ledger: Ledger) -> None:
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return labels and texts: the path, data set, unit and budgets of a ledger."""
     limits = [
         ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
         for limit in ledger.limits()

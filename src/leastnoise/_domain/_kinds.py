@@ -181,6 +181,7 @@ class Categories(Kind):
 @kind_of.register(list)
 @kind_of.register(tuple)
 def _(given: list[object] | tuple[object, ...]) -> Categories:
+    """Return categories from a list of values."""
     return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
 
 
@@ -229,6 +230,7 @@ def _spellings(
 
 
 def _category(value: object) -> Label:
+    """Return a checked category: a text or an integer."""
     if isinstance(value, str):
         if not value:
             raise refuse(
@@ -673,6 +675,7 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
+    """Return a setting of an attribute as a JSON value."""
     if isinstance(value, (Level, Reading)):
         return value.to_json()
     if isinstance(value, tuple):
@@ -775,6 +778,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
 
 @read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
+    """Return the attributes and measures of a domain's JSON object."""
     table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):

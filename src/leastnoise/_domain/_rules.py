@@ -55,6 +55,7 @@ def _(
     kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
     marks: tuple[int, int] | None = None,
 ) -> Rule:
+    """Return the rule that maps values to the cells of a public attribute."""
     if kind.hidden:
         dropped = kind.published
     else:
@@ -217,6 +218,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
 
 @type_fault.register
 def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | None:
+    """Return why a column of this type cannot hold numbers; None if it can."""
     if holds in ("dates", "time stamps"):
         return NOT_NUMBERS
     return None
@@ -224,6 +226,7 @@ def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | 
 
 @type_fault.register
 def _(kind: Dates, holds: Holds) -> str | None:
+    """Return why a column of this type cannot hold dates; None if it can."""
     if holds == "Booleans":
         return "it is read as dates, which true and false are not"
     if holds == "numbers" and kind.format is None:
@@ -236,6 +239,7 @@ def _(kind: Dates, holds: Holds) -> str | None:
 
 @type_fault.register
 def _(kind: Categories, holds: Holds) -> str | None:
+    """Return why a column of this type has none of the categories, or None."""
     if holds not in _FORMS:
         return None
     forms = {kind.reading.form(str(value)) for value in kind.values}

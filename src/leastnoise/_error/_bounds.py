@@ -394,6 +394,7 @@ def _group_norms(
 
 
 def _without_totals(spectrum: Sequence[InvariantSubspace]) -> list[InvariantSubspace]:
+    """Return each subspace without the sum of all cells."""
     return [part.without_total for part in spectrum]
 
 

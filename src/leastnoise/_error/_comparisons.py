@@ -71,11 +71,13 @@ class PairCovariances:
         return self._listed(first, second, names)
 
     def _expanded(self, product: Product, names: tuple[str, ...]) -> FloatArray:
+        """Return the variances of a product, with one axis for each name."""
         return expand(product, self.variances_of(product), names)
 
     def _between_measures(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
+        """Return the covariances of answers about two different measures."""
         for sums, counts in ((first, second), (second, first)):
             if sums.measure is None:
                 continue

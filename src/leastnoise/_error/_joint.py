@@ -535,11 +535,13 @@ class JointStructure(Structure):
         return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in the shape of the product."""
         self.require(product)
         inner, shape, times = split_product(product, self.joint.names)
         return np.asarray(self.listed(inner).reshape(shape) * times**2)
 
     def errors(self, product: Product) -> Errors:
+        """Return the total and the largest variance of the answers."""
         if product.rows <= MOST_LISTED:
             variances = self.variances(product)
             return Errors(float(variances.sum()), float(variances.max()))
@@ -547,11 +549,13 @@ class JointStructure(Structure):
         return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
+        """Return the sum of the variances of all answers."""
         self.require(product)
         inner, _, times = split_product(product, self.joint.names)
         return self.summed(inner) * float((times**2).sum())
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariances of all pairs of answers to two products."""
         self.require(product)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (
@@ -582,6 +586,7 @@ class DenseStructure(JointStructure):
     space: RowSpace
 
     def require(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         every = self.joint.operators(split_product(product, self.joint.names)[0])
         if not self.space.is_full:
             # All ranges span the same space as cells.
@@ -595,9 +600,11 @@ class DenseStructure(JointStructure):
                 raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table."""
         return self.inverse @ gathered
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query, from the inverse matrix."""
         return joint_variances(self.inverse, self.joint.operators(product))
 
     def summed(self, product: Product) -> float:
@@ -659,6 +666,7 @@ class IterativeStructure(JointStructure):
     _determined: set[Product] = field(default_factory=set, repr=False)
 
     def require(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         inner, _, _ = split_product(product, self.joint.names)
         if inner in self._known or inner in self._determined:
             return
@@ -678,6 +686,7 @@ class IterativeStructure(JointStructure):
         self._determined.add(inner)
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query: exact for few queries, else simulated."""
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -720,10 +729,12 @@ class IterativeStructure(JointStructure):
         return self._known[product]
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table, by iteration."""
         return self.joint.solve(gathered, "the estimate")
 
     @property
     def solver_cells(self) -> int:
+        """Number of cells that the iterative solver holds."""
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:

@@ -120,6 +120,7 @@ class PairStructure(JointStructure):
         return _outer(self._summed(product))
 
     def _require_seen(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         if not all(
             axis.spans(operator)
             for axis, operator in zip(
@@ -146,6 +147,7 @@ class PairStructure(JointStructure):
                 raise undetermined_error(product)
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
         # What shrinks the array most comes first.
@@ -160,9 +162,11 @@ class PairStructure(JointStructure):
         return cube
 
     def summed(self, product: Product) -> float:
+        """Return the sum of the variances of all queries."""
         return _contracted(self.inverse.diagonal, self._summed(product))
 
     def most(self, product: Product) -> float:
+        """Return an upper bound on the largest variance of a query."""
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
         largest = [
             DenseInverse(axis.outward @ axis.outward.T).largest_variance(operator)
@@ -171,6 +175,7 @@ class PairStructure(JointStructure):
         return float(self.inverse.diagonal.max()) * math.prod(largest)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table."""
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
@@ -191,12 +196,14 @@ class PairStructure(JointStructure):
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    """Return the weighted sum of an array, with one weight vector for each axis."""
     for weight in weights:
         cube = np.tensordot(weight, cube, axes=(0, 0))
     return float(cube)
 
 
 def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
+    """Return the outer product of vectors, with one axis for each."""
     return reduce(np.multiply.outer, vectors, np.ones(()))
 
 

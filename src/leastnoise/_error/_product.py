@@ -332,10 +332,12 @@ def _subsets(width: int) -> tuple[Positions, ...]:
 
 
 def _named(names: Names, chosen: Positions) -> Names:
+    """Return the names at some positions."""
     return tuple([names[axis] for axis in chosen])
 
 
 def _positions(names: Names, tau: Names) -> Positions:
+    """Return the positions of some names."""
     return tuple([names.index(name) for name in tau])
 
 
@@ -348,12 +350,15 @@ class ScaledInverse(NamedTuple):
     strength: float
 
     def variances(self, _: Operator) -> FloatArray:
+        """Return the variance of the only query, the total."""
         return np.array([1 / self.strength])
 
     def total_variance(self, _: Operator) -> float:
+        """Return the variance of the only query, the total."""
         return 1 / self.strength
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse and a vector."""
         return v / self.strength
 
 
@@ -401,6 +406,7 @@ class ProductStructure(Structure):
     )
 
     def require(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         queries, names, operators = self._asked(product)
         needed = [
             self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
@@ -509,6 +515,7 @@ class ProductStructure(Structure):
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in the shape of the product."""
         self.require(product)
         if (
             len(product.attributes) > 1
@@ -541,6 +548,7 @@ class ProductStructure(Structure):
         return total
 
     def errors(self, product: Product) -> Errors:
+        """Return the total and the largest variance of the answers."""
         summed = self.total(product)
         queries, names, operators = self._asked(product)
         if (
@@ -576,6 +584,7 @@ class ProductStructure(Structure):
         return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
+        """Return the variances of each product, equal ones computed once."""
         pairs = zip(products, self._even(products), strict=True)
         return [
             self.variances(product) if even is None else np.full(product.shape, even.largest)
@@ -583,6 +592,7 @@ class ProductStructure(Structure):
         ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        """Return the errors of each product, equal ones computed once."""
         return [
             self.errors(product) if even is None else even
             for product, even in zip(products, self._even(products), strict=True)
@@ -750,6 +760,7 @@ class ProductStructure(Structure):
         return answer
 
     def cells(self, measured: Sequence[NoisyBlock]) -> ProductCells:
+        """Return the least-squares cells of noisy blocks."""
         if self.leveled is None:
             return ProductCells(self, measured)
         # A block that sums over the attribute with levels gets a total along it.

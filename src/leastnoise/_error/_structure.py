@@ -311,6 +311,7 @@ class _Precisions:
         return True
 
     def _facts_of(self, factor: Factor) -> _FactorFacts:
+        """Return the strength and names of a factor, computed once."""
         facts = self._facts.get(id(factor))
         if facts is None:
             names = (factor.attributes[0],) if is_nontrivial(factor) else ()
@@ -376,6 +377,7 @@ class CentredSumCovariance(Covariance):
 
     @property
     def solver_cells(self) -> int:
+        """Number of cells that the larger of the two solvers holds."""
         return max(self.centred.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
@@ -386,6 +388,7 @@ class CentredSumCovariance(Covariance):
         self.centred.require(product)
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in squared units of the measure."""
         return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
 
     def errors(self, product: Product) -> Errors:
@@ -403,9 +406,11 @@ class CentredSumCovariance(Covariance):
         return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
 
     def total(self, product: Product) -> float:
+        """Return the sum of the variances of all answers."""
         return self.centred.total(product) + self.middle**2 * self.counts.total(product)
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariances of all pairs of answers to two products."""
         return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(
             product, other
         )

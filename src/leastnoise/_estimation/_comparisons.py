@@ -169,6 +169,7 @@ def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
 
 
 def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
+    """Return the number of groups along each attribute."""
     return tuple(map(len, labels))
 
 
@@ -221,6 +222,7 @@ def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
 
 
 def _in_amounts(side: Side) -> Side:
+    """Return a side of a comparison in amounts instead of units."""
     scaled = side.estimated._replace(
         value=side.estimated.value * side.unit,
         low=side.estimated.low * side.unit,

@@ -172,6 +172,7 @@ class Estimate:
         )
 
     def _structure(self, quantity: str | None) -> Structure:
+        """Return the covariance structure of counts or of a measure, computed once."""
         if quantity not in self._structures:
             exact = [table.block for table in self.public]
             self._structures[quantity] = quantity_structure(
@@ -392,6 +393,7 @@ class Outcome:
 
     @cached_property
     def _least_squares(self) -> Estimate:
+        """The least-squares estimate from the observation and the public counts."""
         return Estimate(self.observation, public_counts_of_plan(self.plan))
 
     def least_squares(self) -> Estimate:
@@ -403,6 +405,7 @@ class Outcome:
 
     @cached_property
     def _estimator(self) -> Estimator:
+        """The estimator of the mechanism's finding; least squares if it is linear."""
         if self.finding.linear:
             return self.least_squares()
         return self.finding.estimator(self.observation)

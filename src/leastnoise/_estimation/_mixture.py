@@ -108,6 +108,7 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
 
 
 def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
+    """Return counts smoothed by shift-averaged Haar thresholding."""
     size = len(counts)
     padded_size = 1 << (size - 1).bit_length()
     smooth = np.zeros(size)

@@ -288,6 +288,7 @@ class ModelEstimator:
 
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
+        """Mixtures refitted to tables with fresh simulated noise, and that noise."""
         noise = np.random.default_rng(_SEED)
         added = [
             [
@@ -396,6 +397,7 @@ class ModelEstimator:
 
     @cached_property
     def _indices(self) -> dict[tuple[int, ...], int]:
+        """The position of each measured table, by its attributes."""
         return {table.attributes: at for at, table in enumerate(self.measured.tables)}
 
     @cached_property
@@ -495,6 +497,7 @@ def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> 
 
 
 def _bin_shares(mixture: Mixture, table: NoisyTable) -> FloatArray:
+    """Return the share of each bin of a table under a mixture."""
     return _sum_bins(mixture.table(table.attributes), table.starts)
 
 
@@ -545,6 +548,7 @@ class ShrunkToModel:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
+        """Number of cells of each attribute in the tables."""
         attributes = {*chain.from_iterable(self.tables)}
         domain = self.least_squares.observation.measurements.domain
         return {name: domain.kind(name).size for name in domain.names if name in attributes}
@@ -556,6 +560,7 @@ class ShrunkToModel:
 
     @cached_property
     def _precision(self) -> dict[Names, float]:
+        """The precision of least squares, by set of attributes."""
         return residual_precisions(self.least_squares, self._parts, None)
 
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
@@ -696,6 +701,7 @@ class ShrunkToModel:
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
     def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        """Return the residual components of a mixture's tables, by attributes."""
         return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
@@ -826,6 +832,7 @@ def draw_records(
 
 
 def _refuse_endless(again: int, wrong: int) -> None:
+    """Raise if impossible values are still drawn after the last attempt."""
     if again == _REDRAWN:
         raise InputError(
             f"{wrong} records had values that are said to be impossible, after {again} tries. Say "
@@ -887,6 +894,7 @@ def _project_to_public_counts(
 def _impossible_rows(
     codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
 ) -> BoolArray:
+    """Return which records have an impossible combination of values."""
     impossible_rows = np.zeros(len(codes), dtype=bool)
     for combination in impossible:
         impossible_rows |= np.logical_and.reduce(
@@ -896,6 +904,7 @@ def _impossible_rows(
 
 
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
+    """Return records drawn from a mixture, as codes, shape (rows, attributes)."""
     drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(round_systematically(mixture.shares, rows, random).tolist()):

@@ -467,6 +467,7 @@ class NonNegativeCells:
 
     @cached_property
     def _known(self) -> Covariance:
+        """The covariance of the measurements, computed unless it was passed."""
         if self.known is None:
             return measure_covariance(self.plan, self.measure)
         return self.known
@@ -547,6 +548,7 @@ def simulate_noise(
 def _simulate_block(
     plan: Measurements, index: int, columns: int, generator: np.random.Generator
 ) -> FloatArray:
+    """Return simulated noise of a block, shape (queries, columns)."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:

@@ -244,6 +244,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _even(self) -> FloatArray:
+        """Cells with each region's count spread evenly over its area."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)
@@ -268,6 +269,7 @@ class AdaptiveGridEstimate:
         return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
+        """Return one operator for each attribute of the plane; totals elsewhere."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         return [
             operators.get(name, Total(size))
@@ -275,6 +277,7 @@ class AdaptiveGridEstimate:
         ]
 
     def _asked(self, product: Product, table: FloatArray) -> FloatArray:
+        """Return the answers to a product from a table of cells."""
         return apply_along_axes(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(

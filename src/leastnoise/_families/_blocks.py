@@ -370,6 +370,7 @@ class NestedInverse(GramInverse):
         self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         flat = v.reshape(self.size, -1)
         width = self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
@@ -434,12 +435,14 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         cells = np.arange(1, self.size + 1)
         answer = self._covariances(cells, cells) + self._prefixes[2][1:]
         answer.setflags(write=False)
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Return the variance of each range of cells, low to high inclusive."""
         blocks, _, residuals = self._prefixes
         ends = high + 1
         block = low // self.inner.size
@@ -486,6 +489,7 @@ class NestedInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Nested, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a two-level strategy, if it has one."""
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE

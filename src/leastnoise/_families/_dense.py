@@ -327,6 +327,7 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
 
 
 def _full_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the roots and vectors of the spectrum of a weighted matrix."""
     from scipy.linalg import eigh
 
     root = np.sqrt(weights)

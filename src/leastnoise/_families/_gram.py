@@ -98,6 +98,7 @@ class Gram:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
+        """Values that two equal Gram matrices share; the key of a cache."""
         arrays = [
             *(vector for pair in self.pairs for vector in pair),
             *(self.given or ()),

@@ -108,6 +108,7 @@ class GramInverse(ABC):
 
     @cached_property
     def _of_total(self) -> FloatArray:
+        """The product of the inverse Gram matrix and a vector of ones."""
         return self.solve(np.ones(self.size))
 
     @cached_property
@@ -216,6 +217,7 @@ class IdentityInverse(GramInverse):
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         if self._plain:
             return v
         flat = v.reshape(self.size, -1)
@@ -226,6 +228,7 @@ class IdentityInverse(GramInverse):
         )
 
     def variances(self, operator: Operator) -> FloatArray:
+        """Return the variance of each query of an operator."""
         if interval_ends(operator) is not None:
             return super().variances(operator)
         squares = self.inverse_squares
@@ -286,14 +289,17 @@ class DenseInverse(GramInverse):
         self.size, self.inverse, self.space = len(inverse), inverse, space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        """Raise unless the strategy determines an operator; return both."""
         if self.space is not None and not self.space.contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
     def covariance(self) -> FloatArray:
+        """Return the inverse Gram matrix, shape (cells, cells)."""
         return self.inverse
 
 
@@ -307,11 +313,13 @@ class CoarseInverse(GramInverse):
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        """Raise unless the buckets determine an operator; return both on buckets."""
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the pseudo-inverse Gram matrix and a vector."""
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return np.repeat(
@@ -332,6 +340,7 @@ def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None
 
 @structured_inverse.register
 def _(operator: Identity, factor: Factor) -> GramInverse:
+    """Return the inverse Gram matrix of weighted cells."""
     if factor.row_weights is None:
         return IdentityInverse.of_identity(operator.size)
     return IdentityInverse(1 / factor.weights.astype(float) ** 2)
@@ -339,6 +348,7 @@ def _(operator: Identity, factor: Factor) -> GramInverse:
 
 @structured_inverse.register
 def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
+    """Return the inverse Gram matrix of cells and further rows (Woodbury)."""
     weights = factor.weights.astype(float)
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
     below = operator.below * weights[operator.size :, None]
@@ -348,6 +358,7 @@ def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
 
 @structured_inverse.register
 def _(operator: Coarse, factor: Factor) -> GramInverse:
+    """Return the pseudo-inverse Gram matrix of a strategy on buckets."""
     return CoarseInverse(
         invert_gram(Factor(factor.attributes, operator.operator, factor.row_weights)), operator
     )

@@ -70,6 +70,7 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
 
 
 def _are_nested(groups: Iterable[IntArray]) -> "Levels | None":
+    """Return levels if each grouping refines the next coarser one, else None."""
     finest_first = sorted(groups, key=lambda group: -int(group.max()))
     levels = [finest_first[0]]
     parents = []
@@ -428,6 +429,7 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
+        """Groups of subspaces that have equal variances."""
         if all(np.ndim(precision) == 0 for precision in self.precisions):
             return self.levels.orbits
         return self.levels.singleton_orbits

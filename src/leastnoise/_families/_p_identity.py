@@ -519,6 +519,7 @@ def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
 
 
 def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
+    """Return the runs of least root mean square error."""
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 

@@ -171,6 +171,7 @@ def apply_gram(operator: Operator, x: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def _dense_gram(operator: Operator) -> FloatArray:
+    """Return the Gram matrix of an operator, shape (cells, cells)."""
     real = dense(operator).astype(np.float64)
     return np.asarray(real.T @ real)
 
@@ -355,6 +356,7 @@ class RowSpace:
 
     @staticmethod
     def _sees(outside: FloatArray, squares: FloatArray) -> bool:
+        """Return whether the part outside a row space is zero up to rounding."""
         return bool(
             (np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all()
         )

@@ -121,6 +121,7 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def kappa(self) -> float:
+        """Variance of the sum of all cells."""
         return float(
             self.prefix_variances[-1]
         )  # the sum of ``solve``, which uses Fourier transforms, is less exact
@@ -134,6 +135,7 @@ class ToeplitzInverse(GramInverse):
         return convolve(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return np.asarray(
             convolve(self.series, self.lifted(v), self.size)
             / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
@@ -212,6 +214,7 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         scales = self.strategy.scales.astype(float)
         sums = np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
@@ -227,6 +230,7 @@ class ToeplitzInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a Toeplitz strategy of even precision."""
     if factor.even:
         return ToeplitzInverse(operator)
     return None

@@ -390,10 +390,12 @@ class TreeInverse(GramInverse):
         _, self.upward, self.below, self.posterior = self.levels.passes
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return self.levels.solve(v)
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         # Going up, the sum of a node's first cells is a share of the node's value plus independent
         # noise; both are computed for all prefixes of all nodes of a level at once.
         share = np.ones(self.size)
@@ -571,6 +573,7 @@ def _bound_ranges_across(
 
 @structured_inverse.register
 def _(operator: Tree, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a tree that measures its cells."""
     if operator.widths[-1] == 1:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
     return None

@@ -259,6 +259,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
+    """Return how many rows find a partner row in the second table."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
@@ -332,6 +333,7 @@ class _Tally:
         return numbers
 
     def _number(self, value: object) -> int:
+        """Return the number of a value's text, a new one for a new text."""
         value_text = text(value)
         if isinstance(value, bytes):
             description = _NOT_TEXT
@@ -490,6 +492,7 @@ def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
 
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the page that shows how rows fit a spec."""
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
@@ -531,6 +534,7 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
 
 
 def _used_rows_lines(fit: Fit) -> Iterator[str]:
+    """Yield lines about the rows that are used, and left out of tables."""
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
@@ -547,6 +551,7 @@ def _used_rows_lines(fit: Fit) -> Iterator[str]:
 def _column_lines(
     title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
 ) -> Iterator[str]:
+    """Yield lines about the values of one column."""
     yield ""
     matched = _format_share(column.matched, rows)
     null = _format_share(column.null, rows)
@@ -567,4 +572,5 @@ def _column_lines(
 
 
 def _format_share(count: int, whole_count: int) -> str:
+    """Return a count as text, with its percentage of the whole."""
     return f"{count:,}" + (f" ({count / whole_count:.1%})" if whole_count else "")

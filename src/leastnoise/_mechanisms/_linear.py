@@ -87,6 +87,7 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
 
 
 def _nearly_equal(stated: object, computed: float) -> bool:
+    """Return whether a stated number is the computed one within 1e-6."""
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

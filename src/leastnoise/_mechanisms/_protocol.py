@@ -303,6 +303,7 @@ class DataDependentFinding(Finding):
 
 
 def _is_known(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping without the entries that are None."""
     return {
         name: _is_known(inner) if isinstance(inner, Mapping) else inner
         for name, inner in value.items()

@@ -118,6 +118,7 @@ def is_category_plan(text: str) -> bool:
 
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
+    """Return the plan of a search for categories from its JSON object."""
     entries: dict[str, Any] = known_keys(
         "a search for categories", value, ["search", "privacy", "rule", "attribute"]
     )

@@ -112,10 +112,12 @@ _ONE_OF = "one of"
 
 
 def _steps_from_json(value: Any) -> Steps:
+    """Return the steps of a mechanism from a JSON list."""
     return tuple(_step_from_json(entry) for entry in _listed(value))
 
 
 def _step_from_json(value: Any) -> Step | StepChoice:
+    """Return a step, or a choice between lists of steps, from JSON."""
     entries = _mapping(value)
     if entries["step"] != _ONE_OF:
         return _plain_step_from_json(entries)
@@ -127,6 +129,7 @@ def _step_from_json(value: Any) -> Step | StepChoice:
 
 
 def _plain_step_from_json(value: Any) -> Step:
+    """Return a step with its budget from a JSON object."""
     entries = _mapping(value)
     return Step(_text("step", entries["step"]), budget_from_json(_mapping(entries["budget"])))
 
@@ -363,22 +366,26 @@ def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _noise(value: Any) -> Noise:
+    """Return the kind of noise of a JSON value."""
     return Noise(one_of("mechanism", value, [kind.value for kind in Noise]))
 
 
 def _listed(value: Any) -> list[Any]:
+    """Return a JSON value that must be a list."""
     if not isinstance(value, list):
         raise refuse("a part of the details of a plan", value, "a list")
     return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON value that must be an object."""
     if not isinstance(value, Mapping):
         raise refuse("a part of the details of a plan", value, "an object")
     return value
 
 
 def _text(name: str, value: Any) -> str:
+    """Return a JSON value that must be a text."""
     if not isinstance(value, str):
         raise refuse(name, value, "a text")
     return value

@@ -116,6 +116,7 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Raise: NaN and infinity are no JSON numbers."""
     raise ValueError(name)
 
 
@@ -166,6 +167,7 @@ def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    """Return the limits of a block's sums from its JSON object."""
     name = entry["attribute"]
     return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
 

@@ -296,6 +296,7 @@ class Plan(ABC):
 
     @cached_property
     def _text(self) -> str:
+        """The plan as JSON text, on one line."""
         return json.dumps(self.json_value(), separators=(",", ":"), allow_nan=False)
 
     def _json_of_workload(self) -> dict[str, Any]:
@@ -361,6 +362,7 @@ class LinearPlan(Plan):
         return html_facts("Plan", [*self._facts(), *tables])
 
     def _facts(self) -> list[tuple[str, str]]:
+        """Return labels and texts for display, with the ratio to the lower bound."""
         facts = super()._facts()
         ratio = None if self.promise is None else self.promise.times_least
         if ratio is not None:
@@ -389,9 +391,11 @@ class LinearPlan(Plan):
         return cost(self.measurements)
 
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that the measurements read."""
         return self.measurements.columns()
 
     def json_value(self) -> dict[str, Any]:
+        """Return the values of the plan for a JSON object."""
         return {
             "format": FORMAT,
             "strategy": self.strategy,
@@ -448,6 +452,7 @@ class AdaptivePlan(Plan):
         raise self._depends_on_data("no expected error")
 
     def _depends_on_data(self, lacks: str) -> InputError:
+        """Return the error for a request that needs a data-independent plan."""
         return InputError(
             f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
@@ -460,6 +465,7 @@ class AdaptivePlan(Plan):
         return SeriesCost(self.privacy.budget)
 
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that the mechanism reads."""
         return self.adaptive.attributes, ()
 
     def details_json(self) -> dict[str, Any]:
@@ -467,6 +473,7 @@ class AdaptivePlan(Plan):
         return {**super().details_json(), "adaptive": self.adaptive.to_json()}
 
     def json_value(self) -> dict[str, Any]:
+        """Return the values of the plan for a JSON object."""
         independent = None if self.fallback is None else self.fallback.json_value()
         return {
             "data_aware": FORMAT,
@@ -496,6 +503,7 @@ def _plan_from_value(value: Mapping[str, Any]) -> Plan:
 
 
 def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
+    """Return a data-dependent plan from its JSON object."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     adaptive = AdaptiveDetails.from_json(domain, details.pop("adaptive"))
@@ -513,6 +521,7 @@ def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
 
 
 def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
+    """Return a linear plan or a series plan from its JSON object."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     series = details.pop("series", None)
@@ -532,6 +541,7 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
 
 
 def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
+    """Return the workload of a plan's JSON object."""
     questions = value["questions"]
     if not questions:
         raise InputError(
@@ -559,6 +569,7 @@ def _promise_from_value(value: Mapping[str, Any], workload: Workload) -> Promise
 
 
 def _table_error(entry: Any) -> TableError:
+    """Return the expected error of a table from its JSON list."""
     name, queries, weight, rmse, largest, *bound = entry
     if not isinstance(name, str) or not isinstance(entry, list) or bound not in ([], [True]):
         raise refuse("the error of a table in a plan", entry, "a list that begins with its name")

@@ -233,6 +233,7 @@ def plan_covariances(plan: Plan) -> PairCovariances:
 
 
 def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
+    """Return the attributes of two compared quotients, in domain order."""
     used = {
         name
         for side in sides

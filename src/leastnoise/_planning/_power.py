@@ -169,6 +169,7 @@ def ab_power(
 
 
 def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level: float) -> _Outcome:
+    """Return the checked mean, standard deviation and bounds of an outcome."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise refuse("bounds", bounds, "a pair of numbers, the lower first")
     measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=unit)
@@ -191,6 +192,7 @@ def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level:
 
 
 def _check_effect(effect: object, outcome: _Outcome) -> None:
+    """Raise unless an effect keeps the mean within the bounds."""
     if effect is None:
         return
     room_below = float(outcome.measure.low) - outcome.mean
@@ -259,6 +261,7 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
 
 
 def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABPower:
+    """Return the power of an A/B test for an effect and a group size."""
     errors = _errors(outcome, test_plan, effect, size)
     return ABPower(
         effect=effect,

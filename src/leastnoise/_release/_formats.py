@@ -301,6 +301,7 @@ class Workbook:
         self._workbook.close()
 
     def _say(self, key: str, **values: object) -> str:
+        """Return the catalogue's text of a key, with the confidence level."""
         return self._catalogue.say(
             key, percent=self._catalogue.format_percent(self._release.level), **values
         )
@@ -314,6 +315,7 @@ class Workbook:
         bold: bool = False,
         formats: Sequence[Any] = (),
     ) -> None:
+        """Write values into one row of a worksheet."""
         for column, value in enumerate(values):
             style = [self._bold] if bold else []
             if formats and formats[column] is not None:
@@ -488,6 +490,7 @@ def _make_dimensions(
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
+    """Return the column headings of a result in the catalogue's language."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -500,6 +503,7 @@ def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tu
 
 
 def _domain_of(result: ResultTable) -> Domain:
+    """Return the domain of a table or a statistic."""
     if isinstance(result, Table):
         return result.product.domain
     if isinstance(result, StatisticTable):
@@ -508,6 +512,7 @@ def _domain_of(result: ResultTable) -> Domain:
 
 
 def _csv_header(flow: DataFlow) -> list[str]:
+    """Return the header of an SDMX-CSV file."""
     dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,

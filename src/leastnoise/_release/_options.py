@@ -552,6 +552,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
+    """Return a product with its sets of all ranges replaced by another set."""
     sets = tuple(
         replacement if queries == all_ranges() else queries for queries in product.query_sets
     )

@@ -173,6 +173,7 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
+    """Return the line that names the data source; empty without one."""
     source = release.options.text("source", catalogue.language)
     if source:
         return catalogue.say("source_line", source=source)
@@ -204,6 +205,7 @@ def _format_citation(release: Release, catalogue: Catalogue) -> str:
 
 
 def _make_title(release: Release, catalogue: Catalogue) -> str:
+    """Return the title of the report."""
     title = release.options.text("title", catalogue.language)
     if title:
         return title

@@ -369,6 +369,7 @@ class Statistics(LazySequence[StatisticTable]):
         return self._positions[key]
 
     def _compute(self, position: int) -> StatisticTable:
+        """Return the table of a statistic at a position, computed once."""
         if position not in self._computed:
             statistic = self.workload.statistics[position]
             options = self.options

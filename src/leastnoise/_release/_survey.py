@@ -466,6 +466,7 @@ def read_survey(survey: Mapping[str, Any]) -> Survey | None:
 
 
 def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRule:
+    """Return the sampling rule from its table in a spec."""
     method = next(method for method in _METHODS if method in rule)
     stated = rule[method]
     if method == "variance_model":
@@ -484,6 +485,7 @@ def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRu
 
 
 def _number(text: str) -> float:
+    """Return a number of the survey table as a float."""
     return float(exact("a number of survey", text))
 
 

@@ -721,6 +721,7 @@ class Tables(LazySequence[Table]):
                 cells = 0
 
     def _compute(self, position: int) -> Table:
+        """Return the table at a position, with its answers and errors."""
         return self._build_table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
@@ -813,6 +814,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
+        """Return a table of a product from its estimated answers."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))

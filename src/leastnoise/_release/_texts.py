@@ -178,6 +178,7 @@ class Catalogue:
         return self._format_three_digits(value)
 
     def _format_three_digits(self, value: float) -> str:
+        """Return a number with three significant digits, in local notation."""
         rounded = float(f"{value:.3g}")
         if not rounded > 0:
             return "0"

@@ -253,6 +253,7 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
 
 
 def _guard_text(plan: Plan, share: Fraction) -> str:
+    """Return the JSON text that identifies a guard of a plan."""
     return json.dumps({"guard": str(share), "of": plan.digest()})
 
 
@@ -497,6 +498,7 @@ def rows_to_see_columns(measured: Measurements) -> int:
 
 
 def _what_to_do(payment: GuardPayment) -> str:
+    """Return advice for a release that its guard stopped."""
     advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
     if not payment.number:
         return f"Nothing was spent. {advice}."

@@ -464,6 +464,7 @@ def outcome_from_json(plan: str, observation: str) -> Outcome:
 
 
 def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a plan from its JSON object."""
     if value["plan_digest"] != plan.digest():
         raise InputError(
             "This observation belongs to another plan. Read it with the plan that lies beside it."

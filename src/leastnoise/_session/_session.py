@@ -281,6 +281,7 @@ def release(
 
 
 def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
+    """Return the noise source of a seed; raise if a ledger would pay."""
     if ledger is not None:
         raise InputError(
             f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the "

@@ -507,6 +507,7 @@ def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
 
 
 def _other_release_error(target: Path, differences: Iterable[str]) -> InputError:
+    """Return the error for an output directory of another job."""
     return InputError(
         f"The output directory {str(target)!r} has a release of another job: "
         f"{', '.join(differences)} differ. Choose another name, or move the old release away."

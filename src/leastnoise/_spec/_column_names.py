@@ -11,6 +11,7 @@ from functools import cache
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the set of words in a text."""
     return frozenset(text.split())
 
 

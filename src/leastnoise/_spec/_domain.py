@@ -675,6 +675,7 @@ def measure_from_spec(
 
 
 def _bounds(what: str, value: object) -> tuple[Any, Any]:
+    """Return the two entries of a [low, high] list."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise refuse(what, value, "a list of two numbers, [low, high]")
     return value[0], value[1]

@@ -188,6 +188,7 @@ def _kind_of(field: SchemaField) -> str:
 
 
 def _kind_of_name(name: str) -> str:
+    """Return the kind of values that a column name suggests."""
     if names_day(name):
         return "date"
     if looks_like_identifier(name) or names_flag(name):
@@ -245,6 +246,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
 
 
 def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
+    """Return the spec entries for numbers: integers, or 100 bins."""
     if kind == "whole":
         return {"integers": [low, high]}
     return {"bins": {"low": low, "high": high, "count": 100}}

@@ -342,6 +342,7 @@ class Spec:
 
 
 def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
+    """Return the privacy that remains after the searches for categories."""
     if searches:
         return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
@@ -853,6 +854,7 @@ _Unit = tuple[str, Sequence[str]] | None
 
 
 def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
+    """Return the unit's column and the attributes that are equal within a unit."""
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -920,6 +922,7 @@ def _read_workloads(
 def _read_part(
     domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]
 ) -> Workload:
+    """Return the workload of one ``[[workload]]`` table."""
     table: dict[str, Any] = known_keys(
         where, value, [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", *_TARGETS]
     )

@@ -330,6 +330,7 @@ def _has_series_limit(spec: Spec) -> bool:
 
 
 def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:
+    """Yield warnings about an attribute's settings."""
     text = not isinstance(spec.source, DatabaseTable) and (
         spec.source is None or has_text_rows(spec.source)
     )
@@ -373,6 +374,7 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
 def _category_warnings(
     name: str, kind: Categories, catalogue: Catalogue, *, text: bool
 ) -> Iterator[str]:
+    """Yield warnings about the categories of an attribute."""
     if (
         text
         and {*map(str, kind.values)} == {"true", "false"}

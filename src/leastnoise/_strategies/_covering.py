@@ -152,6 +152,7 @@ _SEED = 4  # of the random order in which attributes are laid on the points of a
 
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
+    """Return all cyclic shifts of the base blocks."""
     return tuple(
         tuple((at + shift) % points for at in block)
         for block in base_blocks

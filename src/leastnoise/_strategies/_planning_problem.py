@@ -79,6 +79,7 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
 
 @lru_cache(maxsize=64)
 def _runs(operators: Sequence[Operator]) -> int:
+    """Return the number of runs of cells that the operators never separate."""
     return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
 
 

@@ -108,6 +108,7 @@ class _Terms:
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
+        """Return each entry's importance times the values of its slots."""
         entries = self.importance.copy()
         for column in self.slots.T:
             entries *= values[column]
@@ -206,6 +207,7 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
 def _terms(
     workload: Workload, roles: Sequence[_AttributeGroup], role_of: Mapping[Along, int]
 ) -> _Terms:
+    """Return the terms of the error, one for each table and subset of attributes."""
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(

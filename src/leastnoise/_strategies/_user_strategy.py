@@ -229,4 +229,5 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
 
 
 def _is_operator(value: object) -> bool:
+    """Return whether a value is an instance of a registered operator class."""
     return apply.dispatch(type(value)) is not apply.dispatch(object)

@@ -94,6 +94,7 @@ class Background:
             self._waiting = self._process = None
 
     def _run(self, number: int, request: Callable[[], Mapping[str, Any]]) -> None:
+        """Run a request in another process, and receive its lines."""
         with self._lock:
             if self._waiting is not threading.current_thread():
                 return  # stopped before it could start
@@ -334,6 +335,7 @@ class Planning:
         return self.state.draft.spec.options.catalogue().say("st_saved", file=path.name)
 
     def _plan_for(self, draft: Draft) -> None:
+        """Begin to plan a draft in the background."""
         if self._base is None:
             plan = None
         else:

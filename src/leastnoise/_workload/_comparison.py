@@ -91,6 +91,7 @@ class Quantity:
         return Quotient(_table(domain, sets, self.measure))
 
     def _share_over(self, domain: Domain, sets: Sets) -> Quotient:
+        """Return the quotient of selected cells and all cells, in each group."""
         repeated = [name for name, _ in self.share_of if name in sets]
         if repeated:
             raise InputError(
@@ -111,10 +112,12 @@ class Quantity:
 
 
 def _listed(cells: QuerySet) -> str:
+    """Return the cells of a query set as text, such as ``A or B``."""
     return " or ".join(map(str, cells.arguments[0]))
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
+    """Return a product of query sets along attributes."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 

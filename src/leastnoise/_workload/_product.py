@@ -624,6 +624,7 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
 
 
 def _numbers(domain: Domain) -> list[str]:
+    """Return the attributes whose values are numbers."""
     return [
         name
         for name in domain.names

@@ -296,6 +296,7 @@ def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
 
 
 def _up_to(kind: Kind, cell: int, label: Label) -> str:
+    """Return the label of a prefix, such as ``<= 30``."""
     if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
         if kind.closed == "left" and cell < kind.regular - 1:
             sign = "<"

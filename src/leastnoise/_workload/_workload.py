@@ -615,6 +615,7 @@ def _product(
 
 
 def _check_measure(domain: Domain, measure: object) -> None:
+    """Raise unless a measure is None or declared in the domain."""
     if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
         known = ", ".join(domain.measures) or "none is declared"
         raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)

@@ -136,6 +136,7 @@ class Kind(ABC):
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
+        """Return the position of the null or outside cell; None without one."""
         label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
         if label is None:
             return None

@@ -181,6 +181,7 @@ def _level(
 
 
 def _are_whole(labels: Sequence[Label]) -> bool:
+    """Return whether all labels are integers."""
     return all(isinstance(label, int) for label in labels)
 
 

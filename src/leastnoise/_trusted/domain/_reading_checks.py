@@ -64,6 +64,7 @@ def reading_to_json(reading: Any) -> dict[str, object]:
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
+    """Return the distinct texts of a list, without the empty text."""
     allowed = "a list of texts" + ("" if empty else " that are not empty")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refuse(name, value, allowed)

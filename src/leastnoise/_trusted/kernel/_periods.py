@@ -491,6 +491,7 @@ def _text(array: IntArray) -> str:
 
 
 def _base64(content: bytes) -> str:
+    """Return bytes as base64 text."""
     return base64.b64encode(content).decode()
 
 

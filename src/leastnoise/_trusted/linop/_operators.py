@@ -134,6 +134,7 @@ class ValueEquality:
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
+        """Return the values that equal operators share; arrays as bytes."""
         kind: type = type(self)
         values = (getattr(self, field.name) for field in fields(kind))
         return tuple(

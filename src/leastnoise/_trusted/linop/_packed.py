@@ -46,6 +46,7 @@ def to_json(operator: Operator) -> dict[str, object]:
 
 
 def _written(value: Any) -> object:
+    """Return an operator's field as a JSON value."""
     if isinstance(value, np.ndarray):
         return pack(value)
     if isinstance(value, tuple):

@@ -259,6 +259,7 @@ class Block:
 
 
 def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
+    """Return the flat outer product of arrays, repeated ``copies`` times."""
     whole_product = np.ones(copies, dtype=np.int64)
     for part in parts:
         whole_product = np.multiply.outer(whole_product, part).reshape(-1)
@@ -376,6 +377,7 @@ class Measurements:
 
     # J1
     def _check_k_norm_group(self, group: Sequence[int]) -> None:
+        """Raise unless blocks may share one draw of K-norm noise."""
         blocks = [self.blocks[index] for index in group]
         if self.noise is not Noise.DISCRETE_LAPLACE or self.grid != 1:
             raise refuse(
@@ -460,6 +462,7 @@ class Measurements:
 
     # M7
     def _check(self, block: Block) -> None:
+        """Raise if a block does not fit the domain or the unit."""
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         summed = None if block.measure is None else self.domain.measure(block.measure)
@@ -532,6 +535,7 @@ class Measurements:
             )
 
     def _check_limits(self, block: Block, limits: Limits) -> None:
+        """Raise if a block's limits do not fit its measure and attribute."""
         if block.measure is None:
             raise refuse(
                 "the limits of a block of counts",

@@ -57,6 +57,7 @@ def _squared_move(
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
+    """Return a bound on the squared change by one unit, or None (S6)."""
     products = _inner_products(factors, dict(sizes))
     if products is None:
         return None
@@ -104,6 +105,7 @@ def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
 
 
 def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
+    """Return the largest sum of ``most`` values, the last one taken in part."""
     largest = sorted(values, reverse=True)
     full = min(math.floor(most), len(largest))
     total = sum(largest[:full], start=Fraction(0))
@@ -153,6 +155,7 @@ def _inner_products(
 
 
 def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape of a factor's cells, with 1 for other attributes."""
     return tuple(size if name in factor.attributes else 1 for name, size in sizes.items())
 
 
@@ -197,5 +200,6 @@ def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
 
 
 def _exact(left: IntArray, right: IntArray) -> IntArray:
+    """Return the exact product left^T right, through float64."""
     product: FloatArray = left.T.astype(np.float64) @ right.astype(np.float64)
     return product.astype(np.int64)

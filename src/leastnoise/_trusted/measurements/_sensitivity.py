@@ -294,6 +294,7 @@ def _is_beside(factor: Factor) -> bool:
 
 
 def _all_non_negative(plan: Measurements) -> bool:
+    """Return whether no query has a negative coefficient or measure."""
     measures = {block.measure for block in plan.blocks if not block.ends}
     signed = any(plan.domain.measure(name).low_units < 0 for name in measures if name)
     return not signed and all(map(non_negative, {factor.operator for factor in plan.factors}))
@@ -370,6 +371,7 @@ def _limited(
 
 
 def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+    """Return a column of costs; one number if all its entries are equal."""
     low = int(entries.min())
     high = int(entries.max())
     return _Column(names, Fraction(high), None if low == high else entries)
@@ -397,6 +399,7 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
 
 
 def _top(columns: Iterable[_Column]) -> Fraction:
+    """Return the product of the largest entries of columns."""
     return math.prod((column.top for column in columns), start=Fraction(1))
 
 
@@ -549,6 +552,7 @@ def _summed_forms(
 
 
 def _worth(plan: Measurements, beside: _Beside) -> int:
+    """Return the largest amount that one row adds to a measure's sum."""
     return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
 
 

@@ -446,10 +446,12 @@ def unsupported_column(missing: Any) -> Column:
 
 
 def _null(array: Any) -> BoolArray:
+    """Return which entries of an Arrow array are null."""
     return _numbers(array.is_null().cast("uint8")).view(np.bool_)
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
+    """Return the numbers of an Arrow array, with a filler for nulls."""
     # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
     # pandas, which takes most of a second.
     numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
@@ -457,6 +459,7 @@ def _numbers(array: Any, filler: int = 0) -> Array:
 
 
 def _of_dictionary(array: Any) -> Column:
+    """Return the column of a dictionary-encoded Arrow array."""
     import pyarrow as pa
 
     codes = _numbers(array.indices.cast("int64"), -1)
@@ -482,6 +485,7 @@ def _repeated(column: Column, positions: Array) -> Column:
 
 
 def _of_extension(array: Any) -> Column:
+    """Return the column of an Arrow extension array."""
     name = array.type.extension_name
     inner = to_column(array.storage)
     if name == "arrow.json":

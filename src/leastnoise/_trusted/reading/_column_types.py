@@ -39,6 +39,7 @@ def held_by_arrow(schema: Iterable[Any]) -> dict[str, Holds]:
 
 
 def _arrow_type(kind: Any) -> Holds | None:
+    """Return what an Arrow type holds; None for a type that is not read."""
     import pyarrow as pa
 
     types = pa.types

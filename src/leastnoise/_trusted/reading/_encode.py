@@ -138,6 +138,7 @@ def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) 
 
 
 def _stepped(rule: Rule, numbers: Array) -> IntArray:
+    """Return the cell of each number by the steps of a rule."""
     table = rule.table
     if not isinstance(table, Steps):
         raise InternalError("numbers have no cell among texts; please report this.")

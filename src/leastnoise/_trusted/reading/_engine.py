@@ -603,6 +603,7 @@ def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
 
 
 def _cell(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
+    """Return the names of the columns with the cells of attributes."""
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 

@@ -400,6 +400,7 @@ def opened_file(path: Path) -> Any:
 
 
 def _first_line(path: Path, what: str, layout: CSV) -> str:
+    """Return the header line of a CSV file."""
     try:
         with opened_file(path) as opened:
             line: bytes = opened.readline(_HEADER)
@@ -580,6 +581,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
 
 def _absolute(path: Path) -> Path:
+    """Return the absolute path, with links not followed."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
 
 

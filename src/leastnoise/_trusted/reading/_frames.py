@@ -414,4 +414,5 @@ def _duckdb_field(
 
 
 def _quoted(name: str) -> str:
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

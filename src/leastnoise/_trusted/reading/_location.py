@@ -105,6 +105,7 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
+    """Return the folder above a pattern's first wildcard; None without one."""
     if not glob.has_magic(str(path)) or path.exists():
         return None
     first = next(

@@ -662,12 +662,14 @@ class UnitRows:
         return is_eligible, missing
 
     def _units_of_rows(self) -> Units:
+        """Return the units of the rows; raise if rows have none."""
         if self.units is None:
             raise InternalError("Rows without units have no amounts of units; please report this.")
         return self.units
 
 
 def _whole_column(parts: list[Array]) -> Array:
+    """Join the chunks of a column, and empty the list of chunks."""
     column: Array = np.concatenate(parts)
     parts.clear()  # the chunks are not needed again, and a large table must not be held twice
     return column

@@ -142,6 +142,7 @@ def _type(kind: str) -> Type:
 
 
 def _since(column: Expression) -> Expression:
+    """Return the microseconds since 1970 of a Spark time stamp."""
     first = exp.Anonymous(
         this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")]
     )

@@ -78,6 +78,7 @@ def sql(written: str, **parts: Any) -> Expression:
 
 
 def _part(given: Any) -> Expression:
+    """Return a value as an SQL expression, in brackets where needed."""
     if isinstance(given, str):
         return exp.Literal.string(given)
     if isinstance(given, (int, float)):
@@ -91,6 +92,7 @@ def _part(given: Any) -> Expression:
 
 @cache
 def _parsed(written: str) -> Expression:
+    """Return the syntax tree of an SQL template."""
     return sqlglot.parse_one(written)
 
 
@@ -248,6 +250,7 @@ def cell_of(
 
 
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
+    """Return the cell of a category in SQL; None if SQL cannot tell it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
     # a form without a letter is null, whatever its spelling
     if (
@@ -316,6 +319,7 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
 def _key(
     reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None
 ) -> Expression | None:
+    """Return the form of a key in SQL, NULL for no key; None if untranslatable."""
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if not all(map(_PLAIN.fullmatch, nulls)):
         return None
@@ -354,6 +358,7 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 
 
 def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
+    """Return the cell of a number in SQL by the steps of a rule."""
     scale = _MICROSECONDS if number.held == "clock" else 1
     low, high, it = table.low * scale, (table.high + 1) * scale - 1, number.it
     kind: type[int | float] = float if number.held == "double" else int
@@ -550,6 +555,7 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
 
 
 def _key_form(value: Value) -> Expression | None:
+    """Return a value as the text of a key in SQL; None for other types."""
     if value.held == "integer":
         return exp.cast(value.it.copy(), "TEXT")
     return value.it.copy() if value.held == "text" else None

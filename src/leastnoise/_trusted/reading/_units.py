@@ -687,6 +687,7 @@ def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = N
 
 @cache
 def _usage_domain(attributes: int, totals: tuple[tuple[str, int], ...]) -> Domain:
+    """Return the domain in which the rows used by units are counted."""
     kinds = {ROWS: ["used", "unused"]}
     measures = {CUT: Measure(CUT, 0, MOST_CUT)}
     if attributes:

@@ -264,6 +264,7 @@ def text(value: object) -> str | None:
 
 
 def _decimal_text(value: Decimal) -> str | None:
+    """Return the shortest text of a decimal; None if it is too long."""
     if not value.is_finite():
         return "-inf" if value < 0 else "inf"
     if not value:
