@@ -126,7 +126,7 @@ class JointBlocks:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
-        """Collect some blocks, and refuse a joint table that is too large."""
+        """Return blocks over their joint cells; raise if these are too many."""
         touched = {
             name
             for block, _ in blocks
@@ -203,7 +203,7 @@ class JointBlocks:
         )
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return the transpose of ``_reduced``.
+        """Return an array repeated along summed axes: the transpose of `_reduced`.
 
         To be broadcast to shape (*self.shape, columns).
         """
@@ -270,7 +270,7 @@ class JointBlocks:
 
     @cached_property
     def preconditioner(self) -> "DiagonalInBasis":
-        """An approximate inverse of M."""
+        """An approximate inverse of M, the Gram matrix of all blocks."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
         turns: list[FloatArray | None] = []
         if any(
@@ -333,7 +333,7 @@ class JointBlocks:
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
-        """Solve M x = b, and check the residual."""
+        """Return the solution x of M x = b, with its residual checked."""
         turn = self.preconditioner.times
         right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
         goal = (tolerance / 2) ** 2 * right_norm
@@ -377,7 +377,7 @@ def conjugate_gradients(
     right: FloatArray,
     goal: FloatArray | float,
 ) -> FloatArray:
-    """Solve M x = b by columns, with preconditioning.
+    """Return the solution x of M x = b, by preconditioned iteration.
 
     Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
     """
@@ -425,7 +425,7 @@ class DiagonalInBasis(NamedTuple):
     diagonal: FloatArray
 
     def times(self, x: FloatArray) -> FloatArray:
-        """Multiply columns of shape (cells, columns) with the matrix.
+        """Return the product of the matrix and columns, shape (cells, columns).
 
         Transform to the basis, multiply, transform back.
         """
@@ -514,24 +514,24 @@ class JointStructure(Structure):
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Multiply columns with the covariance of the joint cells.
+        """Return the product of the joint cells' covariance and columns.
 
         The columns have shape (cells, columns).
         """
 
     @abstractmethod
     def listed(self, product: Product) -> FloatArray:
-        """Return the variances of a determined product on joint attributes.
+        """Return the variance of each query over the joint cells.
 
         Flat or of its shape.
         """
 
     def summed(self, product: Product) -> float:
-        """Return the sum of these variances."""
+        """Return the sum of the variances of all queries."""
         return float(self.listed(product).sum())
 
     def most(self, product: Product) -> float:
-        """Return a bound above these variances."""
+        """Return an upper bound on the largest variance of a query."""
         return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
@@ -572,7 +572,7 @@ class JointStructure(Structure):
         ).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
-        """Return the estimated cells."""
+        """Return the least-squares cells of noisy blocks."""
         gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
 
@@ -608,14 +608,14 @@ class DenseStructure(JointStructure):
         return joint_variances(self.inverse, self.joint.operators(product))
 
     def summed(self, product: Product) -> float:
-        """Return the trace of the queries' Gram matrix times the covariance."""
+        """Return the sum of the variances of all queries."""
         cube = apply_along_axes(
             self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
         )
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
-        """Return the largest eigenvalue times the largest squared norm of a query."""
+        """Return an upper bound on the largest variance of a query."""
         norms = math.prod(
             IdentityInverse.of_identity(operator.size).largest_variance(operator)
             for operator in self.joint.operators(product)
@@ -624,7 +624,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Compute the covariance as one matrix."""
+    """Return the covariance of the joint cells, as an explicit matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -645,7 +645,7 @@ def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
 
 
 def confidence_factor(draws: int) -> float:
-    """Return the factor that makes a simulated variance safe.
+    """Return the factor that turns a simulated variance into an upper bound.
 
     Multiplied by it, the variance is too small once in 1000 times.
     """
@@ -738,7 +738,7 @@ class IterativeStructure(JointStructure):
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Refuse: covariances are not known here."""
+        """Raise: an iterative solver has no covariances of answers."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a "
             "linear solver. Choose a strategy with a "

@@ -43,7 +43,7 @@ class PairAxis:
 
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
-        """Find the common basis of two strategies along an attribute.
+        """Return the basis in which the Gram matrices of two tables are diagonal.
 
         None stands for summing over the attribute.
         """
@@ -79,7 +79,7 @@ class PairAxis:
         return query_norm - projected_norm <= _ZERO * query_norm
 
     def summed(self, operator: Operator) -> FloatArray:
-        """Return the sum of (q V^+)^2 over the rows q, shape (r,).
+        """Return the sum of (q V^+)^2 over the rows q, for each basis vector.
 
         The rows are not listed.
         """
@@ -96,7 +96,7 @@ class PairStructure(JointStructure):
 
     @cached_property
     def inverse(self) -> DiagonalInBasis:
-        """One over lambda in the common basis, 0 where lambda is."""
+        """The inverse Gram matrix, diagonal in the common basis."""
         reciprocal = np.divide(
             1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
         )
@@ -112,7 +112,7 @@ class PairStructure(JointStructure):
         ]
 
     def asked(self, product: Product) -> FloatArray:
-        """Return the factors of 1 / ``information`` in a product's total variance.
+        """Return the coefficients of each 1 / eigenvalue in the total variance.
 
         The product must be determined.
         """

@@ -121,7 +121,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """The sums of ``_made`` over blocks, for every tau of narrow blocks.
+        """Residual components summed over blocks, for tables of few attributes.
 
         From one pass over the blocks.
         """
@@ -146,13 +146,13 @@ class ProductCells(Cells):
         return sums
 
     def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Split equal blocks into batches of about the processor's cache size."""
+        """Yield batches of equal blocks that fit the processor's cache."""
         step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
             yield numbers[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
-        """Return u(tau) for every tau, shape (number of tau, sizes of tau).
+        """Return the residual component u(tau) of each attribute set tau.
 
         All are on attributes with the same bases.
         """
@@ -171,7 +171,7 @@ class ProductCells(Cells):
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _made(self, taus: Sequence[Names]) -> FloatArray:
-        """Compute ``_components`` from the blocks for distinct tau."""
+        """Return residual components computed from the blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -210,7 +210,7 @@ class ProductCells(Cells):
     def _parts(
         self, numbers: Sequence[int], wanted: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
-        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of equal blocks.
+        """Return the contributions of equal blocks to residual components.
 
         For the wanted tau and perhaps others.
         """
@@ -276,14 +276,14 @@ class ProductCells(Cells):
         return answer
 
     def _taken(self, names: Names) -> Names:
-        """Add the attribute with levels, which is in every tau."""
+        """Return attributes together with the one that has levels."""
         level = self.structure.leveled
         if level is None or level in names:
             return names
         return tuple(name for name in self.sizes if name == level or name in names)
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
-        """Compute marginals whose attributes have the same bases in turn."""
+        """Return marginals whose attributes have the same bases, stacked."""
         # Components of proper subsets are kept, because other tables need them too. That of the
         # table itself is about as large as the table, and a release of many tables would keep them
         # all.
@@ -376,7 +376,7 @@ class _Rows:
 
     @cached_property
     def highest(self) -> FloatArray:
-        """The rows that no other row exceeds in both values, shape (kinds, 2).
+        """The rows that no other row exceeds in both values, shape (rows, 2).
 
         One of them has the largest variance.
         """
@@ -422,7 +422,7 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether rows along an attribute need the total, and the rest.
+        """Return whether rows along an attribute need the total and contrasts.
 
         None if a row was not measured.
         """
@@ -446,7 +446,7 @@ class ProductStructure(Structure):
         return self._needed[key]
 
     def _is_measured(self, tau: Names, queries: Operator) -> bool:
-        """Return whether some table measures tau, with fine enough levels.
+        """Return whether some table measures the residual space tau.
 
         Along the attribute with levels, the queries must be sums of its groups.
         """
@@ -456,7 +456,7 @@ class ProductStructure(Structure):
         )
 
     def strength(self, tau: Names) -> float:
-        """Return lambda(tau), 0 if no measured table contains tau."""
+        """Return the precision lambda(tau) of a residual space; 0 if unmeasured."""
         total_strength = self.narrow.get(tau, 0.0)
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
@@ -466,7 +466,7 @@ class ProductStructure(Structure):
         return float(total_strength)
 
     def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
-        """Return the inverse of lambda(tau) or X(tau).
+        """Return the inverse of a residual space's precision; None if unmeasured.
 
         tau leaves out the attribute with levels. None if no measured table contains tau.
         """
@@ -480,7 +480,7 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Split a product's queries into those along levels and the others.
+        """Return the queries along levels, the other attributes and queries.
 
         Returns the queries along the attribute with levels (else a total), the other attributes,
         and the queries along these.
@@ -508,7 +508,7 @@ class ProductStructure(Structure):
         return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
-        """Return the sums of ``rows``, without listing them."""
+        """Return the sums of (q mean)^2 and of q R q over all rows q."""
         key = (name, operator)
         if key not in self._sums:
             self._sums[key] = self.bases[name].split_sums(operator)
@@ -533,7 +533,7 @@ class ProductStructure(Structure):
         return listed[0]
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Return variances from ``rows`` along every attribute.
+        """Return the variance of each answer from its rows along attributes.
 
         The queries along the attribute with levels come first.
         """
@@ -599,7 +599,7 @@ class ProductStructure(Structure):
         ]
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return ``errors`` of products whose answers have equal variances.
+        """Return the errors of each product with equal variances, else None.
 
         Many at once; None for other products.
         """
@@ -644,7 +644,7 @@ class ProductStructure(Structure):
         return errors
 
     def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
-        """Return lambda(tau) for sets of attributes, one in each row.
+        """Return the precision lambda(tau) of each attribute set in ``rows``.
 
         Given by positions in ``along``.
         """

@@ -68,7 +68,7 @@ ROUNDING = 2.0**-46
 
 
 def exact_variance(plan: Measurements) -> float:
-    """Return the variance that stands for no noise.
+    """Return the tiny variance with which exact counts enter least squares.
 
     The estimate corrects the difference.
     """
@@ -80,7 +80,7 @@ def exact_variance(plan: Measurements) -> float:
 
 
 def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
-    """The covariance of least squares for the counts or the sums of one measure."""
+    """Return the covariance of least squares for counts or one measure's sums."""
     return combine_structures(
         plan,
         measure,
@@ -94,7 +94,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return the covariance of a measure from that of its quantities."""
+    """Return the covariance of a measure from those of its centred quantities."""
     counted = [
         (quantity, often)
         for quantity, often in centred_quantities(plan, measure).items()
@@ -106,7 +106,7 @@ def combine_structures(
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
-    """Return the covariance and estimate for one quantity.
+    """Return the least-squares structure of counts, a sum or a centred sum.
 
     From the blocks that measure one table of cells, and exact public counts of it.
     """
@@ -158,7 +158,7 @@ def _product_structure(
     tables: Sequence[tuple[Block, float]],
     strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
-    """Return the product form, with levels along one attribute if needed.
+    """Return the covariance in product form, or None if it has none.
 
     None if there is none, or too many tau have levels.
     """
@@ -278,7 +278,7 @@ class _Precisions:
         )
 
     def add(self, block: Block, variance: float) -> bool:
-        """Add the precision of a block; return False if too many tau have levels."""
+        """Add a block's precision; return False if too many sets have levels."""
         precision = 1 / variance
         names: Names = ()
         names_without_total: Names = ()
@@ -331,7 +331,7 @@ class _Precisions:
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
-    """Return the Gram inverse of every attribute.
+    """Return the inverse Gram matrix of the strategy along each attribute.
 
     Equal factors share one object, which shows that tables are alike.
     """
@@ -351,7 +351,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 @lru_cache(maxsize=4096)
 def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """Return, for every subset of attributes, the product over the others.
+    """Return, for each subset of attributes, the product over the others.
 
     In the order of ``subsets``; the product is of the numbers in ``shrinks``.
     """
@@ -392,7 +392,7 @@ class CentredSumCovariance(Covariance):
         return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
 
     def errors(self, product: Product) -> Errors:
-        """Return the sum and the largest of the variances.
+        """Return the total and the largest variance of the answers.
 
         For very many answers, a bound on the largest.
         """
@@ -438,7 +438,7 @@ def evaluate_plan(
     iterate: bool = True,
     exact: Exact = (),
 ) -> LinearPlan:
-    """Return the plan of measurements for a workload.
+    """Return the plan of measurements, with its expected error for a workload.
 
     It has expected errors and a lower bound.
 
@@ -557,7 +557,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of S - r C over all possible means r.
+    """Return the largest standard error of a mean's numerator, S - r C.
 
     Args:
         measured: the measurements of a plan.
@@ -577,7 +577,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return the largest distance of a mean from the centre of its sums.
+    """Return the largest distance between a mean and the midpoint.
 
     The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 

@@ -99,7 +99,7 @@ class GramInverse(ABC):
         return largest_range_variance(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
-        """Return the basis that answers for queries, and the queries to ask it.
+        """Return an inverse that answers an operator, and the operator for it.
 
         Raises:
             Undetermined: the measured queries do not determine these.
@@ -118,7 +118,7 @@ class GramInverse(ABC):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The estimate of the cells from a total of 1 alone, shape (size,)."""
+        """Least-squares cells if only the total is measured, and is 1; (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property
@@ -129,7 +129,7 @@ class GramInverse(ABC):
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return R v along the first axis."""
+        """Return v less its part along the total, times G^-1."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
         return np.asarray(np.subtract(solved, along, out=along))  # saves an array of large tables
@@ -213,7 +213,7 @@ class IdentityInverse(GramInverse):
 
     @classmethod
     def of_identity(cls, size: int) -> "IdentityInverse":
-        """Return the basis of every cell measured by itself, with equal noise."""
+        """Return the inverse for cells measured with equal noise."""
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -331,7 +331,7 @@ class CoarseInverse(GramInverse):
 
 @singledispatch
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
-    """Return the inverse of a factor by the structure of its operator.
+    """Return an inverse that uses an operator's structure; None without one.
 
     None if it must be computed from the matrix.
     """
@@ -366,7 +366,7 @@ def _(operator: Coarse, factor: Factor) -> GramInverse:
 
 @lru_cache(maxsize=8)
 def invert_gram(factor: Factor) -> GramInverse:
-    """Return the basis of a factor on one attribute.
+    """Return the inverse Gram matrix of a factor along one attribute.
 
     Raises:
         Undetermined: its queries do not determine the total, or their noise is too unequal.

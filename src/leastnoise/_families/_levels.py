@@ -111,7 +111,7 @@ class Levels:
 
     @cached_property
     def groups(self) -> tuple[IntArray, ...]:
-        """For every level the group of each cell, shape (size,)."""
+        """The group of each cell, for every level; each of shape (size,)."""
         groups = [np.arange(self.size)]
         for parents in self.parents:
             groups.append(parents[groups[-1]])
@@ -131,7 +131,7 @@ class Levels:
         )
 
     def with_level(self, operator: Operator) -> "Levels | None":
-        """Return these levels together with that of an operator.
+        """Return these levels with an operator's groups; None if not nested.
 
         None if its rows are no partition that is nested with the others.
         """
@@ -149,7 +149,7 @@ class Levels:
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
-        """Return, for every level but the last, its groups ordered by parent.
+        """The groups of each level ordered by parent, for all levels but the last.
 
         The order is None if the groups are in it already. Also returns where each parent begins.
         """
@@ -245,7 +245,7 @@ class Levels:
 
     @cached_property
     def orbits(self) -> "Orbits":
-        """Return the classes of groups that have equal variances.
+        """The classes of groups that have equal variances.
 
         Groups with equal trees below them are put into one class; classes are then split by the
         orbits of the parents.
@@ -297,7 +297,7 @@ class Orbits:
     def passes(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Run the upward and downward pass over the levels.
+        """Return the finest measured level, and both passes over the levels.
 
         Every array has a number for each orbit of a level.
 
@@ -436,7 +436,7 @@ class LevelInverse:
 
     @cached_property
     def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """What `Orbits.passes` returns for the measured precisions."""
+        """The finest measured level, and both passes for the measured precisions."""
         return self._orbits.passes(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
@@ -470,7 +470,7 @@ class LevelInverse:
         return answer
 
     def determines(self, operator: Operator) -> bool:
-        """Return whether the measured levels determine an operator's rows.
+        """Return whether the measured levels determine an operator's queries.
 
         That is, whether every row is a sum of groups of the finest measured level.
         """

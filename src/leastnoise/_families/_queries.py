@@ -60,7 +60,7 @@ Ends = tuple[IntArray, IntArray]
 
 
 def interval_ends(operator: Operator) -> Ends | None:
-    """Return the first and last cells of all rows, if they are intervals.
+    """Return the first and last cell of each row; None if not intervals.
 
     None if the operator's class does not say so.
     """
@@ -278,7 +278,7 @@ class RowSpace:
 
     @cached_property
     def interval_basis(self) -> Ranges:
-        """Return a basis of a span of intervals.
+        """A basis of a span of intervals.
 
         Its vectors reach from each node to the next one of its component.
         """
@@ -292,7 +292,7 @@ class RowSpace:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """Return an orthonormal basis, shape (size, dimension).
+        """An orthonormal basis, shape (size, dimension).
 
         For sizes whose matrices fit into memory.
         """
@@ -319,7 +319,7 @@ class RowSpace:
         )
 
     def includes(self, other: "RowSpace") -> bool:
-        """Whether another space lies within this one."""
+        """Return whether another space lies within this one."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
         if (
@@ -385,7 +385,7 @@ class _OnRuns(RowSpace):
         )
 
     def includes(self, other: RowSpace) -> bool:
-        """Whether another space lies within this one."""
+        """Return whether another space lies within this one."""
         if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
@@ -475,7 +475,7 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a triangular matrix is lower, and its diagonal ratio.
+    """Return whether a triangular matrix is lower, and its diagonal's ratio.
 
     The ratio is the least diagonal entry over the largest. None if the matrix is not triangular.
     """

@@ -115,7 +115,7 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def series(self) -> FloatArray:
-        """The coefficients r of the inverse of the Toeplitz matrix, shape (size,)."""
+        """Coefficients of the inverse of the Toeplitz matrix, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
@@ -176,7 +176,7 @@ class ToeplitzInverse(GramInverse):
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the squared norms of the differences of E at both ends."""
+        """Return the variance of each range of cells, low to high inclusive."""
         sums = np.cumsum(self.series)
         runs = list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
@@ -237,7 +237,7 @@ def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
 
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the Toeplitz square root of the prefix sums, for Gaussian noise."""
+    """Return the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if (
         gram.size > MOST_DENSE
         and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED
@@ -295,7 +295,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return the cells, weighted best for units with rows in all of them.
+    """Return weighted cell queries, best for units with rows in all cells.
 
     The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
     of the queries' squared entries over the squared weights. Its least is at weights that are the
@@ -315,7 +315,7 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
 
 
 def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
-    """Find the hierarchy, or cells, of least error under Laplace noise.
+    """Return the hierarchy, or cells, of least error under Laplace noise.
 
     The error of an answer is its error when it is first published.
 
@@ -351,7 +351,7 @@ def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool =
 
 
 def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
-    """Build a hierarchy of runs of 1, b, b^2, ... cells, without the total.
+    """Return a hierarchy of runs of 1, b, b^2, ... cells, without the total.
 
     A level has ``ratio`` times the weight of the one below.
     """

@@ -194,17 +194,17 @@ class DawaSetting:
 
     @property
     def choice(self) -> Fraction:
-        """The epsilon of the test; 0 if there is none."""
+        """The epsilon of the test for structure; 0 without a test."""
         return _choice(self.attributes, self.plan.privacy.budget, self.plan.strategy)
 
     @property
     def rest(self) -> Budget:
-        """What the test leaves of the budget."""
+        """The budget that remains after the test."""
         return self.plan.privacy.budget.without(self.choice)
 
     @property
     def unit(self) -> Fraction:
-        """The Laplace scale of the whole budget.
+        """The Laplace scale if the whole budget measured the cells.
 
         For Gaussian noise, the Laplace scale with the same standard deviation.
         """
@@ -222,7 +222,7 @@ class DawaSetting:
         return block_variance(measurements, measurements.blocks[0])
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
-        """Measure one block within a part of the budget."""
+        """Return the measurements of one block within a part of the budget."""
         return fit_noise_scales(
             self.plan.domain,
             self.plan.privacy.within(budget),
@@ -231,7 +231,7 @@ class DawaSetting:
         )
 
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
-        """Pay for the test, and return the noisy least cost of any partition.
+        """Return the noisy least cost of a partition, and facts about the test.
 
         Also returns the numbers about it that are published.
         """
@@ -242,7 +242,7 @@ class DawaSetting:
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
     def without_structure(self, series: Series) -> Observation:
-        """Measure the data-independent plan with what the test left."""
+        """Return the observation of the data-independent plan after the test."""
         return series.measure(
             rescale_noise(reference_measurements(self.plan), self.plan.privacy.within(self.rest))
         )
@@ -255,7 +255,7 @@ def plan_dawa(
     progress: Progress = None,
     reference: Plan | None = None,
 ) -> Plan:
-    """Return the public plan.
+    """Return the public plan of the mechanism ``dawa``.
 
     Shares of the budget, and the best data-independent plan.
     """
@@ -333,7 +333,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 
 
 def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
-    """Return the epsilon of the test.
+    """Return the epsilon of the test for structure.
 
     0 for the strategy of levels, which has none.
     """
@@ -348,7 +348,7 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the steps of a plan, and what each may spend."""
+    """Return the steps of the mechanism, with the budget of each."""
     test_epsilon = _choice(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -375,7 +375,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
 
 
 def setting_from_plan(plan: Plan) -> DawaSetting:
-    """Read a plan and check it before anything is paid.
+    """Return the checked setting of a plan, before anything is paid.
 
     The plan may come from a file.
     """
@@ -388,7 +388,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
-    """Run the test, then levels and buckets or the data-independent plan.
+    """Return the outcome of the test and of the steps that it chooses.
 
     Levels and buckets if the test finds the data nearly empty, or if requested.
     """
@@ -411,12 +411,12 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Whether the answer of the test says so, given its noise per cell."""
+    """Return whether the noisy count per cell is small against its noise."""
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
-    """Choose the levels of blocks for the workload, and scale their noise.
+    """Return measurements of the levels of blocks that suit the workload.
 
     To the given budget.
     """
@@ -436,7 +436,7 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
 def _adaptive(
     setting: DawaSetting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
-    """Measure levels, choose a partition from them, measure its buckets.
+    """Return the outcome of measuring levels, then buckets chosen from them.
 
     Both are used for the answers.
     """
@@ -481,7 +481,7 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
 
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:
-    """Run the test, then the adaptive grid or the data-independent plan."""
+    """Return the outcome of the test and of the adaptive grid."""
     # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
     # paid answer and the plan alone; the second round depends on the noisy counts of the first one
     # besides.
@@ -502,7 +502,7 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
 def _adaptive_grid(
     blocks: int, cost: float, setting: DawaSetting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
-    """Measure blocks, then parts and groups that follow from their counts.
+    """Return the outcome of measuring blocks, then parts chosen from them.
 
     Parts are runs in the order of the tree of halves.
     """
@@ -556,7 +556,7 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the plan by `plan_dawa`."""
+        """Return the public plan."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def prepare(self, plan: Plan) -> Run:

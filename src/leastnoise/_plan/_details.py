@@ -26,7 +26,7 @@ _Entry = TypeVar("_Entry")
 
 
 def amount(name: str, value: Any) -> float:
-    """Return a number of at least 0 that is far from overflow, as it was written."""
+    """Return a checked number of at least 0 and at most 1e150."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _LARGEST_NUMBER:
         raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
@@ -349,12 +349,12 @@ NO_DETAILS = PlanDetails()
 def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
-    """Read an entry that may be missing."""
+    """Return an optional entry of a mapping; None if it is missing."""
     return reader(entries[name]) if name in entries else None
 
 
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Read the cells of some attributes.
+    """Return the cells of each attribute, from a JSON object.
 
     For example of a combination that is impossible.
     """

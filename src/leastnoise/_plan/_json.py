@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import (
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Return the operator that ``to_json`` of ``_linop`` wrote.
+    """Return the operator of a JSON object; raise if it is not valid.
 
     It must have one column for each of the cells.
     """
@@ -96,7 +96,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Call a reader of untrusted text, turning its errors into InputError."""
+    """Return what a reader of untrusted text returns; raise InputError."""
     try:
         return reader()
     except InputError:
@@ -121,7 +121,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Return the measurements that `measurements_value` wrote."""
+    """Return measurements from the JSON object of `measurements_value`."""
     if domain is None:
         domain = Domain.from_json(value["domain"])
     factors = [_factor(domain, entry) for entry in value["factors"]]

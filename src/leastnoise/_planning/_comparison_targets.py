@@ -71,17 +71,17 @@ class ComparisonGoal:
 
     @property
     def most(self) -> float:
-        """The largest error."""
+        """The largest error that the target allows."""
         return float(self.target.most)
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """About the largest errors of the tables where the target is kept, to begin with."""
+        """First guesses of the tables' largest errors that keep the target."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the promised error; a large one where an interval has no end."""
+        """Return the expected error; a large number if an interval has no end."""
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:
             return errors.std_error
@@ -93,7 +93,7 @@ class ComparisonGoal:
 def comparison_goals(
     workload: Workload, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonGoal, ...]:
-    """Return the goals of comparisons, each on the tables from which it follows.
+    """Return the goals of comparisons, each with the tables it depends on.
 
     Raises:
         InputError: no table has the attributes of a comparison.
@@ -124,7 +124,7 @@ def comparison_goals(
 
 
 def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:
-    """Return the errors that a plan promises for a comparison.
+    """Return the expected errors of a comparison under a plan.
 
     Where the expected value is not stated, they are the largest over all means within the bounds.
 
@@ -146,7 +146,7 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return the pairs of values, in rows or units, for which the error is computed."""
+    """Return the pairs of values at which the error is computed."""
     from leastnoise._estimation import possible_values, unit_of  # slow to import
 
     quantity = target.comparison.quantity
@@ -171,7 +171,7 @@ def _errors_at(
     values: tuple[float, float],
     level: float,
 ) -> ComparisonErrors:
-    """Return the errors where both quantities have these values."""
+    """Return the expected errors if the two quantities have these values."""
     from leastnoise._estimation import unit_of  # slow to import
 
     covariance = plan_covariances(plan)
@@ -203,7 +203,7 @@ def _errors_at(
 
 
 def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> FloatArray:
-    """Return the standard error of a ratio by the delta method, clear of 0 or not."""
+    """Return the standard error of a ratio by the delta method."""
     ratio = first.value / second.value
     variance = (
         first.std_error**2
@@ -214,7 +214,7 @@ def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> 
 
 
 def plan_covariances(plan: Plan) -> PairCovariances:
-    """Return the covariances between answers that a plan promises."""
+    """Return the covariances of answers that a plan implies."""
     from leastnoise._estimation import public_counts_of_plan  # slow to import
 
     public = [counts.block for counts in public_counts_of_plan(plan)]
@@ -253,7 +253,7 @@ def expect_sides(
     covariance: PairCovariances,
     multiplier: float,
 ) -> tuple[Estimated, Estimated]:
-    """Return both quantities as a release would estimate them without noise in the values.
+    """Return estimates of both quantities as a noiseless release has them.
 
     Args:
         plan: the plan.
@@ -289,7 +289,7 @@ def expect_sides(
 
 
 def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget, ...]:
-    """Read targets of differences and ratios over a workload's domain; None for none."""
+    """Return the targets of differences and ratios over a domain."""
     if targets is None:
         return ()
     return read_comparison_targets(workload.domain, targets)
@@ -316,7 +316,7 @@ class ComparisonStatus:
 def comparison_statuses(
     plan: Plan, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonStatus, ...]:
-    """Return target and promised error of every comparison."""
+    """Return target and expected error of each comparison."""
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)
@@ -328,7 +328,7 @@ def comparison_statuses(
 def target_errors(
     plan: Plan, targets: Mapping[str, Any], *, level: float = LEVEL
 ) -> tuple[ComparisonStatus, ...]:
-    """Return the errors that a plan promises for differences and ratios.
+    """Return the expected errors of differences and ratios under a plan.
 
     Args:
         plan: a plan whose errors are known beforehand.

@@ -112,7 +112,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Compute the power of an A/B test before any data, or what it needs for a power.
+    """Return the power of an A/B test before any data, or what it needs.
 
     With a budget, an effect and a size it returns the power. With one of the three left out, it
     returns the smallest effect, size or budget that reaches ``power``.
@@ -208,14 +208,14 @@ def _check_effect(effect: object, outcome: _Outcome) -> None:
 
 
 def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
-    """Return the plan for the means by arm; for a budget of size 1 if it is searched."""
+    """Return the plan of the means of both arms."""
     privacy = with_budget_size(budget, 1) if isinstance(budget, Least) else budget
     domain = Domain({"arm": Categories(_ARMS, complete=True)}, measures={_OUTCOME: outcome.measure})
     return plan(mean_queries(domain, _OUTCOME, by=["arm"]), privacy)
 
 
 def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Errors:
-    """Return the power of a test, and both parts of its standard error."""
+    """Return the power of a test, and the standard errors of its parts."""
     from leastnoise._estimation import (  # slow to import
         design_effect,
         sampling_variance,
@@ -275,7 +275,7 @@ def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABP
 
 
 def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float) -> int:
-    """Return the least number of rows of an arm that reaches the power."""
+    """Return the least number of rows in each arm that reaches the power."""
 
     def reaches(size: int) -> bool:
         return _errors(outcome, test_plan, effect, size).power >= power
@@ -287,7 +287,7 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
 
 
 def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | None:
-    """Return the least whole number that reaches a goal; None if none up to ``most`` does."""
+    """Return the least integer that meets a condition, or None."""
     high = low
     while not reaches(high):
         low = high
@@ -304,7 +304,7 @@ def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | N
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Return about the smallest effect above 0 that is shown with the power."""
+    """Return about the smallest positive effect detected with the power."""
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:
@@ -326,7 +326,7 @@ def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) 
 def _search_budget(
     outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
 ) -> ABPower:
-    """Return the result with the least budget, of four digits, that reaches the power."""
+    """Return the power at the least budget, of four digits, that reaches it."""
 
     @cache
     def plan_of(number: Fraction) -> Plan:
@@ -356,7 +356,7 @@ def _search_budget(
 
 
 def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
-    """Return the budget of an epsilon, a delta and a rho as texts; the least epsilon for none."""
+    """Return the budget of an epsilon, a delta and a rho as texts."""
     stated_sizes = {name: value for name, value in sizes.items() if value is not None}
     if not stated_sizes or [*stated_sizes] == ["delta"]:
         return Least("epsilon", stated_sizes.get("delta"))

@@ -75,7 +75,7 @@ class SeriesOptions:
             whole("max_rows", self.max_rows, 1)
 
     def dates(self, domain: Domain) -> Dates:
-        """Return the attribute of dates.
+        """Return the attribute of dates along which a series runs.
 
         Raises InputError if its cells are not consecutive periods.
         """
@@ -228,7 +228,7 @@ def series_plan(
 
 
 def _room(base: Plan) -> int:
-    """Return the bits that one period leaves to whole numbers along time."""
+    """Return the bits of precision left for coefficients along time."""
     measured = base.measured()
     largest = (
         int(measured.largest_values(block).max())
@@ -239,7 +239,7 @@ def _room(base: Plan) -> int:
 
 
 def _check_workload(workload: Workload, series: SeriesOptions) -> None:
-    """Raise InputError for questions that have no answer period by period."""
+    """Raise for queries that cannot be answered period by period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of what came late is not known."
@@ -287,7 +287,7 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
 
 
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
-    """Refuse counts of units in groups of cells beside a bound on all periods together.
+    """Raise for counts of units in groups under a bound on all periods.
 
     Then a unit's rows of closed periods are left out, which a window of periods may need.
     """
@@ -306,7 +306,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _Others:
-    """Return what a table asks of the other attributes."""
+    """Return a table's queries on attributes other than time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -316,7 +316,7 @@ def _other_queries(product: Product, along: str) -> _Others:
 
 
 def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
-    """Return the queries of one period, weighted by their errors along time."""
+    """Return the queries of one period, weighted by their errors over time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
@@ -338,7 +338,7 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
-    """Return the domain with the first periods alone, and the groups of units that end there."""
+    """Return the domain of the first periods only."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     measures = {
         name: _ending_groups(measure, along, periods) for name, measure in domain.measures.items()
@@ -347,7 +347,7 @@ def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
 
 
 def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
-    """Return a count of units with the groups of periods that end within the first ones.
+    """Return a count of units over groups of periods that have ended.
 
     Without any, and for a single period, its periods are counted. Other measures stay as they are.
     """
@@ -361,7 +361,7 @@ def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
 
 
 def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
-    """Return the block of one period as a block of all periods."""
+    """Return the block of one period as a block over all periods."""
     factors = [timed]
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in timed.attributes)
@@ -451,7 +451,7 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return each table's typical error at first publication, by period.
+    """Return each table's typical error when first published, by period.
 
     None for a period without answers.
     """

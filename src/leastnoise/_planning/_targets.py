@@ -111,7 +111,7 @@ class Goal:
 
     @property
     def has_target(self) -> bool:
-        """Whether there is a target at all."""
+        """Whether the table has a target."""
         return math.isfinite(self.most) or bool(self.means)
 
     def ratio(self, plan: Plan, number: int) -> float:
@@ -151,7 +151,7 @@ class Goal:
 def table_goals(
     workload: Workload, level: float, comparisons: Sequence[ComparisonTarget] = ()
 ) -> tuple[Goal, ...]:
-    """Return the goals of the tables of a workload, with intervals of this level.
+    """Return the goal of each table of a workload.
 
     ``comparisons`` are targets of differences and ratios that follow from the tables.
     """
@@ -171,7 +171,7 @@ def table_goals(
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """Return the goals of means, in the order of the statistics."""
+    """Return the goal of each mean of a workload."""
     where = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
@@ -204,7 +204,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
 def _goal(
     product: Product, level: float, means: tuple[MeanGoal | ComparisonGoal, ...] = ()
 ) -> Goal:
-    """Return the goal of one table, with those of the means that follow from it."""
+    """Return the goal of one table, with those of means that use it."""
     if product.target is None:
         return Goal(math.inf, None, means)
     most = float(product.target.most) / product.unit
@@ -221,7 +221,7 @@ def _goal(
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
-    """Return squared error over squared target of every table, (tables,).
+    """Return each table's squared error over its squared target, (tables,).
 
     At most 1 where the goal is met.
     """
@@ -307,7 +307,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """Return the search with a part of its time.
+    """Return the search with a smaller time limit.
 
     Enough for the strategies that are usually best, and for promising ones that take at most half.
     """
@@ -348,7 +348,7 @@ def _compare_strategies(
 
 
 def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Move table weights until all ratios are equal or weightless.
+    """Return a plan whose table weights equalise the ratios.
 
     For one strategy.
 
@@ -388,7 +388,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Return what the strategy of a plan finds for other weights.
+    """Return what a plan's strategy finds for other weights, or None.
 
     Perhaps in a part of the time; None if it does not apply.
     """
@@ -536,12 +536,12 @@ class Least:
 
 
 def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
-    """Return the budget with neighbours and unit, None if it is to be found."""
+    """Return a stated budget with its unit; None if it must be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return the budget with neighbours and unit.
+    """Return the smallest budget of a search, with neighbours and unit.
 
     A very small one if it is still to be found.
     """
@@ -604,7 +604,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
 
 def _part(ratio: float, privacy: Privacy) -> float:
-    """Return the budget factor that makes a ratio of squared errors about 1.
+    """Return the budget factor that brings a ratio of errors to about 1.
 
     Errors go as 1 / epsilon or 1 / sqrt(rho).
     """
@@ -614,7 +614,7 @@ def _part(ratio: float, privacy: Privacy) -> float:
 
 
 def _step(size: Fraction) -> Fraction:
-    """Return one unit in the last of the four digits of a size."""
+    """Return one unit in the last of a budget's four digits."""
     return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
 
 
@@ -646,7 +646,7 @@ def plan_worst_ratio(
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `worst`."""
+    """Estimate the CPU seconds of `plan_worst_ratio`."""
     has_targets = workload.has_targets or search.comparisons
     single_workloads = [] if has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
@@ -655,7 +655,7 @@ def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float
 
 
 def _single_table_workloads(workload: Workload) -> dict[tuple[object, ...], Workload]:
-    """Return a workload for each different table, by its question."""
+    """Return a workload for each different table."""
     return {product.table_key: Workload(workload.domain, (product,)) for product in workload}
 
 
@@ -788,7 +788,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: Known | None = None,
 ) -> Price:
-    """Return the price of some tables of a plan together."""
+    """Return the joint price of some tables of a plan."""
     count = len(plan.workload.products)
     chosen = set(numbers)
     if cached_prices is None:
@@ -817,7 +817,7 @@ def joint_price(
 
 
 def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
-    """Estimate the largest ratio of errors if only some tables were asked.
+    """Estimate the largest error ratio of a workload with only some tables.
 
     Ratio of squared errors to those of the plan.
     """

@@ -104,7 +104,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
 
 
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
-    """Return the same table of counts with this importance.
+    """Return a table as one of counts, with this importance.
 
     Of rows (None) or of the values of a measure.
     """
@@ -114,7 +114,7 @@ def _as_counts(product: Product, importance: float, counted: str | None = None) 
 
 
 def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
-    """Return tables of sums as counts, with the importance of both.
+    """Return tables of both ends of a measure, with the importance of sums.
 
     Measures may share the counts.
     """
@@ -137,7 +137,7 @@ def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[P
 
 
 def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
-    """Return what is measured in addition to both ends.
+    """Return tables to measure in addition to both ends.
 
     All other tables, and under Gaussian noise the counts of the tables at both ends.
     """

@@ -51,7 +51,7 @@ _STEPS = 5000
 
 
 def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Measure a few tables chosen greedily, with a closed-form budget split.
+    """Return tables chosen greedily, with a closed-form budget split.
 
     The largest variance of a requested cell is kept small.
 
@@ -131,7 +131,7 @@ CUBOIDS_EVEN = replace(
 
 
 def bits_of(size: int) -> int:
-    """Return the number of bits that code so many cells."""
+    """Return the number of bits that code a number of cells."""
     return (size - 1).bit_length()
 
 
@@ -145,7 +145,7 @@ def walsh_functions(size: int) -> IntArray:
 
 
 def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Measure the Fourier coefficients of the requested tables.
+    """Return the Fourier coefficients of the requested tables as a strategy.
 
     The budget is split in closed form.
     """
@@ -202,7 +202,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """Return the error that unit noise on a Fourier coefficient causes.
+    """Return what unit noise on a Fourier coefficient adds to the errors.
 
     For the constant coefficient along an attribute, and for another one.
 
@@ -243,7 +243,7 @@ FOURIER_EVEN = replace(
 
 
 def residual_max(task: PlanningProblem) -> Strategy:
-    """Measure the residual spaces with the least largest cell variance.
+    """Return residual spaces with the least largest cell variance.
 
     The variance of a requested cell is multiplied by its squared weight.
     """

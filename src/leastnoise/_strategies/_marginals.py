@@ -76,7 +76,7 @@ class _LevelTables:
     spaces: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the squared error for squared weights, and minus its derivatives.
+        """Return the squared error of squared weights, and minus its gradient.
 
         See `Errors`.
         """
@@ -187,7 +187,7 @@ class _GroupWeights:
     def divided(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the shares of each level, the budget and spending of each orbit."""
+        """Return the budget shares of levels, orbits and tables at a point."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -240,7 +240,7 @@ class _GroupWeights:
         return total, np.concatenate(gradient)
 
     def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
-        """Return the least error, and what every orbit spends on each table.
+        """Return the least error, and the budget of each orbit and table.
 
         The descent begins with the shares of the tables where all groups of a table are weighted
         alike, whose error is ``alike``. It goes on only if its first steps gain something.
@@ -289,7 +289,7 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return the best weights of tables added one by one to a full table.
+    """Return the best weights of tables added one by one to the largest.
 
     The full table determines everything; None if there is no such table.
     """
@@ -314,7 +314,7 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
 
 
 def marginals(task: PlanningProblem) -> Strategy:
-    """Measure the requested tables of cells and levels with the best weights."""
+    """Return the requested tables of cells and levels with the best weights."""
     workload = task.workload
     norm = task.norm
     domain = task.workload.domain

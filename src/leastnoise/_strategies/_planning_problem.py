@@ -79,7 +79,7 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
 
 @lru_cache(maxsize=64)
 def _runs(operators: Sequence[Operator]) -> int:
-    """Return the number of runs of cells that the operators never separate."""
+    """Return the number of runs of cells that no operator separates."""
     return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
 
 
@@ -139,7 +139,7 @@ def base_seconds(workload: Workload) -> float:
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
-    """Return the planners that are special cases of covering or residual.
+    """Return planners that covering or residual include as special cases.
 
     For this workload, by name.
     """
@@ -227,7 +227,7 @@ class Planner:
         return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
 
     def most_seconds(self, workload: Workload, norm: int) -> float:
-        """Estimate the CPU seconds in which it finds the best strategy that it can."""
+        """Estimate the CPU seconds of the planner's most thorough search."""
         least = self.least_seconds(workload, norm)
         if self.most is None or norm not in self.norms:
             return least

@@ -66,7 +66,7 @@ class _AttributeGroup:
 
     @property
     def values(self) -> slice:
-        """The part of the array of values that is this role's."""
+        """The slice of the array of values that belongs to this group."""
         return slice(self.slot, self.slot + 2 * len(self.asked))
 
 
@@ -85,7 +85,7 @@ class _Terms:
     slots: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return c(tau) for all taus."""
+        """Return the error coefficient c(tau) of each attribute set tau."""
         return np.asarray(
             np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64
         )
@@ -95,7 +95,7 @@ class _Terms:
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
     def slopes(self, values: FloatArray) -> FloatArray:
-        """Return the derivatives of the root of the error by every value."""
+        """Return the derivative of the root of the error by each value."""
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
         pushed = (
@@ -116,7 +116,7 @@ class _Terms:
 
 
 def tilted(task: PlanningProblem) -> Strategy:
-    """Measure the residual spaces by rows fitted along each attribute."""
+    """Return residual spaces measured by rows fitted along each attribute."""
     workload = task.workload
     privacy = task.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
@@ -258,7 +258,7 @@ def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
 ) -> None:
-    """Write the values s and r of a role for a tilt and rows of column norm 1."""
+    """Write a group's values for a tilt and rows of column norm 1, in place."""
     end = role.slot + 2 * len(role.grams)
     values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
     values[role.slot + 1 : end : 2] = contrast_variances(rows, role.grams)
@@ -267,7 +267,7 @@ def _store_rows(
 def _fit_tilts(
     roles: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Return the rows of the best tilt of every role, and write their values."""
+    """Return the best rows of each group, and write its values in place."""
     slopes = terms.slopes(values)
     merged: dict[int, tuple[FloatArray, FloatArray]] = {}
     curves: dict[

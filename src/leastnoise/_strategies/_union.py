@@ -59,7 +59,7 @@ _RATIOS = 81
 
 
 def union(task: PlanningProblem) -> Strategy:
-    """Divide the products into two parts, and measure a table for each."""
+    """Return two tables, each for a part of the products, as a strategy."""
     workload = task.workload
     norm = task.norm
     products = workload.products
@@ -150,7 +150,7 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 def _fit_table(
     products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
-    """Fit a table for some products, attribute by attribute in sweeps."""
+    """Return a strategy for some products, fitted attribute by attribute."""
     used = {name for product in products for name in product.attributes}
     queries_along = {
         name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
