@@ -93,7 +93,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm without the total, over sqrt(n), if it is known."""
+    """Return the nuclear norm of queries less their totals, over sqrt(n)."""
     n = operator.size
     groups = partition_groups(operator)
     if operator == Identity(n):

@@ -60,7 +60,7 @@ def subsets(names: Names) -> Iterator[Names]:
 
 
 def is_nontrivial(factor: Factor) -> bool:
-    """Tell whether a factor is more than a total."""
+    """Return whether a factor is more than a total."""
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 

@@ -140,7 +140,7 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 
 @lru_cache(maxsize=16)
 def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return, by table size, the log numbers of tables with sums P and Q.
+    """Return by size the log counts of tables with P and Q, also a cell less.
 
     In floating point, for all P and Q up to ``most``. Without cells only P = Q has a table.
     """

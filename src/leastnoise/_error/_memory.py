@@ -33,7 +33,7 @@ def available_memory() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Raise MemoryError with advice if a computation needs too much memory."""
+    """Raise InputError with advice if a computation needs too much memory."""
     if needed <= _NEGLIGIBLE:
         return
     have = available_memory()
@@ -46,7 +46,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """Return a number of bytes as text, such as ``2.0 GB``."""
+    """Return a number of bytes as text, such as ``2.0 GiB``."""
     for unit, shift in (("TiB", 40), ("GiB", 30)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.1f} {unit}"

@@ -69,7 +69,7 @@ class PairAxis:
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def spans(self, operator: Operator) -> bool:
-        """Tell whether the rows of an operator lie within the space of the basis."""
+        """Return whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
         query_norm, projected_norm = (

@@ -683,7 +683,7 @@ class ProductStructure(Structure):
         )
 
     def _rows_alike(self, product: Product) -> bool:
-        """Tell whether all answers have the same variance."""
+        """Return whether all answers have the same variance."""
         each = zip(product.attributes, product.operators, strict=True)
         return all(
             name != self.leveled and self.rows(name, operator).alike for name, operator in each

@@ -40,7 +40,7 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
 
 
 def multiples_of_total(operator: Operator) -> bool:
-    """Tell whether all rows are multiples of the total."""
+    """Return whether all rows are multiples of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.contains(operator)
 

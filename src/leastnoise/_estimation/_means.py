@@ -69,7 +69,7 @@ class Means(TabularMixin):
     divisor: str = "count"
 
     def rows(self) -> list[tuple[str, float, float, float]]:
-        """One record for each group: group, mean, low and high.
+        """Return a tuple for each group: group, mean, low and high.
 
         The group is ``all`` if there are no groups.
         """
@@ -81,7 +81,7 @@ class Means(TabularMixin):
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
     def plot(self) -> Any:
-        """The means as an Altair chart, which notebooks show.
+        """Return the means as an Altair chart.
 
         A dot and an interval for each group.
         """
@@ -93,7 +93,7 @@ class Means(TabularMixin):
 
     @property
     def title(self) -> str:
-        """Such as ``mean of pay by store:region``."""
+        """The title, such as ``mean of pay by store:region``."""
         return (
             f"mean of {self.measure}"
             + (f" by {self.groups}" if self.groups else "")
@@ -101,7 +101,7 @@ class Means(TabularMixin):
         )
 
     def columns(self) -> Columns:
-        """The columns of a data frame with one row per group.
+        """Return the columns of a data frame with one row for each group.
 
         One column per key, then mean, low, high, std_error, sum and the divisor.
         """
@@ -115,7 +115,7 @@ class Means(TabularMixin):
 
 @one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
-    """Estimate means of a measure by group, of the rows with a value.
+    """Return estimated means of a measure by group, over rows with a value.
 
     From sums and numbers of values, both measured.
 
@@ -232,7 +232,7 @@ class Changes(TabularMixin):
     library: str | None = None
 
     def columns(self) -> Columns:
-        """The columns: keys, difference and ratio, each with its interval.
+        """Return the columns: keys, difference and ratio with their intervals.
 
         Named difference, low, high, std_error, ratio, ratio_low and ratio_high; one row for each
         change.
@@ -241,7 +241,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Name the measured weighted means of a measure; empty for none."""
+    """Return a sentence that names the measured weighted means, or ""."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -258,7 +258,7 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
 def changes(
     source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
 ) -> Changes:
-    """Estimate difference and ratio of each period to an earlier one.
+    """Return difference and ratio of each period to an earlier period.
 
     Such as year over year; of counts of rows.
 

@@ -85,7 +85,7 @@ class Mixture:
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Return outer products of parts for each kind, (cells of all, kinds)."""
+    """Return the outer products of parts, for each component of the mixture."""
     joined = np.ones((1, kinds))
     for part in parts:
         joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
@@ -93,7 +93,7 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """Estimate the distribution along an attribute from noisy counts.
+    """Return the distribution along an attribute, from noisy counts.
 
     Steps that noise could have made are removed; all cells are above 0.
     """
@@ -135,7 +135,7 @@ def fit_mixture(
     kinds: int = KINDS,
     rounds: int = MORE_ROUNDS,
 ) -> Mixture:
-    """Fit a mixture to noisy tables of ``total`` rows.
+    """Return a mixture fitted to noisy tables of ``total`` rows.
 
     Starts from a distribution along every attribute, all of whose cells are above 0.
     """
@@ -151,7 +151,7 @@ def refit_mixture(
     tables: Sequence[NoisyTable],
     rounds: int,
 ) -> Mixture:
-    """Fit a mixture again, to other noise in the same tables.
+    """Return a mixture fitted again to the tables with other noise.
 
     Takes some rounds from the given mixture, with its penalty.
     """
@@ -172,7 +172,7 @@ _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 def _side_by_side(
     tables: Sequence[NoisyTable], total: float
 ) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Scale tables to unit noise and join pairs that share a part.
+    """Return tables at unit noise, with pairs joined that share an attribute.
 
     Few large products are quicker than many small ones.
 
@@ -340,7 +340,7 @@ class _Fit:
         penalty: float,
         size: float,
     ) -> None:
-        """Take one step of Adam along the slopes of residuals and penalty."""
+        """Take one step of Adam along the gradient, in place."""
         log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
         log_ratio *= penalty
         spread += log_ratio
@@ -362,7 +362,7 @@ class _Fit:
             np.subtract(state, size * mean / slope, out=state)
 
     def run(self, most: int) -> Mixture:
-        """Take steps until the residuals are small or stall.
+        """Return the mixture after steps until the residuals stall.
 
         First of one step size, then of falling sizes.
         """
@@ -408,7 +408,7 @@ class _Fit:
         return squares / max(self.cells, 1)
 
     def mixture(self, penalty: float) -> Mixture:
-        """Return the mixture that was reached."""
+        """Return the mixture of the current parameters."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
         return Mixture(

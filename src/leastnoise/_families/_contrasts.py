@@ -151,7 +151,7 @@ def group_contrasts(partition: Operator) -> GroupContrasts:
 
 
 def excludes_total(operator: Operator) -> bool:
-    """Return whether a strategy's queries are all orthogonal to the total.
+    """Return whether a strategy measures contrasts, and so leaves out the total.
 
     That is contrasts of cells or groups, or a matrix with one row fewer than cells.
     """

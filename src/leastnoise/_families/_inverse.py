@@ -129,7 +129,7 @@ class GramInverse(ABC):
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return v less its part along the total, times G^-1."""
+        """Return G^-1 v less the part that the estimated total explains."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
         return np.asarray(np.subtract(solved, along, out=along))  # saves an array of large tables

@@ -297,7 +297,7 @@ class Orbits:
     def passes(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and both passes over the levels.
+        """Return the finest measured level, and the variances of both passes.
 
         Every array has a number for each orbit of a level.
 
@@ -436,7 +436,7 @@ class LevelInverse:
 
     @cached_property
     def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """The finest measured level, and both passes for the measured precisions."""
+        """The finest measured level, and the variances of both passes."""
         return self._orbits.passes(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:

@@ -185,7 +185,7 @@ def gram_diagonal(operator: Operator) -> FloatArray:
 
 
 def is_zero_one(operator: Operator) -> bool:
-    """Whether all entries are 0 or 1."""
+    """Return whether all entries are 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
 
 
@@ -306,7 +306,7 @@ class RowSpace:
         )
 
     def contains(self, operator: Operator) -> bool:
-        """Whether every row of an operator lies in the space."""
+        """Return whether every row of an operator lies in the space."""
         if self.is_full:
             return True
         span = structural_row_space(operator)
@@ -341,7 +341,7 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Whether given queries, shape (queries, size), lie in the space."""
+        """Return whether given queries, shape (queries, size), lie in the space."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
@@ -379,7 +379,7 @@ class _OnRuns(RowSpace):
         return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
 
     def contains(self, operator: Operator) -> bool:
-        """Whether every row of an operator lies in the space."""
+        """Return whether every row of an operator lies in the space."""
         return span_of_runs(self.size, self.starts).contains(operator) and self.runs.contains(
             restrict_to_runs(operator, self.starts)
         )
@@ -395,7 +395,7 @@ class _OnRuns(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Whether given queries, shape (queries, size), lie in the space."""
+        """Return whether given queries, shape (queries, size), lie in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 

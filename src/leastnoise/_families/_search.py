@@ -199,7 +199,7 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 def dual_ascent(
     step: Step[Rest], weights: FloatArray, gap: float, steps: int
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the best bound, dual weights and gap of a dual ascent.
+    """Return the least largest cost of all steps, with weights and value.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is

@@ -221,7 +221,7 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the steps for a number of rows; None if it decides.
+        """Return the name of the steps to carry out for a number of rows.
 
         None if the rows are not counted.
         """

@@ -488,7 +488,7 @@ def list_cut_amounts(
 
 
 def has_series_limit(plan: Plan) -> bool:
-    """Tell whether a series bounds a unit's rows in all periods by more than in each.
+    """Return whether a series bounds a unit's rows in all periods by more than in each.
 
     Then its rows in later periods count only if it has not used them up.
     """

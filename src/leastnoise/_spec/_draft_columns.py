@@ -174,7 +174,7 @@ def _left_out(name: str, kind: str) -> str:
 
 
 def _may_name_person(column: SourceColumn) -> bool:
-    """Whether a column may hold which person a row is of, by its name and type."""
+    """Return whether a column may hold which person a row is of, by its name and type."""
     return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
 
 

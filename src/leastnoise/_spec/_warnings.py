@@ -321,7 +321,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _has_series_limit(spec: Spec) -> bool:
-    """Tell whether [series] bounds a unit's rows by more than its bound in each period."""
+    """Return whether [series] bounds a unit's rows by more than its bound in each period."""
     if spec.series is None or spec.series.max_rows is None:
         return False
     bound = spec.privacy.max_per_cell

@@ -282,7 +282,7 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divide_parts(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts and groups of the second round's parts.
+    """Return the starts of the second round's parts and of its groups.
 
     Also returns for both which belong to deep blocks.
 

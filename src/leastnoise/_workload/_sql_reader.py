@@ -438,7 +438,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Tell whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
+    """Return whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
     from sqlglot import exp
 
     counted = aggregate.this

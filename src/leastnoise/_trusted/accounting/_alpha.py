@@ -13,7 +13,7 @@ _MOST_STEPS = 4000
 
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return a positive alpha - 1 near which log delta is least.
+    """Return an alpha - 1 near which the log of delta is least.
 
     To about 13 digits. Far out, where the search ends early, any value is valid.
     """

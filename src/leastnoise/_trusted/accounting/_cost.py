@@ -208,7 +208,7 @@ def rho_of(cost: Cost) -> Fraction:
 
 
 def covers(budget: Budget, cost: Cost) -> bool:
-    """Tell whether every mechanism of this cost is proved to satisfy the budget.
+    """Return whether all mechanisms of this cost provably satisfy a budget.
 
     Args:
         budget: the promised budget.

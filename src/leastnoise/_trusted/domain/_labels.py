@@ -59,7 +59,7 @@ class CellNames:
     of_number: Callable[[Fraction], int | None]
 
     def find(self, value: object) -> int | None:
-        """Return the cell that a value names, None if there is none.
+        """Return the cell that a value names; None if there is none.
 
         >>> ln.Decimals(0, 1, "0.5").names.find(0.0), ln.Categories([True, False]).names.find(False)
         (0, 1)

@@ -40,7 +40,7 @@ def _unknown(operator: object) -> InternalError:
 
 @singledispatch
 def apply(operator: Operator, x: Array) -> Array:
-    """Multiply: A x along the first axis.
+    """Return A x, along the first axis.
 
     Args:
         operator: A, of shape (rows, size).
@@ -57,7 +57,7 @@ def apply(operator: Operator, x: Array) -> Array:
 
 @singledispatch
 def apply_transpose(operator: Operator, y: Array) -> Array:
-    """Multiply by the transpose: A^T y along the first axis.
+    """Return A^T y, along the first axis.
 
     Args:
         operator: A, of shape (rows, size).
@@ -74,7 +74,7 @@ def apply_transpose(operator: Operator, y: Array) -> Array:
 
 @singledispatch
 def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
-    """Sum |A_ij|^power * weights_i over the rows i, for every column j, exactly.
+    """Return sum_i |A_ij|^power * weights_i for each column j, exactly.
 
     Args:
         operator: A, of shape (rows, size).
@@ -180,7 +180,7 @@ def run_sums(x: Array, width: int) -> Array:
 
 
 def run_spread(x: Array, width: int, length: int) -> Array:
-    """Repeat every entry ``width`` times along the first axis.
+    """Return each entry repeated ``width`` times along the first axis.
 
     The result is cut to ``length``.
 
@@ -243,7 +243,7 @@ def _(operator: DiagonalAndRows, x: Array) -> Array:
 
 
 def tensor(matrix: IntArray, x: Array) -> Array:
-    """Multiply a matrix by an array along the array's first axis."""
+    """Return the product of a matrix and an array, along its first axis."""
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
 
@@ -280,7 +280,7 @@ def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
 
 
 def refuse_overflow(largest_sum: int) -> None:
-    """Refuse column sums that might reach 2^63, judged by what they are at most.
+    """Raise if column sums might reach 2^63.
 
     >>> refuse_overflow(2**62)
     """
@@ -295,7 +295,7 @@ def refuse_overflow(largest_sum: int) -> None:
 def along(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
-    """Apply ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+    """Return ``apply`` or ``apply_transpose`` along an axis, counted from 0.
 
     Args:
         function: ``apply`` or ``apply_transpose``.
@@ -377,7 +377,7 @@ def _(operator: DiagonalAndRows) -> tuple[int, int]:
 
 
 def non_negative(operator: Operator) -> bool:
-    """Tell whether all entries of an operator are at least 0.
+    """Return whether all entries of an operator are at least 0.
 
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
@@ -397,7 +397,7 @@ def largest_entry(operator: Operator) -> int:
 
 
 def is_partition(operator: Operator) -> bool:
-    """Tell whether every cell is counted in exactly one row, once (J1).
+    """Return whether each cell is in exactly one row, with coefficient 1 (J1).
 
     >>> is_partition(Identity(3)), is_partition(Prefix(3)), is_partition(Dense([[1, 0, 1], [0, 1, 0]]))
     (True, False, True)
@@ -407,7 +407,7 @@ def is_partition(operator: Operator) -> bool:
 
 
 def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Raise for objects of other classes than the operators' (M6).
+    """Raise for objects that are not of the operators' own classes (M6).
 
     Subclasses are refused too, and classes that are not allowed inside this operator.
     """
@@ -416,7 +416,7 @@ def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allo
 
 
 def operators() -> tuple[type[Operator], ...]:
-    """Return all classes of operators: those that have registered `apply`.
+    """Return all classes of operators that have registered `apply`.
 
     >>> Prefix in operators(), object in operators()
     (True, False)

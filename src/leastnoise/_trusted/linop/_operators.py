@@ -42,7 +42,7 @@ class Sealed(np.ndarray[Any, Any]):
         raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
 
     def resize(self, *_shape: Any, **_options: Any) -> None:
-        """Refuse another shape of the same memory."""
+        """Raise: the shape of sealed memory is fixed."""
         raise AttributeError("a sealed array stays as it is; it cannot be resized")
 
     def __setstate__(self, _state: object) -> None:
@@ -116,7 +116,7 @@ class Operator(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of cells: of columns."""
+        """Number of cells, the columns of the matrix."""
 
     @property
     def rows(self) -> int:

@@ -55,7 +55,7 @@ def _written(value: Any) -> object:
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:
-    """Return whole numbers as a JSON value, in as few bytes as the largest needs.
+    """Return integers as a JSON value, in as few bytes as the largest needs.
 
     Noise can hardly be compressed further.
     """
@@ -78,7 +78,7 @@ def whole_bytes_text(array: SignedArray) -> str:
 
 
 def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Read an array that ``pack`` or ``whole_bytes`` wrote, as int64.
+    """Return the array that ``pack`` or ``whole_bytes`` wrote, as int64.
 
     An array of more than ``most`` numbers is refused before it is unpacked.
     """

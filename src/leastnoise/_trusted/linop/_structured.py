@@ -192,7 +192,7 @@ class Toeplitz(ValueEquality):
 
 
 def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
-    """Multiply by the Toeplitz matrix without its scales.
+    """Return the product of the Toeplitz matrix without scales and x.
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
@@ -208,7 +208,7 @@ def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
 
 
 def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
-    """Multiply the entries of x along its first axis by the scales^power."""
+    """Return the entries of x times the scales^power, along the first axis."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
@@ -374,7 +374,7 @@ def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
 
 
 def inverse_permute(operator: Ordered, x: Array) -> Array:
-    """Return values in the new order of cells in their old order."""
+    """Return values of reordered cells in the original order."""
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
@@ -440,7 +440,7 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Split values of the rows into blocks, last block and sums.
+        """Return the row values in the blocks, the last block and above them.
 
         All blocks but the last have shape (inner.rows, blocks - 1, ...).
         """
@@ -450,7 +450,7 @@ class Nested:
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Reshape the first axis into runs of ``width`` entries, one a column.
+    """Return the first axis reshaped to runs of ``width``, one a column.
 
     Shape (width, runs, ...).
     """
@@ -458,7 +458,7 @@ def _blocks(x: Array, width: int) -> Array:
 
 
 def join_runs(x: Array) -> Array:
-    """Undo ``_blocks``: put the runs one after the other again."""
+    """Return the runs joined again along the first axis, undoing ``_blocks``."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
 

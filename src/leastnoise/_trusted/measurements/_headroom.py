@@ -17,7 +17,7 @@ MOST_TABLE_CELLS = 2**28
 
 
 def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
-    """Refuse a block whose table or answers could be too large.
+    """Raise for a block whose table or answers could overflow.
 
     A row adds at most ``value``, or ``limited`` where the block has limits or ends.
     """

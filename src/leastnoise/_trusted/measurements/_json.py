@@ -94,7 +94,7 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
 
 
 def measurements_digest(measurements: Measurements) -> str:
-    """SHA-256 of the JSON text of `measurements_value`, in hexadecimal."""
+    """Return the SHA-256 of measurements' JSON text, in hexadecimal."""
     return hashlib.sha256(
         json.dumps(
             measurements_value(measurements), separators=(",", ":"), allow_nan=False

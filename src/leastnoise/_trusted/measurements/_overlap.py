@@ -25,7 +25,7 @@ _EXACT_INT = 2**62  # and below this in int64
 def largest_squared_move(
     factors: Sequence[Factor], sizes: Mapping[str, int], most: Fraction, *, mixed_signs: bool
 ) -> Fraction | None:
-    """Bound the squared length of a weighted sum of columns (S5).
+    """Return a bound on the squared length of a weighted column sum (S5).
 
     Each column is multiplied by a vector of length at most 1.
 
@@ -115,7 +115,7 @@ def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
 
 
 def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
-    """Return what `_largest_sum` is of every row."""
+    """Return `_largest_sum` of each row."""
     full = math.floor(most)
     count = len(rows)
     if full >= count:
@@ -133,7 +133,7 @@ def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
 def _inner_products(
     factors: Sequence[Factor], sizes: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
-    """Return the inner products of all pairs of columns, and their denominator."""
+    """Return the inner products of all column pairs, and their denominator."""
     shape = tuple(sizes.values())
     cells = math.prod(sizes.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
@@ -161,7 +161,7 @@ def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return the inner products of a factor's columns over the rows' scales.
+    """Return the inner products of a factor's columns, scaled by row noise.
 
     None if too large.
     """

@@ -83,7 +83,7 @@ class _Column:
 
 
 def cost(plan: Measurements) -> Cost:
-    """Return the cost of a plan: the privacy loss of one unit (M1).
+    """Return the privacy loss that one unit can cause (M1).
 
     Args:
         plan: a plan whose queries are integers.
@@ -137,7 +137,7 @@ def cost(plan: Measurements) -> Cost:
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
-    """Split a plan into blocks of rows or sums, and amounts of units (M8).
+    """Yield the parts of a plan for rows and for each amount of units (M8).
 
     There is one plan for each measure of units, about the rows that have an amount of it.
 
@@ -161,7 +161,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return the bounds on the rows of a unit that count (M8).
+    """Return the bounds on a unit's rows for a measure of units (M8).
 
     On all rows, or for a measure of units on the rows that have an amount of it.
 
@@ -189,7 +189,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 
 
 def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
-    """Return the number of cells in which a measure of units can have an amount (M8).
+    """Return the number of cells in which a unit can have an amount (M8).
 
     >>> domain = Domain(month=Coded(12))
     >>> cells_of_unit(domain, UnitCount(["month"])), cells_of_unit(domain, UnitCount(["month"], [[[0, 1], [5]]]))
@@ -220,7 +220,7 @@ class _RowsInCells:
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
-    """Return the bounds on rows in cells that hold in a view (M8, S7)."""
+    """Return the bounds on rows per cell that hold in a view (M8, S7)."""
     bound = plan.privacy.max_per_cell
     measure = view.blocks[0].measure
     bounds = [] if bound is None else [_RowsInCells(bound)]
@@ -244,7 +244,7 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
 
 
 def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Bound the largest p-norm shift that a unit's rows cause (M1).
+    """Return a bound on the p-norm shift of all rows of a unit (M1).
 
     This is |shift|_p^p over the noise scales.
     """
@@ -268,7 +268,7 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
 
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Bound the shift of a replaced unit along each attribute (S8).
+    """Return a bound on a replaced unit's shift along each attribute (S8).
 
     Each bound adds up what the unit does in each cell of one attribute.
 
@@ -347,7 +347,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 def _limited(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
-    """Multiply a block's limits by cell into its columns.
+    """Return columns of costs with a block's limits multiplied in.
 
     Returns the columns, and the factor that is the same in every cell.
     """
@@ -404,7 +404,7 @@ def _top(columns: Iterable[_Column]) -> Fraction:
 
 
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
-    """Return the part of the norm that differs between cells.
+    """Return the norm of the blocks whose columns differ between cells.
 
     From the blocks' weights and columns.
     """
@@ -427,7 +427,7 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
 def _joint_norm(
     plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
 ) -> Fraction:
-    """Return the maximum over the cells of the named attributes.
+    """Return the largest norm over the cells of the named attributes.
 
     Exact, or rounded up to 2^-GUARD_BITS if denominators are long.
     """
@@ -453,7 +453,7 @@ def _joint_norm(
 
 
 def _unit(values: Iterable[Fraction | int]) -> int:
-    """Return the common denominator of the values, if it is short (M3).
+    """Return a denominator for values, their common one if it is short (M3).
 
     Else a power of two, to whose multiples they are rounded up.
     """
@@ -466,7 +466,7 @@ def _unit(values: Iterable[Fraction | int]) -> int:
 
 
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value, exactly or rounded up (M3).
+    """Return the sum of count * value, exact or rounded up (M3).
 
     Exactly if the common denominator is short.
 
@@ -489,7 +489,7 @@ _Beside: TypeAlias = tuple[
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Write a block as a sum of forms (S1).
+    """Yield the forms that a block is the sum of (S1).
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
@@ -526,7 +526,7 @@ def _forms(
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
 ) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
-    """Add up the coefficients of the blocks' forms.
+    """Return the summed coefficients of all blocks' forms, and their unit.
 
     Grouped by the factors besides the cells, in multiples of 1 / unit; returns them and the unit.
     """
@@ -557,7 +557,7 @@ def _worth(plan: Measurements, beside: _Beside) -> int:
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
-    """Bound the largest L2 shift of a unit with bounded rows per cell.
+    """Return a bound on the L2 shift of a unit with bounded rows per cell.
 
     This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
     scales.
@@ -601,7 +601,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
 def apart_distance(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Bound the largest |shift|_p^p of a unit cell by cell (S5).
+    """Return a bound on a unit's |shift|_p^p, cell by cell (S5).
 
     It adds up what the unit's rows do in each cell of the bound.
 
@@ -674,7 +674,7 @@ def apart_distance(
 
 
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on attributes of a bound.
+    """Return a block's factors on the attributes of a bound.
 
     None if one is on others too.
     """
@@ -686,7 +686,7 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Group blocks by their factors along the attributes of a bound.
+    """Return blocks grouped by their factors along a bound's attributes.
 
     Returns the blocks of the other factors.
 
@@ -736,7 +736,7 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Bound the largest distance between the columns of two rows (R1).
+    """Return a bound on the distance between the columns of two rows (R1).
 
     This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
 
@@ -788,7 +788,7 @@ def _kinds(
     forms: Mapping[_Beside, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Group the attributes into kinds (R4).
+    """Return the kind of each attribute; kinds merge sets of attributes (R4).
 
     Sets with equal numbers of each kind are merged. None if sets make no difference.
     """
@@ -815,7 +815,7 @@ def _kinds(
 def _agreeing(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Bound the forms of two rows by the attributes they agree in (R4).
+    """Return bounds on forms, by the attributes in which two rows agree (R4).
 
     For each number of attributes of each kind; all attributes come last.
     """
@@ -859,7 +859,7 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
 
 
 def _common(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Return bounds on a factor's columns: norm, overlap, distance (R5).
+    """Return bounds on the norm, overlap and distance of columns (R5).
 
     The largest norm, a lower bound on what two columns have in common, and a bound on their
     distance.

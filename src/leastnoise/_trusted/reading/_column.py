@@ -306,7 +306,7 @@ def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
 
 
 def _has_rule(arrow_type: Any) -> bool:
-    """Whether `to_column` makes values of a type, which a null of it shows."""
+    """Return whether `to_column` makes values of a type, which a null of it shows."""
     import pyarrow as pa
 
     if isinstance(arrow_type, pa.BaseExtensionType):

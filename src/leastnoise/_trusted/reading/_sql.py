@@ -133,7 +133,7 @@ class Value:
         return null
 
     def is_infinite(self) -> Expression:
-        """Whether it is an infinity, which is no number."""
+        """Return whether it is an infinity, which is no number."""
         if self.held != "double":
             return exp.false()
         infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)

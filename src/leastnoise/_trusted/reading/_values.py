@@ -81,7 +81,7 @@ def unless_it_raises(
 
 @unless_it_raises(False)
 def is_null(value: object) -> bool:
-    """Whether a value is missing.
+    """Return whether a value is missing.
 
     >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
     [True, True, True, False, False]
@@ -459,7 +459,7 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
 
 
 def counts_in_utc(counted_in: str) -> bool:
-    """Whether numbers count from 1970 in UTC, not on a clock without a zone.
+    """Return whether numbers count from 1970 in UTC, not on a clock without a zone.
 
     >>> counts_in_utc("epoch_s"), counts_in_utc("excel")
     (True, False)

@@ -68,7 +68,7 @@ class UsedRows:
         return used
 
     def equals(self, other: "UsedRows") -> bool:
-        """Tell whether two records are the same in every number."""
+        """Return whether two records are the same in every number."""
         return (
             (self.salt, self.periods, self.units) == (other.salt, other.periods, other.units)
             and self.counts.keys() == other.counts.keys()
