@@ -108,7 +108,7 @@ class LeastCostDistribution:
         )
 
     def cost(self, units: int) -> float:
-        """Return the exact least cost of a partition.
+        """Return the exact least cost of a partition of this many units.
 
         The partition has one bucket, or it has the cell as a separate bucket and one bucket for
         each subtree off the path to the cell.
@@ -116,7 +116,7 @@ class LeastCostDistribution:
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
     def ratio(self, outcome: Any, units: int) -> float:
-        """Return the log likelihood ratio of ``units`` units and none."""
+        """Return the log likelihood ratio of an outcome, ``units`` against none."""
         return (
             abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
         ) / self.scale
@@ -173,7 +173,7 @@ class QuantileDistribution:
         return np.asarray(passing * (weights / 2 @ others))
 
     def log_ratios(self, units: int) -> FloatArray:
-        """Return the log likelihood ratio of ``units`` units and none, for each cell."""
+        """Return each cell's log likelihood ratio, ``units`` units against none."""
         return np.asarray(np.log(self.chances(units)) - np.log(self.chances(0)))
 
 
@@ -205,7 +205,7 @@ Steps: TypeAlias = Sequence[AuditedStep]
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
-    """Return, by regime, the steps of a mechanism on step functions.
+    """Return the steps of a mechanism on synthetic data, by regime.
 
     The functions over the cells have one step, few, many, and one at each cell.
     """
@@ -248,7 +248,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Make a private choice several times."""
+    """Return the outcomes of ``count`` independent runs of a private choice."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -259,7 +259,7 @@ def _repeat_choice(
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
-    """Test whether the noise of a private choice follows its distribution."""
+    """Return a test of the noise of a private choice against its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -309,7 +309,7 @@ def _repeat_selection(
     count: int,
     effort: Effort,
 ) -> list[IntArray]:
-    """Choose the cells of a quantile several times."""
+    """Return the chosen cells of ``count`` independent runs."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -320,12 +320,12 @@ def _repeat_selection(
 
 
 def _loss_of_one_unit(units: int) -> Loss:
-    """Return the function that bounds the pure loss of one of several units from below."""
+    """Return a function that bounds the pure loss of one unit from below."""
     return lambda low, high: log_ratio(low, high) / units
 
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
-    """Test whether the private choice of a quantile follows its distribution."""
+    """Return a test of a quantile's choice against its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -359,7 +359,7 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Test all steps of a run jointly, for a lower bound on epsilon or rho."""
+    """Return a lower bound on epsilon or rho from all steps of a run jointly."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
@@ -432,7 +432,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
-    """Return the function that bounds the loss of one unit from below.
+    """Return a function that bounds the loss of one unit from below.
 
     The loss is epsilon, rho or mu squared, as in the budget. The tables differ in several units.
     """
@@ -447,7 +447,7 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test how often a key is published that only the differing units have.
+    """Return a test of how often a key of the differing units is published.
 
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
@@ -483,7 +483,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test the noisy numbers of units of keys that many others have too."""
+    """Return a test of the noisy numbers of units of common keys."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
@@ -520,7 +520,7 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test the published number of a key near the threshold.
+    """Return a test of the published number of a key near the threshold.
 
     The numbers of units are slightly above and below the threshold; the published numbers must
     follow the distribution of the noise.
@@ -622,7 +622,7 @@ def audit_plan(
     confidence: float,
     entropy: Source,
 ) -> Audit:
-    """Return lower bounds on what a plan and its guard lose."""
+    """Return lower bounds on the privacy loss of a plan and its guard."""
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:

@@ -127,7 +127,7 @@ def difference(
 
 
 def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[Any], list[Any]]:
-    """Read the attribute and the cells of two groups."""
+    """Return the attribute and the cells of two groups, from text."""
     if len(texts) != 2:
         raise InputError(f"difference needs two groups, or --other; got {len(texts)}. {_SELECT}")
     domain = release.plan.domain
@@ -161,7 +161,7 @@ def _print_comparison(
 
 
 def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON objects; a number that is not finite is null."""
+    """Return the rows of a table as JSON objects, null for infinite numbers."""
     columns = {name: values.tolist() for name, values in compared.columns().items()}
     rows = []
     for numbers in zip(*columns.values(), strict=True):

@@ -321,7 +321,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
 
 
 def list_notes(release: Release) -> list[str]:
-    """Return what must be said with every further answer from a release."""
+    """Return sentences to print with every further answer from a release."""
     notes = []
     if not release.private:
         notes.append("NOT PRIVATE: the noise of this release came from a seed.")
@@ -358,7 +358,7 @@ def _format_column(values: Sequence[Any]) -> list[str]:
 
 
 def _answer_options(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
-    """Return a heading and the rows of the answers that the options request."""
+    """Return a heading and the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain
     where = read_conditions(domain, options["where"])

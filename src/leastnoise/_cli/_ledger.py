@@ -200,7 +200,7 @@ def spent(
 
 
 def _note_receipt(ledger: Ledger) -> str:
-    """Draw the receipt of a new entry, and note it.
+    """Return the receipt of a new entry, and note it for error messages.
 
     If the program fails, its last message then says whether the ledger has the entry.
     """
@@ -329,7 +329,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _format_spent(ledger: Ledger) -> str:
-    """Format what was spent; of an (epsilon, delta) budget both in mu and as an epsilon.
+    """Return what was spent as text; in mu also as an epsilon.
 
     The epsilon is computed after the fact; charges that are not within the budget have none.
     """
@@ -352,7 +352,7 @@ def _four_decimals_up(epsilon: Fraction) -> str:
 
 
 def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return the budget of each share and the amount left of it."""
+    """Return labels and texts: each share's budget and what is left of it."""
     names = dict.fromkeys(
         entry.share for entry in entries if entry.kind == "budget" and entry.share
     )
@@ -426,7 +426,7 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return the epsilons of the whole budget and of the amount spent, at a delta.
+    """Return the epsilons at a delta of the budget and of the amount spent.
 
     Of a budget of rho at the given delta, of (epsilon, delta) at the delta of the budget. Rounded
     up to four decimals; None for other budgets.
@@ -458,7 +458,7 @@ def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
 
 
 def _charge_json(budget: Budget, charge: Charge) -> dict[str, Any]:
-    """Return a charge as a JSON object, with mu squared where the budget adds it up."""
+    """Return a charge as a JSON object, with mu squared if it composes in mu."""
     numbers: dict[str, Any] = dict(charge.to_json())
     if isinstance(budget, ApproxDP | GDP):
         numbers.setdefault("mu_squared", "0")

@@ -40,7 +40,7 @@ _interrupted: list[int] = []
 
 
 def install_interrupt_handler() -> None:
-    """Turn the first interruption into KeyboardInterrupt, and ignore later ones.
+    """Raise KeyboardInterrupt at the first signal, and ignore later ones.
 
     So the last message is printed completely. A run that was started with interruptions ignored,
     as in the background, keeps ignoring them.
@@ -57,7 +57,7 @@ def install_interrupt_handler() -> None:
 
 
 def describe_payments(first_run: int) -> tuple[str, str]:
-    """Describe the payments of this run, as the ledgers have them.
+    """Return the worst payment state of this run, and a sentence on it.
 
     Args:
         first_run: the number of payments that were noted before.
@@ -253,7 +253,7 @@ def _open_streams() -> None:
 
 
 def _report_error(error: BaseException, first_run: int) -> int:
-    """Print what happened and what was paid, and return the exit code.
+    """Print an error and what was paid, and return the exit code.
 
     Args:
         error: the error.
@@ -330,7 +330,7 @@ def _print_frames(error: BaseException) -> None:
 
 
 def _is_debugging() -> bool:
-    """Return whether faults show where they happened.
+    """Return whether errors are printed with their place in the code.
 
     A value that is no switch was reported before.
     """

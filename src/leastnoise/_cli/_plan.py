@@ -274,7 +274,7 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
 
 
 def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
-    """Return the target of a difference or a ratio; its error is null where it has no bound."""
+    """Return the target and error of a difference or a ratio as JSON."""
     error = status.error if math.isfinite(status.error) else None
     return {
         "name": status.name,
@@ -514,7 +514,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
 def _data_aware_facts(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the steps of a plan that looks at the data, and its reference plan.
+    """Return the steps and the reference of a data-dependent plan as JSON.
 
     Empty for other plans.
     """
@@ -573,7 +573,7 @@ def print_plan(
 
 
 def _shown_cost(plan: Plan) -> Charge:
-    """Return the cost of a plan, or the whole budget if the cost is nearly that."""
+    """Return the cost of a plan, or the whole budget if these nearly agree."""
     budget = plan.privacy.budget
     whole = parameters(whole_budget(budget))
     cost_parameters = parameters(step_charge(budget, budget, plan.cost()))
@@ -728,7 +728,7 @@ def _describe_target(table: Mapping[str, Any]) -> str:
 def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Print the steps of a plan that looks at the data, and its reference plan.
+    """Print the steps of a data-dependent plan, and return its other facts.
 
     Returns:
         The facts about the error of the reference plan, the best that does not look at the data.
@@ -762,7 +762,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its budget; alternatives are indented."""
+    """Return a line for each step with its budget, alternatives indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
@@ -818,7 +818,7 @@ def _print_periods(plan: Plan) -> None:
 
 
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return the cost and the results of the searches for categories.
+    """Return cost and results of the searches for categories, as JSON.
 
     As JSON objects with stable keys.
     """

@@ -303,7 +303,7 @@ def _print_already_released(run: SpecRun, out: Path) -> None:
 
 
 def name_release(entry: Entry) -> str:
-    """Return how messages name a release of the ledger."""
+    """Return the name of a ledger's release in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
@@ -368,7 +368,7 @@ def _describe_guard(release: Release) -> str:
 def _spent_facts(
     ledger: Ledger, entry: Entry, spent: str, guard_note: str = ""
 ) -> list[tuple[str, str]]:
-    """Return the cost of a release, and the budget left in its ledger."""
+    """Return labels and texts: the cost of a release and the budget left."""
     budget = ledger.privacy.budget
     left = format_left(budget, ledger.left())
     return [
@@ -477,7 +477,7 @@ def resume(
 
 
 def _only_ledger() -> Path:
-    """Return the only ledger of the current directory."""
+    """Return the only ledger in the current directory."""
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(

@@ -162,12 +162,12 @@ class Categories(Kind):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of every text that matches one, by its compared form."""
+        """The cell of each text that names one, by its compared form."""
         return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
-        """The cell of every text that matches one, by its compared form."""
+        """The cell of each text that names one, by its compared form."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {self.reading.form(text): cell for text, cell in (*cells.items(), *pairs)}
@@ -188,7 +188,7 @@ def _(given: list[object] | tuple[object, ...]) -> Categories:
 def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Check further spellings; those of the categories themselves are taken."""
+    """Return the checked further spellings of categories."""
     pairs: list[Any]
     if isinstance(spelling_map, Mapping):
         pairs = list(spelling_map.items())
@@ -301,7 +301,7 @@ class Integers(Kind):
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
         return int(number) - self.low if is_cell else None
 
@@ -361,13 +361,13 @@ class Coded(Kind):
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and 0 <= number < self.codes
         return int(number) if is_cell else None
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
-    """Return the bins as intervals."""
+    """Return the labels of bins as intervals."""
     texts = [*map(number_text, kind.edges)]
     left = kind.closed == "left"
     return tuple(
@@ -552,7 +552,7 @@ class Decimals(Kind):
         return tuple(number_text(value) for value in self.values)
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         steps = (number - self.low) / self.step
         is_cell = steps.denominator == 1 and 0 <= steps < self.regular
         return int(steps) if is_cell else None
@@ -602,7 +602,7 @@ class Unknown(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """What stands for each category as long as it is not known."""
+        """The placeholder labels of categories that are not yet found."""
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def found(self, texts: tuple[str, ...]) -> Categories:
@@ -647,7 +647,7 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return the fields of a kind by their keys in JSON.
+    """Return the fields of a kind by their JSON keys.
 
     Each has its name in the class, and its default if it may be left out.
     """
@@ -663,7 +663,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
-    """Write a kind."""
+    """Return a kind as a JSON object."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
     values = {
         key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()
@@ -686,7 +686,7 @@ def _plain(value: object) -> Any:
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
-    """Read a kind with its name."""
+    """Return the name and kind of an attribute's JSON object."""
     all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
@@ -712,7 +712,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
 
 @plain_json.register
 def measure_to_json(measure: Measure) -> dict[str, Any]:
-    """Write a measure."""
+    """Return a measure as a JSON object."""
     if isinstance(measure, UnitCount):
         written_groups = [
             None if along is None else [list(group) for group in along] for along in measure.groups
@@ -735,7 +735,7 @@ _PARTS = ("column", "low", "high", "unit", "reading")
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
-    """Read a measure with its name."""
+    """Return the name and measure of a JSON object."""
     if "units_of" in value:
         counted: dict[str, Any] = known_keys(
             "a count of units in JSON", value, ["name", "units_of", "groups"]

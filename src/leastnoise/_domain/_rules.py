@@ -87,7 +87,7 @@ def _(
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
-    """Return the table by which values of an attribute find their cells.
+    """Return the table that maps an attribute's values to cells.
 
     Args:
         kind: the attribute.
@@ -149,7 +149,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
 
 def _clock(kind: Dates) -> Clocked:
-    """Return how times are read."""
+    """Return the rule by which times are read."""
     first, last = _days(kind)
     return Clocked(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
@@ -162,7 +162,7 @@ def _days(kind: Dates) -> tuple[int, int]:
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """Return the table of dates by seconds.
+    """Return the table that maps seconds to periods.
 
     The first and the last cell hold only the days between the first day and the last one.
     """
@@ -191,7 +191,7 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
-    """Return the doubles nearest to the edges between bins."""
+    """Return the doubles nearest to the inner edges of bins."""
     import numpy as np
 
     if isinstance(kind, Edges):

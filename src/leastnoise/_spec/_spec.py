@@ -166,7 +166,7 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Refuse a budget without room for searches, and foreign categories.
+    """Raise for a budget without room for searches, or foreign categories.
 
     Foreign categories were found by another search than the one of the spec.
     """
@@ -298,7 +298,7 @@ class Spec:
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Return which strategies to try, and for how long.
+        """Return the strategies to try, and the time limit.
 
         ``progress`` receives the name of each.
         """
@@ -312,7 +312,7 @@ class Spec:
         )
 
     def plan_with(self, search: Search) -> Plan:
-        """Plan a series if the spec has one, else one release."""
+        """Return the plan of the spec: of a series, or of one release."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
@@ -353,7 +353,7 @@ def read_spec(
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
 ) -> Spec:
-    """Read a spec file.
+    """Return the spec of a file.
 
     Relative paths in the file are relative to its folder.
 
@@ -397,7 +397,7 @@ def read_spec_text(file: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
-    """Read the text of a spec."""
+    """Return the spec of a text."""
     return spec_from_table(read_toml(text), folder)
 
 
@@ -418,7 +418,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 
 
 def _read_settings(where: str, value: object) -> dict[str, Any]:
-    """Read a part by its grammar; missing keys get their defaults."""
+    """Return the settings of a part by its grammar, with defaults."""
     settings = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
@@ -433,7 +433,7 @@ def spec_from_table(
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
 ) -> Spec:
-    """Read a spec from its table of TOML.
+    """Return the spec of a parsed TOML table.
 
     Args:
         table: the parts by their names.
@@ -556,7 +556,7 @@ def spec_from_table(
 
 
 def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
-    """Return the bound of [series] on a unit's rows in all periods, None without one."""
+    """Return the series' bound on a unit's rows; None without one."""
     series = parts.get("series", {})
     if not isinstance(series, Mapping) or "max_rows" not in series:
         return None
@@ -566,7 +566,7 @@ def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
 def _read_targets(
     parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
 ) -> tuple[ComparisonTarget, ...]:
-    """Read [targets]: the largest errors of differences and ratios."""
+    """Return the targets of differences and ratios in [targets]."""
     if "targets" not in parts:
         return ()
     if series is not None:
@@ -581,7 +581,7 @@ def _read_targets(
 
 
 def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the budget of which a spec takes a share; refuse a spec that cannot take one."""
+    """Return the budget of a spec; raise unless it can be divided into shares."""
     if isinstance(privacy, Least):
         raise refuse(
             "[privacy] with share",
@@ -601,7 +601,7 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
 def _read_survey(
     parts: Mapping[str, Any], workload: Workload, files: PublicFiles
 ) -> dict[str, Any]:
-    """Read [survey]; standard errors and CVs may be in public files."""
+    """Return the rules of [survey], with numbers from public files."""
     survey = parts.get("survey", {})
     with within("[survey]: "):
         tables = survey.get("tables") if isinstance(survey, Mapping) else None
@@ -657,7 +657,7 @@ def _read_series(
     privacy: Privacy | Least,
     searches: Sequence[CategorySearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
-    """Read [series]; return it and the budget of all periods together.
+    """Return the series of [series], and the budget of all its periods.
 
     Parts that a series cannot have are refused.
     """
@@ -721,7 +721,7 @@ def _read_series(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    """Read TOML; refuse invalid, deeply nested or very long values."""
+    """Return the table of a TOML text; raise if it is invalid or too deep."""
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MAX_NESTING} deep."
     try:
         table = tomllib.loads(text)
@@ -743,7 +743,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """Refuse a draft with blanks, and name their keys, such as domain.sex."""
+    """Raise for a draft with keys left blank, and name these keys."""
     blanks: dict[str, None] = {}
     pending_values: list[tuple[tuple[str, ...], object]] = [((), table)]
     while pending_values:
@@ -776,7 +776,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how [source] reads units and the keys of a join."""
+    """Return how [source] reads the keys of units and joins."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
@@ -788,7 +788,7 @@ def _read_privacy(
     reading: Reading,
     series_rows: int | None,
 ) -> Privacy | Least:
-    """Read [privacy]; ``series_rows`` is the max_rows of [series], None without it."""
+    """Return the budget, neighbours and unit of [privacy]."""
     unit_column, max_rows, max_per_cell = _read_unit(
         table.get("unit", "row"), workload, series_rows
     )
@@ -870,7 +870,7 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
 
 
 def _read_today(source: Mapping[str, Any]) -> str | None:
-    """Return the day that CURRENT_DATE means, which [source] may state."""
+    """Return the day that CURRENT_DATE means, if [source] states it."""
     if "today" not in source:
         return None
     with within("[source] "):
@@ -881,7 +881,7 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
 def _read_workloads(
     domain: Domain, value: object, unit: _Unit, settings: SqlSettings
 ) -> tuple[list[Workload], tuple[str, ...]]:
-    """Return the workload of every part, and the texts of SQL statements.
+    """Return the workload of each part, and the SQL statements.
 
     All are over one domain, which has the levels that the statements define.
     """
@@ -987,7 +987,7 @@ def _read_part(
 
 
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
-    """Replace { rolling = 3 } by the ranges of all windows of 3 periods.
+    """Return ranges of all windows in place of { rolling = 3 }.
 
     Another value is returned as it is.
     """
@@ -1075,7 +1075,7 @@ def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_plan(path: Path, spec: Spec) -> Plan:
-    """Read a plan from a file; refuse the plan of another spec."""
+    """Return the plan in a file, which must be of this spec."""
     plan = plan_from_file(path)
     if differences := differing_parts(plan, spec):
         raise InputError(

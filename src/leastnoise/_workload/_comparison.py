@@ -55,7 +55,7 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """Its name in headings, such as ``mean of pay``."""
+        """The name in headings, such as ``mean of pay``."""
         if self.kind in ("sum", "mean"):
             return f"{self.kind} of {self.measure}"
         if self.kind == "share":
@@ -69,7 +69,7 @@ class Quantity:
         return self.kind in ("mean", "share")
 
     def over(self, domain: Domain, sets: Sets) -> Quotient:
-        """Return its queries for the groups that ``sets`` select.
+        """Return the quantity's queries in each selected group.
 
         Raises:
             InputError: the number of values that a mean needs is not counted, an attribute is
@@ -102,7 +102,7 @@ class Quantity:
         return Quotient(_table(domain, selected, None), _table(domain, everything, None))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the quantity as a JSON object."""
         return {
             "kind": self.kind,
             "measure": self.measure,
@@ -150,7 +150,7 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Read what is compared: the count of rows, or what one argument names.
+    """Return the quantity of a comparison: rows, or what one argument names.
 
     Raises:
         InputError: two of the arguments, no such measure, or a share of no cells.
@@ -226,7 +226,7 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """Its name, such as ``mean of pay, arm=B against arm=A``."""
+        """The name, such as ``mean of pay, arm=B against arm=A``."""
         groups = f"{self.along}={_listed(self.group)} against {self.along}={_listed(self.against)}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
@@ -240,7 +240,7 @@ class Comparison:
         return first, second
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the comparison as a JSON object."""
         return {
             "quantity": self.quantity.to_json(),
             "along": self.along,
@@ -259,7 +259,7 @@ def read_comparison(
     by: By = (),
     quantity: Quantity,
 ) -> Comparison:
-    """Read a comparison of two groups of cells along an attribute.
+    """Return the checked comparison of two groups along an attribute.
 
     Raises:
         InputError: no such attribute or cell, groups that overlap, or an attribute that is used
@@ -315,11 +315,11 @@ class ComparisonTarget:
 
     @property
     def name(self) -> str:
-        """Its name, such as ``difference of mean of pay, arm=B against arm=A``."""
+        """The name, such as ``difference of mean of pay, arm=B against arm=A``."""
         return f"{self.form} of {self.comparison.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the target as a JSON object."""
         return {
             self.form: self.comparison.to_json(),
             self.kind: str(self.most),
@@ -334,7 +334,7 @@ _TARGET_KEYS = ("margin", "rmse", "size", "value", "expected_ratio")
 
 
 def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) -> ComparisonTarget:
-    """Read the target of a difference or a ratio, such as ``[targets]`` has it.
+    """Return the target of a difference or a ratio from its table.
 
     Raises:
         InputError: an unknown key, a missing one, or a value that is not allowed.
@@ -400,7 +400,7 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
 
 
 def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTarget, ...]:
-    """Read all targets of differences and ratios, each form one table or a list of tables."""
+    """Return the targets of all differences and ratios in [targets]."""
     forms = ("difference", "ratio")
     if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
         got = ", ".join(map(str, table)) if isinstance(table, Mapping) else table

@@ -79,7 +79,7 @@ class Charge:
 
     @property
     def has_own_delta(self) -> bool:
-        """Whether this charge has no mu squared, and is added up as (epsilon, delta) (G3)."""
+        """Whether this charge is added up as (epsilon, delta), not in mu (G3)."""
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:

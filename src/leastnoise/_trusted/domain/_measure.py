@@ -292,7 +292,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return the groups of cells along an attribute, in order and without repetitions."""
+    """Return the distinct groups of cells along an attribute, in order."""
     if groups is None:
         return None
     listed = tuple(
