@@ -205,7 +205,7 @@ def program() -> None:
 
 
 def main() -> None:
-    """Run the program on the arguments of the process, and end the process.
+    """Run the program on the arguments of the process, and exit.
 
     The exit codes are on the page docs/errors.md. An error is one sentence on the standard error
     stream, never a traceback, and never with a value of a row. After it comes a sentence about the

@@ -125,7 +125,7 @@ _MOST_LISTED_KEYS = 8
 
 
 def check_key(what: str, key: str, allowed: Iterable[str]) -> None:
-    """Raise if a key is not one of the allowed ones; the message lists the first of these."""
+    """Raise if a key is not one of the allowed keys."""
     keys = [*allowed]
     if key in keys:
         return

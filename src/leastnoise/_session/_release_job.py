@@ -232,7 +232,7 @@ def read_table(
 
 
 def _log_columns(plan: Plan | CategoryPlan, source: Any) -> None:
-    """Log which attributes and measures are read, and which rows tables leave out."""
+    """Log which columns are read, and which rows tables omit."""
     name = reading.dataset_name(source) or "the data"
     if isinstance(plan, CategoryPlan):
         LOGGER.info("reading %s: %s", name, plan.attribute)

@@ -110,7 +110,7 @@ class RunObserver:
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> AbstractContextManager[RowProgress | None]:
-        """Return a context for reading rows, which gives the callback for its progress.
+        """Return a context for reading rows, which yields a progress callback.
 
         Args:
             spec: the spec.
@@ -423,7 +423,7 @@ def with_data(
 
 
 def choose_ledger(spec: Spec) -> Path:
-    """Return the file of the ledger: that of the spec, or the one beside the data."""
+    """Return the file of the ledger: the spec's, or the one beside the data."""
     if spec.ledger is not None:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):
