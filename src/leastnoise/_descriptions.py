@@ -65,7 +65,10 @@ class DescribedColumn:
 
         Numbers are clipped, as the tools clamp them.
         """
-        outside = {} if self.complete else {"outside": "other"}
+        if self.complete:
+            outside = {}
+        else:
+            outside = {"outside": "other"}
         if self.values and self.value_type in {"text", "whole"}:
             return {"categories": list(self.values), **outside}
         if self.value_type in {"text", "truth"}:
@@ -142,7 +145,9 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
         return None
     first = exact("a lower bound", low)
     last = exact("an upper bound", high)
-    return (first, last) if first < last else None
+    if first < last:
+        return (first, last)
+    return None
 
 
 def _spec_number(value: Fraction) -> int | str:
@@ -150,7 +155,9 @@ def _spec_number(value: Fraction) -> int | str:
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"
-    return text if Fraction(text) == value else str(value)
+    if Fraction(text) == value:
+        return text
+    return str(value)
 
 
 _PERSON_REASON = "it names the person"

@@ -162,7 +162,10 @@ class QuantileDistribution:
         place = np.arange(self._cells)
         distances = np.where(place < self._cell, self._share * rows, 0.0)
         part = 1 / self._parts  # a cell that begins at the target is behind it
-        behind = (1 - self._share) * rows + part if rows else 0.0
+        if rows:
+            behind = (1 - self._share) * rows + part
+        else:
+            behind = 0.0
         distances = np.where(place > self._cell, behind, distances)
         passing = np.exp(-distances / self._scale)
         # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
@@ -486,7 +489,10 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Return a test of the noisy numbers of units of common keys."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
-    norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
+    if plan.rule.noise is Noise.ROUNDED_GAUSSIAN:
+        norm = 2
+    else:
+        norm = 1
     units = max(1, min(_MOST_UNITS_OF_KEYS, math.floor(4 * scale / privacy.distance ** (1 / norm))))
     base = plan.threshold + math.ceil(40 * scale)
     signs = np.where(np.arange(privacy.distance) < privacy.max_rows, 1, -1)
@@ -651,7 +657,10 @@ def audit_plan(
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    measurements = plan.measurements if isinstance(plan, LinearPlan) else None
+    if isinstance(plan, LinearPlan):
+        measurements = plan.measurements
+    else:
+        measurements = None
     loss_measure = next(iter(parameters(plan.privacy.budget)))
     if measurements is not None:
         loss_measure = {

@@ -192,7 +192,9 @@ def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
 
 def log_ratio(low: float, high: float) -> float:
     """Return a lower bound on epsilon from an event's probabilities."""
-    return max(0.0, math.log(low / high)) if low > 0 else 0.0
+    if low > 0:
+        return max(0.0, math.log(low / high))
+    return 0.0
 
 
 def gaussian_mu_bound(low: float, high: float) -> float:

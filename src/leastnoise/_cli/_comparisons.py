@@ -183,7 +183,10 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
     ]
     lines = []
     for row in rows:
-        group = [", ".join(f"{name}={row[name]}" for name in keys)] if keys else []
+        if keys:
+            group = [", ".join(f"{name}={row[name]}" for name in keys)]
+        else:
+            group = []
         lines += [[*group, name, *_format_interval(row, name)] for name in shown]
     columns = [("number", "left"), ("value", "right"), ("interval", "right")]
     if keys:
@@ -193,7 +196,10 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
 
 def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Return a value and its interval as texts; empty where there is none."""
-    value = "-" if row[name] is None else format_number(row[name])
+    if row[name] is None:
+        value = "-"
+    else:
+        value = format_number(row[name])
     if f"{name}_low" not in row:
         return value, ""
     low, high = row[f"{name}_low"], row[f"{name}_high"]

@@ -266,7 +266,10 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         cell_numbers = np.ravel_multi_index([codes[name] for name in product.attributes], shape)
     else:
         cell_numbers = np.zeros(len(income), dtype=np.int64)
-    weights = None if product.measure is None else income
+    if product.measure is None:
+        weights = None
+    else:
+        weights = income
     answers = (
         np.bincount(cell_numbers, weights, minlength=int(np.prod(shape, dtype=np.int64)))
         .astype(np.int64)

@@ -173,8 +173,12 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
     The shaded end of a bar is the interval.
     """
-    low = table.low if table.sampling is None else table.sampling.both_low
-    high = table.high if table.sampling is None else table.sampling.both_high
+    if table.sampling is None:
+        low = table.low
+        high = table.high
+    else:
+        low = table.sampling.both_low
+        high = table.sampling.both_high
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, low, high)
     )
@@ -425,7 +429,9 @@ def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[A
 def _read_end(name: str, text: str) -> Any:
     """Return a whole number as int, and other ends as the typed text."""
     value = exact(f"an end of a range on {name}", text)
-    return int(value) if value.denominator == 1 else text
+    if value.denominator == 1:
+        return int(value)
+    return text
 
 
 def _answer_counts(
@@ -454,7 +460,10 @@ def _answer_counts(
             value = columns[name][position]
             row[name] = None if math.isnan(value) else float(value)
         rows.append(row)
-    subject = f"sums of {measure}" if measure else "counts"
+    if measure:
+        subject = f"sums of {measure}"
+    else:
+        subject = "counts"
     return f"{subject}, {ENGLISH.format_percent(level)} intervals", rows
 
 

@@ -123,7 +123,10 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     (UTC). Use it for data with other people in each period: a person in the data of several periods
     loses the budget in each.
     """
-    period = None if per is None else per.replace("ever", "")
+    if per is None:
+        period = None
+    else:
+        period = per.replace("ever", "")
     ledger = Ledger.open(path)
     _print_left(
         ledger.set_budget(
@@ -422,7 +425,9 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
         return entry.state
     if ledger.is_running(entry):
         return "running"
-    return "resumable" if is_resumable(entry) else "reserved"
+    if is_resumable(entry):
+        return "resumable"
+    return "reserved"
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:

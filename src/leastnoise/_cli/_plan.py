@@ -275,7 +275,10 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
 
 def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
     """Return the target and error of a difference or a ratio as JSON."""
-    error = status.error if math.isfinite(status.error) else None
+    if math.isfinite(status.error):
+        error = status.error
+    else:
+        error = None
     return {
         "name": status.name,
         "target": {status.kind: status.most},
@@ -290,7 +293,10 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
         return
     rows = []
     for status in statuses:
-        error = "no bound" if math.isinf(status.error) else format_number(status.error)
+        if math.isinf(status.error):
+            error = "no bound"
+        else:
+            error = format_number(status.error)
         remark = "" if status.kept else ", missed"
         rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
     print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
@@ -349,7 +355,10 @@ def _comparison_plans(
         plans_by_budget = {}
     else:
         plans_by_budget = _rescale_to_budgets(plan, budgets)
-    table_prices = _price_tables(plan, spec) if prices else ()
+    if prices:
+        table_prices = _price_tables(plan, spec)
+    else:
+        table_prices = ()
     return plans_by_max_rows, plans_by_budget, table_prices
 
 
@@ -548,7 +557,10 @@ def print_plan(
     else:
         totals = _print_promise(plan, tables)
     _print_statistics(_expected_statistics(plan, level))
-    remark = ", all of it" if isinstance(plan, AdaptivePlan) else ""
+    if isinstance(plan, AdaptivePlan):
+        remark = ", all of it"
+    else:
+        remark = ""
     print_facts(
         [
             ("queries", f"{sum(table['queries'] for table in tables):,}"),
@@ -699,7 +711,10 @@ def _describe_mean_error(mean: Mapping[str, Any]) -> str:
     """
     is_weighted = mean["size_is"] == "weights"
     if mean["std_error"] is None:
-        size = "sum of the weights" if is_weighted else "rows"
+        if is_weighted:
+            size = "sum of the weights"
+        else:
+            size = "rows"
         if is_weighted:
             remark = ", about their sum of weights,"
         else:

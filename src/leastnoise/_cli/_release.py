@@ -397,7 +397,10 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
         private = "a file with exact counts is beside the ledger; keep it, and show it to nobody"
         facts.append(("series", describe_drawn_periods(publication.state)))
         facts.append(("private", private))
-    share = None if newest is None else newest.options.guard
+    if newest is None:
+        share = None
+    else:
+        share = newest.options.guard
     if publication.paid and share is not None:
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
@@ -459,7 +462,10 @@ def resume(
             "`leastnoise ledger show` lists."
         )
     unfinished = _unfinished_numbers(ledger, ledger_path, number)
-    numbers = unfinished if number is None else [number]
+    if number is None:
+        numbers = unfinished
+    else:
+        numbers = [number]
     if not numbers:
         click.echo("Nothing to finish.")
     is_only_release = len(numbers) == 1

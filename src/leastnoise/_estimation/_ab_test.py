@@ -71,7 +71,9 @@ class ABTest(TabularMixin):
     def is_significant(self) -> bool | BoolArray:
         """Whether the interval of the difference excludes 0; an array by group."""
         outside = (self.numbers["difference_low"] > 0) | (self.numbers["difference_high"] < 0)
-        return bool(outside) if not self.labels else outside
+        if not self.labels:
+            return bool(outside)
+        return outside
 
     def columns(self) -> Columns:
         """Return the columns: keys, then the numbers; one row for each group."""
@@ -185,7 +187,9 @@ def ab_test(
 
 def design_effect(privacy: Privacy) -> int:
     """Return the factor by which units with many rows raise sampling variance."""
-    return 1 if privacy.unit_column is None else privacy.max_rows
+    if privacy.unit_column is None:
+        return 1
+    return privacy.max_rows
 
 
 def _check_outcome(domain: Domain, mean: str) -> None:

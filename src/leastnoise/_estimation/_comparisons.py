@@ -149,7 +149,9 @@ def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
     bounds = factor_measures(domain.measure(quantity.measure))[0]
     if quantity.kind == "mean":
         return (float(bounds.low_units), float(bounds.high_units))
-    return (0.0, math.inf) if bounds.low_units >= 0 else (-math.inf, math.inf)
+    if bounds.low_units >= 0:
+        return (0.0, math.inf)
+    return (-math.inf, math.inf)
 
 
 def unit_of(quantity: Quantity, domain: Domain) -> float:

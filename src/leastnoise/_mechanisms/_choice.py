@@ -128,7 +128,9 @@ class Candidate:
     @property
     def mechanism(self) -> str:
         """The name of the noise of its plan, or of the noise that was tried."""
-        return self.noise.value if self.plan is None else noise_name(self.plan.measured())
+        if self.plan is None:
+            return self.noise.value
+        return noise_name(self.plan.measured())
 
     @property
     def left_out(self) -> bool:

@@ -73,7 +73,10 @@ def release_contract(plan: Plan) -> ReleaseContract:
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
-    series = plan.series if isinstance(plan, SeriesPlan) else None
+    if isinstance(plan, SeriesPlan):
+        series = plan.series
+    else:
+        series = None
     return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,

@@ -227,7 +227,10 @@ def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDet
         share = f"{float(quantile.selection.share):g}"
         name = f"quantile {share} of {quantile.statistic.of}, within {math.ceil(rows):,} rows (95%)"
         steps.append(Step(name, budget.scaled(quantile.part)))
-    measured = reference_measurements(plan) if isinstance(plan, AdaptivePlan) else plan.measured()
+    if isinstance(plan, AdaptivePlan):
+        measured = reference_measurements(plan)
+    else:
+        measured = plan.measured()
     return AdaptiveDetails(noise=measured.noise, steps=tuple(steps), selects_quantiles=True)
 
 

@@ -383,7 +383,10 @@ def measure_under_threshold(
 ) -> tuple[ThresholdChoice, list[Observation]]:
     """Return the chosen threshold, and the observations of both steps."""
     tail = tail_counts(setting)
-    counted = [] if tail is None else [series.measure(tail)]
+    if tail is None:
+        counted = []
+    else:
+        counted = [series.measure(tail)]
     choice = choose(np.zeros(0) if tail is None else counted[0].values[0] / tail.grid)
     return choice, [*counted, series.measure(measurements(choice.threshold))]
 

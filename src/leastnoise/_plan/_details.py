@@ -350,7 +350,9 @@ def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
     """Return an optional entry of a mapping; None if it is missing."""
-    return reader(entries[name]) if name in entries else None
+    if name in entries:
+        return reader(entries[name])
+    return None
 
 
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:

@@ -364,7 +364,10 @@ class LinearPlan(Plan):
     def _facts(self) -> list[tuple[str, str]]:
         """Return labels and texts for display, with the ratio to the lower bound."""
         facts = super()._facts()
-        ratio = None if self.promise is None else self.promise.times_least
+        if self.promise is None:
+            ratio = None
+        else:
+            ratio = self.promise.times_least
         if ratio is not None:
             facts.append(("error / least possible", f"{ratio:.3f}"))
         return facts
@@ -474,7 +477,10 @@ class AdaptivePlan(Plan):
 
     def json_value(self) -> dict[str, Any]:
         """Return the values of the plan for a JSON object."""
-        independent = None if self.fallback is None else self.fallback.json_value()
+        if self.fallback is None:
+            independent = None
+        else:
+            independent = self.fallback.json_value()
         return {
             "data_aware": FORMAT,
             "strategy": self.strategy,

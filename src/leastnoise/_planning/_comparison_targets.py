@@ -160,7 +160,10 @@ def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, 
     else:
         ends = possible_values(quantity, plan.domain)
         return list(itertools.product(ends, ends))
-    ratio = float(target.ratio) if target.form == "ratio" else 1.0
+    if target.form == "ratio":
+        ratio = float(target.ratio)
+    else:
+        ratio = 1.0
     return [(ratio * against, against)]
 
 
@@ -320,7 +323,10 @@ def comparison_statuses(
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)
-        error = errors.margin if target.kind == "margin" else errors.std_error
+        if target.kind == "margin":
+            error = errors.margin
+        else:
+            error = errors.std_error
         statuses.append(ComparisonStatus(target.name, target.kind, float(target.most), error))
     return tuple(statuses)
 

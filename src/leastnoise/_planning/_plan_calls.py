@@ -183,11 +183,10 @@ def plan(
     privacy = (
         stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)
     )
-    search = (
-        Search(strategy, seconds)
-        if isinstance(strategy, str)
-        else Search(OWN, seconds, own=user_planner(strategy))
-    )
+    if isinstance(strategy, str):
+        search = Search(strategy, seconds)
+    else:
+        search = Search(OWN, seconds, own=user_planner(strategy))
     search = replace(search, comparisons=read_targets(checked_workload, targets))
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)

@@ -209,7 +209,10 @@ def _check_effect(effect: object, outcome: _Outcome) -> None:
 
 def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
     """Return the plan of the means of both arms."""
-    privacy = with_budget_size(budget, 1) if isinstance(budget, Least) else budget
+    if isinstance(budget, Least):
+        privacy = with_budget_size(budget, 1)
+    else:
+        privacy = budget
     domain = Domain({"arm": Categories(_ARMS, complete=True)}, measures={_OUTCOME: outcome.measure})
     return plan(mean_queries(domain, _OUTCOME, by=["arm"]), privacy)
 
@@ -238,7 +241,10 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
     )
     shared = error_covariance(sides, estimates, covariance, ("arm",))
     noise = difference_interval(*estimates, correlation_of(shared, *estimates))
-    std = None if outcome.std is None else outcome.std / unit
+    if outcome.std is None:
+        std = None
+    else:
+        std = outcome.std / unit
     effect_of_units = design_effect(test_plan.privacy)
     variances = [effect_of_units * sampling_variance(each, std) for each in estimates]
     normal = NormalDist()

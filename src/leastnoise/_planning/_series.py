@@ -264,7 +264,10 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "A unit counts once in each period, and not once in all.",
         )
     for product in workload:
-        places = product.unit_groups(along) if along in product.attributes else None
+        if along in product.attributes:
+            places = product.unit_groups(along)
+        else:
+            places = None
         if any(place != cells[-1] for cells, place in (places or {}).items()):
             raise refuse(
                 f"the queries of units along {along}",

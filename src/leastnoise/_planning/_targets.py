@@ -358,7 +358,10 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
     now = start
     searches = 0
     noise = start.plan.measured().noise
-    step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
+    if noise is Noise.DISCRETE_LAPLACE:
+        step = 1.5
+    else:
+        step = 2.0
     for _ in range(rounds - 1):
         if now.ratio <= _NEAR * now.mean:
             break

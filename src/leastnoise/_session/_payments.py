@@ -206,7 +206,10 @@ def require_receipt(series: Series) -> Receipt:
 def check_note(note: str) -> None:
     """Refuse a note that is not one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
-        got = note if isinstance(note, str) else type(note).__name__
+        if isinstance(note, str):
+            got = note
+        else:
+            got = type(note).__name__
         raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
 
 
@@ -350,7 +353,10 @@ def check_affordable_at_first(
 
 def _payments(plan: Plan | CategoryPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
     """Return cost and privacy of a release's payments: guard, then plan."""
-    cost = plan.cost() if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget)
+    if isinstance(plan, Plan):
+        cost = plan.cost()
+    else:
+        cost = SeriesCost(plan.privacy.budget)
     payments = [(cost, plan.privacy)]
     if share is not None:
         guard = guard_budget(plan.privacy.budget, share)

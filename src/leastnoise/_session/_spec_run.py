@@ -342,7 +342,10 @@ def run_spec(
         if published is not None:
             return published
         check_target(out)
-    folder = Path.cwd() if out is None else check_target(out).parent
+    if out is None:
+        folder = Path.cwd()
+    else:
+        folder = check_target(out).parent
     check_before_planning(ledger_path, spec, folder)
     observer.warn(warnings_of_spec(spec))
     is_new_ledger = not ledger_path.exists()
@@ -588,7 +591,10 @@ def _run_seeded(
     spec: SpecFile, out: Path | None, plan: Plan | None, seed: int, observer: RunObserver
 ) -> SpecRun:
     """Release a spec with noise that protects nobody; nothing is paid."""
-    folder = Path.cwd() if out is None else check_target(out).parent
+    if out is None:
+        folder = Path.cwd()
+    else:
+        folder = check_target(out).parent
     check_before_planning(None, spec, folder)
     observer.warn(warnings_of_spec(spec))
     observer.show_not_private()
@@ -638,9 +644,15 @@ def _pay_search(
     seed: int | None,
 ) -> FoundCategories:
     """Find the categories of an attribute, and show how many there are."""
-    directory = search.directory if seed is None else None
+    if seed is None:
+        directory = search.directory
+    else:
+        directory = None
     data = spec.data(spec.source)
-    payer = None if ledger_path is None else _payer(spec, ledger_path)
+    if ledger_path is None:
+        payer = None
+    else:
+        payer = _payer(spec, ledger_path)
     with observer.reading(spec, data, f"finding the categories of {search.attribute}") as progress:
         found = find_categories(
             plan,
@@ -702,4 +714,6 @@ def _newest_period(spec: SpecFile, out: Path) -> Release | None:
     labels = map(str, spec.series.dates(spec.domain).labels)
     published = [out.expanduser() / label for label in labels]
     published = [folder for folder in published if (folder / "manifest.json").is_file()]
-    return read_published(published[-1]).release if published else None
+    if published:
+        return read_published(published[-1]).release
+    return None

@@ -464,4 +464,6 @@ def implied_range(name: str) -> tuple[int, int] | None:
     listed = [
         ends for entity_words, ends in _RANGES if words and entity_words & {words[-1], words[0]}
     ]
-    return listed[0] if listed and len(words) <= 2 else None
+    if listed and len(words) <= 2:
+        return listed[0]
+    return None

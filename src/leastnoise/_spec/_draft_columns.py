@@ -195,7 +195,9 @@ def _kind_of_name(name: str) -> str:
         return "text"
     if names_whole_number(name):
         return "whole"
-    return "number" if names_amount(name) else "text"
+    if names_amount(name):
+        return "number"
+    return "text"
 
 
 def _kind_of_type(arrow_type: Any) -> str:
@@ -207,12 +209,16 @@ def _kind_of_type(arrow_type: Any) -> str:
     if is_type.is_integer(arrow_type):
         return "whole"
     if is_type.is_decimal(arrow_type):
-        return "number" if arrow_type.scale > 0 else "whole"
+        if arrow_type.scale > 0:
+            return "number"
+        return "whole"
     if is_type.is_floating(arrow_type):
         return "number"
     if is_type.is_date(arrow_type) or is_type.is_timestamp(arrow_type):
         return "date"
-    return "" if is_type.is_null(arrow_type) else "text"
+    if is_type.is_null(arrow_type):
+        return ""
+    return "text"
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:

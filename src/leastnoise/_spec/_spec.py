@@ -325,8 +325,13 @@ class Spec:
         """
         if source is None:
             return None
-        data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
-        return Joined(data, **self.join) if self.join else data
+        if self.layout and isinstance(source, Path):
+            data = CSV(source, **self.layout)
+        else:
+            data = source
+        if self.join:
+            return Joined(data, **self.join)
+        return data
 
     @property
     def domain(self) -> Domain:
@@ -604,7 +609,10 @@ def _read_survey(
     """Return the rules of [survey], with numbers from public files."""
     survey = parts.get("survey", {})
     with within("[survey]: "):
-        tables = survey.get("tables") if isinstance(survey, Mapping) else None
+        if isinstance(survey, Mapping):
+            tables = survey.get("tables")
+        else:
+            tables = None
         if isinstance(tables, Mapping):
             rules = {
                 name: _read_survey_rule(name, rule, workload, files)
@@ -633,7 +641,10 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
 
 def _has_lists(survey: Any) -> bool:
     """Return whether a rule of [survey] has a number for each answer."""
-    tables = survey.get("tables", {}) if isinstance(survey, Mapping) else {}
+    if isinstance(survey, Mapping):
+        tables = survey.get("tables", {})
+    else:
+        tables = {}
     rules = tables.values() if isinstance(tables, Mapping) else []
     return any(
         isinstance(value, list) or (isinstance(value, Mapping) and "file" in value)
@@ -875,7 +886,9 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
         return None
     with within("[source] "):
         day = parse_day(str(source["today"]))
-    return None if day is None else day.isoformat()
+    if day is None:
+        return None
+    return day.isoformat()
 
 
 def _read_workloads(

@@ -135,7 +135,10 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
         rows += part_rows
         settings += [_read_setting(entry) for _ in part_rows]
     privacy = table["privacy"]
-    parameter = "rho" if "rho" in privacy else "epsilon"
+    if "rho" in privacy:
+        parameter = "rho"
+    else:
+        parameter = "epsilon"
     if spec.series is None:
         dates = None
     else:

@@ -471,7 +471,10 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     """Return the facts about a draft and its plan: names and values."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
-    ratio = None if plan is None else error_over_bound(plan)
+    if plan is None:
+        ratio = None
+    else:
+        ratio = error_over_bound(plan)
     facts = []
     if privacy is not None:
         facts.append((catalogue.say("budget"), format_budget(privacy, catalogue)))

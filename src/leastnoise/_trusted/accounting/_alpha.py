@@ -30,7 +30,10 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
         )
 
     low = high = Decimal(1)
-    factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")
+    if slope(low) < 0:
+        factor = Decimal(2)
+    else:
+        factor = Decimal("0.5")
     for _ in range(_MOST_STEPS):
         high = c.multiply(low, factor)
         if (slope(high) < 0) != (factor > 1):

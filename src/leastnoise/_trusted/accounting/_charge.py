@@ -215,7 +215,9 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
 def _with_article(budget: Budget) -> str:
     """Return the name of a budget's definition with its article."""
     name = type(budget).__name__
-    return f"an {name}" if name.startswith("A") else f"a {name}"
+    if name.startswith("A"):
+        return f"an {name}"
+    return f"a {name}"
 
 
 def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:

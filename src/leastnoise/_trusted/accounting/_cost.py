@@ -153,7 +153,9 @@ class Noise(Enum):
     @property
     def norm(self) -> int:
         """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
-        return 1 if self is Noise.DISCRETE_LAPLACE else 2
+        if self is Noise.DISCRETE_LAPLACE:
+            return 1
+        return 2
 
     def cost(self, distance: Fraction) -> Cost:
         """Return the cost of queries with a given distance between neighbours.

@@ -198,7 +198,9 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     if (
         eps - square / 2
     ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
-        return LEAST_DELTA if 2 * eps > square else Fraction(1)
+        if 2 * eps > square:
+            return LEAST_DELTA
+        return Fraction(1)
     return Fraction(_enclose_delta(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 

@@ -70,7 +70,10 @@ def budget_from_json(data: object) -> Budget:
 
 def privacy_from_json(data: object) -> Privacy:
     """Return the privacy of the JSON values that `Privacy.to_json` wrote."""
-    present = set(data) if isinstance(data, Mapping) else set()
+    if isinstance(data, Mapping):
+        present = set(data)
+    else:
+        present = set()
     optional = {"max_per_cell", "unit_reading"} & present
     names = {"budget", "neighbours", "unit_column", "max_rows", *optional}
     fields = fields_of("privacy", data, names)

@@ -35,7 +35,9 @@ def label_text(value: object) -> str | None:
         return value.isoformat()
     if isinstance(value, (float, Decimal, Fraction)):
         number = _number(value)
-        return None if number is None else number_text(number)
+        if number is None:
+            return None
+        return number_text(number)
     # whole numbers of numpy too, which are no `int`
     if hasattr(value, "__index__"):
         return str(int(value))

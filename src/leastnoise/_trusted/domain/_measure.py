@@ -231,7 +231,10 @@ class PerUnit(Measure):
 
     def _set_attributes(self, attributes: Sequence[str]) -> None:
         """Check the attributes, and set them."""
-        names = PerCellBound(1, attributes).attributes if attributes else ()
+        if attributes:
+            names = PerCellBound(1, attributes).attributes
+        else:
+            names = ()
         object.__setattr__(self, "attributes", names)
 
 

@@ -101,7 +101,9 @@ class Reading:
         'straße'
         """
         text = text.strip(BLANKS) if self.trim else text
-        return lowered(text) if self.ignore_case else text
+        if self.ignore_case:
+            return lowered(text)
+        return text
 
     def to_json(self) -> dict[str, object]:
         """Return the settings that differ from the defaults, as JSON values."""

@@ -386,7 +386,10 @@ class Ledger:
         ('epsilon = 0.25', Fraction(3, 4))
         >>> folder.cleanup()
         """
-        privacy = spent if isinstance(spent, Privacy) else self.privacy.within(spent)
+        if isinstance(spent, Privacy):
+            privacy = spent
+        else:
+            privacy = self.privacy.within(spent)
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
@@ -862,8 +865,14 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     except (LedgerError, InputError) as error:
         return [*facts, ("unreadable", str(error))]
     for limit in current_limits:
-        share = f"share {limit.share}: " if limit.share else ""
-        period = f" a {limit.period}" if limit.period else ""
+        if limit.share:
+            share = f"share {limit.share}: "
+        else:
+            share = ""
+        if limit.period:
+            period = f" a {limit.period}"
+        else:
+            period = ""
         budget = charge_text(limit.budget, whole_budget(limit.budget))
         facts += [
             ("budget", f"{share}{budget}{period}"),

@@ -554,7 +554,10 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     requested = spent_text(budget, request)
     remaining = left_text(budget, available)
     whole = charge_text(budget, whole_budget(budget))
-    period = f" a {limit.period}" if limit.period else ""
+    if limit.period:
+        period = f" a {limit.period}"
+    else:
+        period = ""
     if limit.share:
         payer = f"the share {limit.share!r} of the data set"
     else:

@@ -270,4 +270,6 @@ def _single_if_equal(terms: IntArray) -> int | IntArray:
 
     The samplers are faster with a single number.
     """
-    return int(terms[0]) if (terms == terms[0]).all() else terms
+    if (terms == terms[0]).all():
+        return int(terms[0])
+    return terms

@@ -228,10 +228,16 @@ def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
         InputError: the table was read with another record of what they have used before.
     """
     opened = columns_of(table, Columns, Counted)
-    use = opened.use if isinstance(opened, Columns) else None
+    if isinstance(opened, Columns):
+        use = opened.use
+    else:
+        use = None
     if use is not None and use.before.periods <= before.number:
         used_before = use.through(before.number)
-        recorded = UsedRows.none(used_before.salt) if before.used is None else before.used
+        if before.used is None:
+            recorded = UsedRows.none(used_before.salt)
+        else:
+            recorded = before.used
         if used_before.equals(recorded):
             return use.through(before.number + 1)
     raise InputError(

@@ -126,7 +126,9 @@ def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
     """Return the scales of some draws; a single scale serves them all."""
-    return scale[index] if scale.ndim else scale
+    if scale.ndim:
+        return scale[index]
+    return scale
 
 
 def draw_in_blocks(

@@ -54,7 +54,9 @@ class Sealed(np.ndarray[Any, Any]):
         return sealed, (np.array(self),)
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
-        return array[()] if return_scalar else np.asarray(array)
+        if return_scalar:
+            return array[()]
+        return np.asarray(array)
 
 
 def sealed(array: Array) -> Array:
@@ -78,7 +80,9 @@ def narrow(array: IntArray) -> SignedArray:
     (dtype('int32'), dtype('int64'))
     """
     fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
-    return array.astype(np.int32) if fits else array
+    if fits:
+        return array.astype(np.int32)
+    return array
 
 
 def freeze_array(name: str, values: object, dimensions: int) -> IntArray:

@@ -51,7 +51,9 @@ def _written(value: Any) -> object:
         return pack(value)
     if isinstance(value, tuple):
         return list(value)
-    return value if isinstance(value, int) else to_json(value)
+    if isinstance(value, int):
+        return value
+    return to_json(value)
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:

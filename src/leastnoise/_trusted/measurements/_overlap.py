@@ -179,7 +179,9 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
     if operator.rows * largest**2 >= _EXACT_INT:
         return None
     products = _product_with_itself(dense(operator) * factor.weights[:, None], largest)
-    return None if products is None else (products, 1)
+    if products is None:
+        return None
+    return (products, 1)
 
 
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:

@@ -223,7 +223,10 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
     """Return the bounds on rows per cell that hold in a view (M8, S7)."""
     bound = plan.privacy.max_per_cell
     measure = view.blocks[0].measure
-    bounds = [] if bound is None else [_RowsInCells(bound)]
+    if bound is None:
+        bounds = []
+    else:
+        bounds = [_RowsInCells(bound)]
     if measure is None:
         counted = None
     else:
@@ -352,7 +355,10 @@ def _limited(
     Returns the columns, and the factor that is the same in every cell.
     """
     largest = plan.largest_values(block)
-    name = None if block.limits is None else block.limits.attribute
+    if block.limits is None:
+        name = None
+    else:
+        name = block.limits.attribute
     if name is None:
         return list(columns), int(largest[0])
     amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
