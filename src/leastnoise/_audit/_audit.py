@@ -369,62 +369,29 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
 
     def distance(unit_pair: tuple[UnitRows, UnitRows]) -> float:
         return sum(
-            known_pair.of(unit_pair, 1).distance(known_pair.measured.noise.norm)
-            for known_pair in pairs.values()
+            step_pairs.of(unit_pair, 1).distance(step_pairs.measured.noise.norm)
+            for step_pairs in pairs.values()
         )
 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
+    measured_pairs = {number: step_pairs.of(best, units) for number, step_pairs in pairs.items()}
+    most = _CHOICES
+    for number, pair in measured_pairs.items():
+        most = min(most, batch_size(pairs[number].measured, pair))
     ratios = list[FloatArray]()
-    for count in effort.batches(
-        min(
-            [
-                _CHOICES,
-                *(
-                    batch_size(known_pair.measured, known_pair.of(best, units))
-                    for known_pair in pairs.values()
-                ),
-            ]
-        )
-    ):
+    for count in effort.batches(most):
         ratio = np.zeros((2, count))
         for number, step in enumerate(steps):
             if isinstance(step, Measurements):
-                pair = pairs[number].of(best, units)
+                pair = measured_pairs[number]
                 ratio += [
                     pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
                 ]
             elif isinstance(step, QuantileSelection):
-                signed_ratios = []
-                for sign, unit_pair in zip((1, -1), best, strict=True):
-                    if unit_pair:
-                        law = QuantileDistribution(plan, step, unit_pair)
-                        signed_ratios.append((law.group, sign * law.log_ratios(units)))
-                for side, unit_pair in enumerate(best):
-                    chosen = _repeat_selection(plan, step, unit_pair, units, count, effort)
-                    for trial, cells in enumerate(chosen):
-                        for group, ratios_of_cells in signed_ratios:
-                            ratio[side, trial] += ratios_of_cells[cells[group]]
-            else:  # under replace the difference of both ratios to an empty table tells them
-                signed = [
-                    (sign, LeastCostDistribution(plan, step, unit_pair))
-                    for sign, unit_pair in zip((1, -1), best, strict=True)
-                    if unit_pair
-                ]
-                outcomes = [
-                    _repeat_choice(plan, step, unit_pair, units, count, effort)
-                    for unit_pair in best
-                ]
-                ratio += [
-                    [
-                        sum(
-                            sign * distribution.ratio(outcome, units)
-                            for sign, distribution in signed
-                        )
-                        for outcome in previous
-                    ]
-                    for previous in outcomes
-                ]
+                _add_selection_ratios(ratio, plan, step, best, units, effort)
+            else:
+                ratio += _choice_ratios(plan, step, best, units, count, effort)
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
     bound = certify_loss(first, second, effort.risk, loss_of_budget(plan, units))
@@ -432,6 +399,54 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
     return AuditResult(
         name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units
     )
+
+
+def _add_selection_ratios(
+    ratio: FloatArray,
+    plan: Plan,
+    selection: QuantileSelection,
+    unit_pair: tuple[UnitRows, UnitRows],
+    units: int,
+    effort: Effort,
+) -> None:
+    """Add the log likelihood ratios of a quantile's choice to ``ratio``, (2, trials)."""
+    signed_ratios = []
+    for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
+        if unit_rows:
+            law = QuantileDistribution(plan, selection, unit_rows)
+            signed_ratios.append((law.group, sign * law.log_ratios(units)))
+    for side, unit_rows in enumerate(unit_pair):
+        chosen = _repeat_selection(plan, selection, unit_rows, units, ratio.shape[1], effort)
+        for trial, cells in enumerate(chosen):
+            for group, ratios_of_cells in signed_ratios:
+                ratio[side, trial] += ratios_of_cells[cells[group]]
+
+
+def _choice_ratios(
+    plan: Plan,
+    selection: LeastCost,
+    unit_pair: tuple[UnitRows, UnitRows],
+    units: int,
+    count: int,
+    effort: Effort,
+) -> list[list[float]]:
+    """Return the log likelihood ratios of a private choice, for each table and trial.
+
+    Under replacement the ratio of two tables is the difference of both ratios to an empty table.
+    """
+    distributions = [
+        (sign, LeastCostDistribution(plan, selection, unit_rows))
+        for sign, unit_rows in zip((1, -1), unit_pair, strict=True)
+        if unit_rows
+    ]
+
+    def ratio(outcome: Any) -> float:
+        return sum(sign * law.ratio(outcome, units) for sign, law in distributions)
+
+    outcomes = [
+        _repeat_choice(plan, selection, unit_rows, units, count, effort) for unit_rows in unit_pair
+    ]
+    return [list(map(ratio, of_table)) for of_table in outcomes]
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:

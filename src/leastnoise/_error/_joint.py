@@ -24,7 +24,7 @@ Source: conjugate gradients with many right-hand sides at once, each with its ow
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -272,56 +272,12 @@ class JointBlocks:
     def preconditioner(self) -> "DiagonalInBasis":
         """An approximate inverse of M, the Gram matrix of all blocks."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
-        turns: list[FloatArray | None] = []
-        if any(
-            len(factor.attributes) > 1 for factor in factors
-        ):  # then no matrix acts along one axis
-            turns = [None] * len(self.shape)
+        if any(len(factor.attributes) > 1 for factor in factors):
+            # no matrix acts along one axis
+            turns: list[FloatArray | None] = [None] * len(self.shape)
             diagonal = self.diagonal().reshape(self.shape)
         else:
-            grams = {
-                factor: weighted_gram(factor)
-                for factor in factors
-                if factor.operator.size <= _MOST_TURNED
-            }
-            diagonals = {
-                factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
-                for factor in factors
-            }
-            along = [
-                (_factors_by_name(table_factors), table_variance)
-                for table_factors, _, table_variance in self._tables
-            ]
-            for name, size in zip(self.names, self.shape, strict=True):
-                partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
-                for factors_of, variance in along if size <= _MOST_TURNED else ():
-                    weight = (
-                        math.prod(
-                            float(diagonals[factor].mean())
-                            for other, factor in factors_of.items()
-                            if other != name
-                        )
-                        / variance
-                    )
-                    partial += weight * (
-                        grams[factors_of[name]] if name in factors_of else np.ones((size, size))
-                    )
-                turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
-            diagonal = np.zeros(self.shape)
-            for factors_of, variance in along:
-                term = np.ones(())
-                for name, size, turn in zip(self.names, self.shape, turns, strict=True):
-                    if turn is None:
-                        if name in factors_of:
-                            part = diagonals[factors_of[name]]
-                        else:
-                            part = np.ones(size)
-                    elif name in factors_of:
-                        part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
-                    else:
-                        part = turn.sum(axis=0) ** 2
-                    term = np.multiply.outer(term, part)
-                diagonal += term / variance
+            turns, diagonal = self._diagonalize_along_axes(factors)
         if not diagonal.max() > 0:
             raise refuse(
                 "the measurements",
@@ -331,6 +287,55 @@ class JointBlocks:
         # Directions that nothing measures get a small positive value, so that the matrix stays
         # definite.
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
+
+    def _diagonalize_along_axes(
+        self, factors: Collection[Factor]
+    ) -> tuple[list[FloatArray | None], FloatArray]:
+        """Return eigenvectors along each axis, None for identity, and M's diagonal in them."""
+        grams = {
+            factor: weighted_gram(factor)
+            for factor in factors
+            if factor.operator.size <= _MOST_TURNED
+        }
+        diagonals = {
+            factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
+            for factor in factors
+        }
+        tables = [
+            (_factors_by_name(table_factors), variance)
+            for table_factors, _, variance in self._tables
+        ]
+        turns: list[FloatArray | None] = []
+        for name, size in zip(self.names, self.shape, strict=True):
+            if size > _MOST_TURNED:
+                turns.append(None)
+                continue
+            partial = np.zeros((size, size))
+            for factor_of, variance in tables:
+                other_means = [
+                    float(diagonals[factor].mean())
+                    for other, factor in factor_of.items()
+                    if other != name
+                ]
+                weight = math.prod(other_means) / variance
+                if name in factor_of:
+                    partial += weight * grams[factor_of[name]]
+                else:
+                    partial += weight * np.ones((size, size))
+            turns.append(np.linalg.eigh(partial)[1])
+        diagonal = np.zeros(self.shape)
+        for factor_of, variance in tables:
+            term = np.ones(())
+            for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                if turn is None:
+                    part = diagonals[factor_of[name]] if name in factor_of else np.ones(size)
+                elif name in factor_of:
+                    part = np.einsum("ij,ij->j", turn, grams[factor_of[name]] @ turn)
+                else:
+                    part = turn.sum(axis=0) ** 2
+                term = np.multiply.outer(term, part)
+            diagonal += term / variance
+        return turns, diagonal
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Return the solution x of M x = b, with its residual checked."""

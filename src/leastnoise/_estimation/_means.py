@@ -154,19 +154,9 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     summed_of = plan.domain.measure(measure)
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
-    number = plan.domain.count_of(measure)
-    if number is None or not (equations(plan, measure) and equations(plan, number)):
-        advice = (
-            _weighted_advice(plan, measure)
-            or f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
-        )
-        raise InputError(
-            f"A mean of {measure} needs its sums and the number of its values, both measured. "
-            f"{advice}"
-        )
-    bounds = factor_measures(summed_of)[
-        0
-    ]  # of weighted sums a mean is within the bounds of the values
+    number = _require_count(plan, measure)
+    # a weighted mean is within the bounds of the values
+    bounds = factor_measures(summed_of)[0]
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
     )
@@ -216,6 +206,22 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,
         divisor=DIVISORS[isinstance(summed_of, Weighted)],
+    )
+
+
+def _require_count(plan: Measurements, measure: str) -> str:
+    """Return the measure that counts the values of another; raise if unmeasured."""
+    number = plan.domain.count_of(measure)
+    if number is not None and equations(plan, measure) and equations(plan, number):
+        return number
+    advice = _weighted_advice(plan, measure)
+    if not advice:
+        advice = (
+            f"Ask for means of {measure} in the workload, or for its sums and with count = "
+            f'"{measure}" for the number of its values.'
+        )
+    raise InputError(
+        f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}"
     )
 
 

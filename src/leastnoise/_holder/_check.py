@@ -145,14 +145,9 @@ def count_fit(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
-    columns += [
-        _Tally(
-            name,
-            Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading),
-            values,
-        )
-        for name, measure in sums.items()
-    ]
+    for name, measure in sums.items():
+        bins = Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading)
+        columns.append(_Tally(name, bins, values))
     if unit_column is None:
         units = None
     else:
@@ -173,9 +168,8 @@ def count_fit(
     for count, encoded, malformed in opened.encoded(encoders):
         malformed_lines += malformed
         chunk = iter(encoded)
-        codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
-            : len(kinds)
-        ]
+        all_codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns]
+        codes = all_codes[: len(kinds)]
         inside_chunks.append(_all([column_codes != DROP for column_codes in codes], count))
         readable_chunks.append(_all([next(chunk) == 0 for _ in sums], count))
         cells = dict(zip(kinds, codes, strict=True))
@@ -196,11 +190,9 @@ def count_fit(
     else:
         is_kept = units.keep(max_rows, bytes)
     used = is_kept & is_inside & (np.logical_or.reduce(is_in_table) if tables else True)
-    first = protected_tables(source)[0]
+    faults = Counter[str]()
     if malformed_lines:
-        faults = _line_faults(first)
-    else:
-        faults = Counter[str]()
+        faults = _line_faults(protected_tables(source)[0])
     left_out = []
     for names, in_table in zip(tables, is_in_table, strict=True):
         if any(kinds[name].hidden for name in names):

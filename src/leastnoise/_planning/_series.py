@@ -8,7 +8,7 @@ ordinary release over the domain that ends there, from the first rows of C.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -40,7 +40,7 @@ from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan, SeriesDetails, SeriesPlan
 from leastnoise._planning._plan_calls import plan_workload
-from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, one_of, refuse, whole
 from leastnoise._trusted.linop import Operator, largest_entry, last_cells
 from leastnoise._trusted.measurements import Block, Factor, Measurements
@@ -147,7 +147,8 @@ def series_plan(
     _check_workload(workload, series)
     _check_groups_of_units(workload, privacy, series)
     workload = with_hidden_cells(workload)
-    domain, along = workload.domain, series.along
+    domain = workload.domain
+    along = series.along
     operators = [product.operators[product.attributes.index(along)] for product in workload]
     other_queries = [_other_queries(product, along) for product in workload]
     noise = max(
@@ -158,25 +159,14 @@ def series_plan(
     in_all_periods = privacy.max_per_cell is not None
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
-        """Return strategies along time for weighted tables.
-
-        Tables are weighted by their errors along the other attributes.
-        """
+        """Return strategies along time for tables weighted by their other errors."""
         weights: dict[Operator, float] = {}
         for product, operator, other in zip(workload, operators, other_queries, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
-        weighted = [(weight, operator) for operator, weight in weights.items()]
-        if noise.norm == 1:
-            return [
-                causal_hierarchy(along, weighted, in_all_cells=in_all_cells)
-                for in_all_cells in ([True, False] if in_all_periods else [False])
-            ]
-        gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted])
-        strategies = causal_strategies(along, gram, bits)
-        if not in_all_periods:
-            return strategies
-        squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
-        return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
+        weighted_queries = [(weight, operator) for operator, weight in weights.items()]
+        return _strategies_along_time(
+            along, weighted_queries, noise, bits, in_all_periods=in_all_periods
+        )
 
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
     rows = {
@@ -225,6 +215,32 @@ def series_plan(
     if not plans:
         raise refusals[0]
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
+
+
+def _strategies_along_time(
+    along: str,
+    weighted_queries: Sequence[tuple[float, Operator]],
+    noise: Noise,
+    bits: int,
+    *,
+    in_all_periods: bool,
+) -> list[Factor]:
+    """Return lower triangular strategies along time to choose from.
+
+    If a unit may have rows in all periods, one of them is best for such units.
+    """
+    if noise.norm == 1:
+        unit_cases = [True, False] if in_all_periods else [False]
+        return [
+            causal_hierarchy(along, weighted_queries, in_all_cells=in_all_cells)
+            for in_all_cells in unit_cases
+        ]
+    gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted_queries])
+    strategies = causal_strategies(along, gram, bits)
+    if not in_all_periods:
+        return strategies
+    squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted_queries)
+    return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
 
 
 def _room(base: Plan) -> int:

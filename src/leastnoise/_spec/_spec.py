@@ -447,13 +447,7 @@ def spec_from_table(
         categories: by attribute, categories that a search found and did not write.
     """
     _refuse_blanks(name, table)
-    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
-    for key in ("privacy", "domain", "workload"):
-        if key not in parts:
-            raise InputError(
-                f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See "
-                "docs/spec.md for an example."
-            )
+    parts = _check_parts(name, table)
     source: dict[str, Any] = known_keys(
         "[source]",
         parts.get("source", {}),
@@ -493,11 +487,6 @@ def spec_from_table(
     with within("[names]: "):
         names = resolve_names(parts.get("names", {}), workload)
     survey = _read_survey(parts, workload, files)
-    paid_searches = tuple(
-        search.found.search_facts()
-        for search in searches
-        if search.found is not None and search.found.private
-    )
     rows = None
     if "rows" in protected:
         rows = whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
@@ -509,7 +498,7 @@ def spec_from_table(
             labels=labels,
             names=names,
             survey=survey,
-            searches=paid_searches,
+            searches=_paid_search_facts(searches),
             statements=statements,
             today=settings.today or "",
             joined_on=settings.join or (),
@@ -532,10 +521,6 @@ def spec_from_table(
         find_table_position(
             tables_to_write(workload.products), key
         )  # refuses a name that no table has, or several have
-    if database_table is None:
-        default_ledger = None
-    else:
-        default_ledger = folder / f"{database_table.parts[-1]}.ledger"
     return Spec(
         source=database_table or data,
         layout=read_layout(source, "[source]"),
@@ -547,7 +532,7 @@ def spec_from_table(
         strategy=plan["strategy"],
         seconds=plan["seconds"],
         objective=plan["objective"],
-        ledger=default_ledger if ledger["path"] is None else folder / ledger["path"],
+        ledger=_ledger_file(folder, ledger["path"], database_table),
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
@@ -558,6 +543,38 @@ def spec_from_table(
         public=public_from_spec(workload.domain, parts.get("public", []), files),
         targets=_read_targets(parts, workload, series),
     )
+
+
+def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a spec; raise for unknown and for missing parts."""
+    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
+    for key in ("privacy", "domain", "workload"):
+        if key not in parts:
+            raise InputError(
+                f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See "
+                "docs/spec.md for an example."
+            )
+    return parts
+
+
+def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, Any], ...]:
+    """Return the published facts of each search that was paid for."""
+    return tuple(
+        search.found.search_facts()
+        for search in searches
+        if search.found is not None and search.found.private
+    )
+
+
+def _ledger_file(
+    folder: Path, stated_path: str | None, database_table: DatabaseTable | None
+) -> Path | None:
+    """Return the file of the ledger: the stated one, or that of a database table."""
+    if stated_path is not None:
+        return folder / stated_path
+    if database_table is not None:
+        return folder / f"{database_table.parts[-1]}.ledger"
+    return None
 
 
 def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
@@ -966,24 +983,12 @@ def _read_part(
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     with within(message("{where}: ", where=where)):
-        if statements:
-            workload = together([statement.workload(common["weight"]) for statement in statements])
-            if targets and workload.statistics:
-                raise InputError(
-                    "Targets of sql are of counts and sums. Ask for means in a part of their own: "
-                    "means = { of, by }, with a size."
-                )
-        elif "queries" in table:
-            sets = table["queries"]
-            if isinstance(sets, Mapping):
-                sets = {
-                    name: _expand_rolling_windows(domain, name, value)
-                    for name, value in sets.items()
-                }
-            workload = queries(domain, sets, **common)
-        else:
-            tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
-            workload = marginals(domain, **common, **tables)
+        workload = _queries_of_part(domain, table, common, statements)
+        if statements and targets and workload.statistics:
+            raise InputError(
+                "Targets of sql are of counts and sums. Ask for means in a part of their own: "
+                "means = { of, by }, with a size."
+            )
         if "weighted_by" in table:
             workload = workload.weighted_by(table["weighted_by"])
         totals = [product.measure for product in workload if product.is_per_unit]
@@ -997,6 +1002,26 @@ def _read_part(
         if targets:
             return workload.within(**targets)
         return workload
+
+
+def _queries_of_part(
+    domain: Domain,
+    table: Mapping[str, Any],
+    common: Mapping[str, Any],
+    statements: Sequence[Statement],
+) -> Workload:
+    """Return the queries of a part: of SQL statements, of query sets, or marginals."""
+    if statements:
+        return together([statement.workload(common["weight"]) for statement in statements])
+    if "queries" in table:
+        sets = table["queries"]
+        if isinstance(sets, Mapping):
+            sets = {
+                name: _expand_rolling_windows(domain, name, value) for name, value in sets.items()
+            }
+        return queries(domain, sets, **common)
+    tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
+    return marginals(domain, **common, **tables)
 
 
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:

@@ -71,21 +71,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     for measure, products in parts_to_plan:
         part = Workload(task.workload.domain, tuple(products))
         subtask = replace(task, workload=part)
-        try:
-            strategy = planner.strategy(subtask)
-        except NotApplicable:
-            if not task.workload.beyond_cells:
-                raise
-            if not part.beyond_cells:
-                strategy = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
-                    subtask
-                )  # cells alone need no fit
-            elif len(part.products) == 1 < len(task.workload.products):
-                strategy = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
-                    subtask
-                )  # for planners that need several tables
-            else:
-                raise
+        strategy = _strategy_of_part(planner, task, subtask)
         blocks = [
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
             for block, weight in strategy.blocks
@@ -101,6 +87,23 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
         )
         parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
     return Strategy(planner.name, tuple(_balance_parts(task, parts)))
+
+
+def _strategy_of_part(
+    planner: Planner, task: PlanningProblem, subtask: PlanningProblem
+) -> Strategy:
+    """Return a planner's strategy for a part, or another one if it does not apply."""
+    try:
+        return planner.strategy(subtask)
+    except NotApplicable:
+        if not task.workload.beyond_cells:
+            raise
+        if not subtask.workload.beyond_cells:  # single cells need no fit
+            return (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)
+        if len(subtask.workload.products) == 1 < len(task.workload.products):
+            # the planner may need several tables
+            return (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)
+        raise
 
 
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
