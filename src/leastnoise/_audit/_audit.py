@@ -66,10 +66,10 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import block_tree, interval_tree
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
-_MOST_ROWS = 2**22
-_MOST_ROWS_OF_A_CHOICE = 2**17
-_MOST_UNITS = 1000
-_MOST_UNITS_OF_KEYS = 100
+_MOST_ROWS = 2**22  # of a synthetic table
+_MOST_ROWS_OF_A_CHOICE = 2**17  # of a synthetic table of one private choice
+_MOST_UNITS = 1000  # that two tables differ in
+_MOST_UNITS_OF_KEYS = 100  # that two tables of keys differ in
 # drawn at a time
 _CHOICES = 2**6
 _KEYS = 2**17

@@ -40,13 +40,13 @@ from leastnoise._trusted.kernel import ReleaseContract
 from leastnoise._trusted.linop import Identity, SignedArray, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
 
-LEAST_TRIALS = 200
+LEAST_TRIALS = 200  # of a test, however long they take
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
 _ROUNDING = 1e-9  # error of a probability in double precision
 _FACTORS = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
-_MOST_UNITS = 1000
+_MOST_UNITS = 1000  # that two tables differ in
 _TRIALS_OF_SHARED_NOISE = 32  # between looks at the clock
 _SMOOTH = (
     2**10

@@ -41,15 +41,15 @@ from leastnoise._trusted.linop import Identity, Operator, Total
 from leastnoise._trusted.measurements import rows_in_view
 from leastnoise._workload import Product, Workload, index_queries
 
-_MOST_GRAM = 2048
-_MOST_CLOSED = 1024
-_MOST_JOINT = 1536
-_MOST_DIRECTIONS = 2**62
-_SWEEPS = 2
+_MOST_GRAM = 2048  # cells of an operator whose n x n spectrum is computed
+_MOST_CLOSED = 1024  # the same where a closed form is the alternative
+_MOST_JOINT = 1536  # directions of a joint spectrum: rows of a dense matrix
+_MOST_DIRECTIONS = 2**62  # numbers of directions must fit int64
+_SWEEPS = 2  # over the measures when their shares are chosen
 _SHARES = [
     share / 50 for share in range(25, 51)
 ]  # parts of a measure's values at its larger end that are tried
-_MOST_BITS = 62
+_MOST_BITS = 62  # of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
 """The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
 

@@ -45,7 +45,7 @@ from leastnoise._workload import Product
 Names = tuple[str, ...]
 Quantity = str | None
 """None for counts of rows, or a measure for its sums, centred where distances from both ends are measured."""
-MOST_COVARIANCES = 2**24
+MOST_COVARIANCES = 2**24  # numbers of a covariance matrix; 128 MiB of doubles
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
 # Noise of less is 0 in practice, as it is whole: least squares whose weights differ by far more

@@ -74,22 +74,22 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-MOST_JOINT = 2**24
-TOLERANCE = 1e-9
-_MOST_STEPS = 3000
+MOST_JOINT = 2**24  # joint cells; 128 MiB of doubles
+TOLERANCE = 1e-9  # relative residual of a solution
+_MOST_STEPS = 3000  # of conjugate gradients
 # after so many steps without a residual half as large, the system is inconsistent or hopeless
 _PATIENCE = 300
 _MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
 _AT_ONCE = 2**24  # numbers
-_MOST_EXACT = 2048
-_MOST_EXACT_NUMBERS = 2**28
-_MOST_SIMULATED = 2**26
+_MOST_EXACT = 2048  # queries whose variances are solved for one by one
+_MOST_EXACT_NUMBERS = 2**28  # queries times joint cells of these solutions
+_MOST_SIMULATED = 2**26  # queries whose variances are simulated
 _MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
-_DRAWS = (16, 256)
-_DRAWN_NUMBERS = 2**27
-_DOUBT = 1e-3
+_DRAWS = (16, 256)  # fewest and most simulated errors behind a variance
+_DRAWN_NUMBERS = 2**27  # joint cells times draws; 1 GiB of doubles
+_DOUBT = 1e-3  # probability that a simulated variance is stated too small
 _ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
-_SEED = 20240229
+_SEED = 20240229  # of simulated errors, so that equal plans state equal errors
 
 
 def _factors_by_name(factors: Sequence[Factor]) -> dict[str, Factor]:

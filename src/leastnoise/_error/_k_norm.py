@@ -255,7 +255,7 @@ def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
 
 # P and Q for quantiles; fewer where tables are long
 _FINE = 512
-_FINE_CELLS = 2**18
+_FINE_CELLS = 2**18  # grid points times cells of a table
 _LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from leastnoise._trusted.check import InputError
 
 VARIABLE = "LEASTNOISE_MEMORY"
-_NEGLIGIBLE = 2**26
+_NEGLIGIBLE = 2**26  # bytes that are never checked
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 

@@ -27,7 +27,7 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-_ZERO = 1e-9
+_ZERO = 1e-9  # relative size of what counts as zero after rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -70,7 +70,7 @@ MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
 _FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
-_MOST_SORTED = 2**20
+_MOST_SORTED = 2**20  # queries along all attributes whose rows are sorted
 _ZERO_PART = 1e-7  # of a query's norm: a smaller part along the total counts as none
 _MANY = 16  # from so many products on arrays are quicker
 

@@ -52,11 +52,11 @@ from leastnoise._workload import (
 
 Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
-_FEWER = 199
-_MOST_SIMULATED = 2**26
-_PILOT = 200
-_MOST_QUICK = 2**22
-_MOST_NOISE = 2**31
+_FEWER = 199  # draws for large tables; 200 * level is whole at these levels too
+_MOST_SIMULATED = 2**26  # answers times draws, above which fewer draws are taken
+_PILOT = 200  # draws that estimate the size of each error
+_MOST_QUICK = 2**22  # answers times draws of a band within a release
+_MOST_NOISE = 2**31  # noise numbers that are simulated for one band
 _MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each draw
 
 

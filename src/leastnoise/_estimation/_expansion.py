@@ -57,8 +57,8 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_MOST_EDGES = 2**12 + 1
-_ROWS = 2**9
+_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed at once
+_ROWS = 2**9  # queries in a batch
 
 
 def chunks(length: int, most: int) -> Iterator[slice]:

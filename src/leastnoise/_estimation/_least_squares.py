@@ -56,7 +56,7 @@ class OneSidedBounds:
 
 # what floating point may have added to a whole number: rows, and part of the largest value
 _ROUNDING = 2.0**-20
-_RELATIVE_ROUNDING = 2.0**-44
+_RELATIVE_ROUNDING = 2.0**-44  # of sums of doubles
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,9 +32,9 @@ from leastnoise._families import apply_along_axes
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, table_of_all_cells
 
-_LEAST_ROUNDS = 30
-_MOST_ROUNDS = 2000
-_ROUNDS_OF_CELLS = 2**27
+_LEAST_ROUNDS = 30  # iterations of the projection, at least
+_MOST_ROUNDS = 2000  # iterations of the projection
+_ROUNDS_OF_CELLS = 2**27  # iterations times components
 _EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
 
 

@@ -25,13 +25,13 @@ import numpy as np
 from leastnoise._estimation._non_negative import onto_simplex
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
-KINDS = 100
-_STEP = 0.05
-_SPREAD = 0.2
-_SEED = 20_261_124
-_LEAST_ROUNDS = 60
-_LAST_ROUNDS = 250
-_EVERY = 10
+KINDS = 100  # components of the mixture
+_STEP = 0.05  # first step size of Adam
+_SPREAD = 0.2  # standard deviation of the components' first logits
+_SEED = 20_261_124  # of the first logits
+_LEAST_ROUNDS = 60  # steps before a fit may end
+_LAST_ROUNDS = 250  # steps in which the step size falls to zero
+_EVERY = 10  # steps between looks at the residual
 # at most: if answers are moved towards what was measured, and if the model stands alone
 ROUNDS = 300
 MORE_ROUNDS = 1500
@@ -44,7 +44,7 @@ _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
 _FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
-_SHIFTS = 16
+_SHIFTS = 16  # of the cells over which Haar smoothing is averaged
 # the mean squared residual, in units of the noise, that a fit should leave: some of the noise is
 # fitted
 RESIDUAL = 0.9

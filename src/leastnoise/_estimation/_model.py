@@ -61,20 +61,20 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity, table_of_all_cells
 
-_REFITS = 3
-_ROUNDS = 150
-_SEED = 20_261_125
+_REFITS = 3  # mixtures refitted to simulated noise
+_ROUNDS = 150  # steps of a refit
+_SEED = 20_261_125  # of the noise of refits
 # relative standard error of a share that is modelled but not measured: typical of real tables
 _UNSEEN = 0.5
 # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
 _EVEN_BINS = 0.5
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
-MOST_RECORDS = 2**27
+MOST_RECORDS = 2**27  # synthetic records
 # subtracted from the kept part of residuals: less is not worth its noise where the model is right
 _NOT_KEPT = 0.1
 # of a table that a model is fitted to afterwards
 _MOST_CELLS = 2**20
-_LEAST_STD = 1e-3
+_LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
 _WAYS = (
     0.0,
     0.25,
@@ -82,7 +82,7 @@ _WAYS = (
     0.7,
     0.9,
 )  # parts of the way from least squares to the model that are tried
-_REDRAWN = 100
+_REDRAWN = 100  # attempts to draw records without impossible values
 # public counts are fitted as if they had this part of the noise; tables of at most this number of attributes
 _MET = 0.25
 _FITTED = 2

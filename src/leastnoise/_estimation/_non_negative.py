@@ -54,13 +54,13 @@ from leastnoise._trusted.linop import non_negative as has_no_negative_entry
 from leastnoise._trusted.measurements import Measurements, Observation, draw_point, numerators
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
-GAP = 1e-4
-MOST_CELLS = 2**20
+GAP = 1e-4  # duality gap of the objective at which a solution is accepted
+MOST_CELLS = 2**20  # joint cells
 REPETITIONS = 50
 """Simulated releases behind the errors of an answer."""
-_MOST_STEPS = 20000
-_CHECK_EVERY = 25
-_SEED = 20240301
+_MOST_STEPS = 20000  # of the accelerated gradient method
+_CHECK_EVERY = 25  # steps between computations of the gap
+_SEED = 20240301  # of simulated releases, so that equal releases state equal errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from leastnoise._trusted.linop import Coarse, Operator, Ordered, Ranges, Total, 
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product
 
-_AT_ONCE = 2**22
+_AT_ONCE = 2**22  # numbers in a batch
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:

@@ -27,9 +27,9 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
 ]  # attributes, and the codes of each that do not go together
-_ROUNDS = 1000
-_EXACT = 1e-10
-_LEAST = 1e-6
+_ROUNDS = 1000  # of proportional fitting
+_EXACT = 1e-10  # relative error of a sum that counts as met
+_LEAST = 1e-6  # of the mean cell: so small cells can be scaled up to public sums
 
 
 def read_combinations(

@@ -25,8 +25,8 @@ import numpy as np
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 
-_ROUNDS = 10
-_STATES = 18
+_ROUNDS = 10  # of expectation and maximisation
+_STATES = 18  # standard deviations of differences, each twice the one before
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 

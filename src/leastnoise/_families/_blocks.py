@@ -60,7 +60,7 @@ _FINEST = 18.0  # cells from bump to bump of the finest layer
 # distance of bumps over the distance in the layer below, for cells and for blocks
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
-_MOST_BLOCKS = 1024
+_MOST_BLOCKS = 1024  # of 4096 cells
 # up to so many blocks their sums are not measured by themselves: what is measured within them
 # suffices
 _FEW = 256
@@ -68,7 +68,7 @@ _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 # of coefficients, and of row weights
 _BLOCK_BITS = 14
-_MOST_BITS = 20
+_MOST_BITS = 20  # of a coefficient
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 

@@ -50,7 +50,7 @@ from leastnoise._trusted.linop import Dense
 
 # cells of an eigen-design, and of one that is turned to a smaller L1 norm
 _MOST_EIGEN = 1024
-_MOST_TURNED = 16
+_MOST_TURNED = 16  # cells of an attribute whose eigen-design is rotated
 # The sharpness of the smooth maximum over columns, and the width of the rounded kink of the
 # absolute value, relative to the norm.
 _SHARPENING = (
@@ -64,7 +64,7 @@ _SHARPENING = (
 )
 # most steps; duality gap of the squared error, before columns are filled
 _EIGEN_STEPS = 1000
-_EIGEN_GAP = 1e-4
+_EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE, _EDGE = (
     96,
     16,

@@ -44,7 +44,7 @@ from leastnoise._trusted.measurements import Factor
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # cells up to which fits are kept, and how many of each family: some megabytes
 _MOST_KEPT = 256
-_FITS = 64
+_FITS = 64  # that are remembered
 _AT_ONCE = 2**22  # numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 

@@ -51,8 +51,8 @@ from leastnoise._trusted.measurements import Factor
 
 _AT_ONCE = 2**22  # numbers in memory
 MOST_DENSE = 4096  # cells of a dense matrix
-_ZERO_EIGENVALUE = 1e-10
-_ZERO_PART = 1e-7
+_ZERO_EIGENVALUE = 1e-10  # relative to the largest eigenvalue
+_ZERO_PART = 1e-7  # relative to the norm of the query
 # Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their
 # transposes.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)

@@ -36,8 +36,8 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # The number of remembered steps, the gain of the logarithm below which a descent ends, and the part
 # of the decrease that the slope predicts which a step must reach.
 _MEMORY = 10
-_LEAST_GAIN = 1e-9
-_PART = 1e-4
+_LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
+_PART = 1e-4  # of the linear decrease that a step must reach (Armijo)
 _STEEP, _TRIALS = (
     0.7,
     20,

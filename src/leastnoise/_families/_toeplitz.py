@@ -48,10 +48,10 @@ from leastnoise._trusted.measurements import Factor
 
 # distances with their own coefficient, and the growth of the steps beyond
 _SINGLE = 16
-_GROWTH = 1.1
+_GROWTH = 1.1  # ratio of the starts of consecutive runs of equal values
 _RUNS = 32  # of equal scales
-_VALUE_BITS = 14
-_SCALE_BITS = 10
+_VALUE_BITS = 14  # of the Toeplitz coefficients
+_SCALE_BITS = 10  # of the column scales
 _MOST_WORK = 2**28  # cells times runs of equal scales
 _MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # in memory at a time
@@ -255,7 +255,7 @@ _LEAST = 16  # the least rounded entry on the diagonal
 _BESIDE = 1e-3
 # cells, and children of a node
 _MOST_HIERARCHY = 128
-_MOST_BRANCHING = 16
+_MOST_BRANCHING = 16  # of the hierarchies to compare
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell

@@ -49,7 +49,7 @@ _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 _LEAST = -6.0
 # after common steps the best chains of each length start further descents, of this number of steps
 _BEST_CHAINS = 12
-_DESCENT_STEPS = 20
+_DESCENT_STEPS = 20  # L-BFGS steps on the level weights
 _WEIGHT_BITS = 20  # of row weights
 
 

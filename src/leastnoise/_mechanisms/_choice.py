@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 20.0
+SECONDS = 20.0  # default CPU seconds of planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ class Search:
         return self.own or PLANNERS.get(self.strategy)
 
 
-_MOST_BUDGET = 2**20
+_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 # Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
 # all searches end, so that with the last error and the look for crowded tables planning ends by
 # 1.5.
 _QUICK = 1 / 20
-_LATEST = 1.3
+_LATEST = 1.3  # times the stated seconds, until when a search may end itself
 _GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
 # how likely the best plan has the other kind of noise, and that more steps of a search find it
 _SECOND = 1 / 8

@@ -96,10 +96,10 @@ _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 # Limits on two attributes that are checked beforehand, because nothing may fail or take hours when
 # all is paid.
 _MOST_SIDE = 2**12
-_MOST_CELLS = 2**20
-MOST_QUERIES = 2**20
-_MOST_ENTRIES = 2**24
-_MOST_PAIRS = 2**33
+_MOST_CELLS = 2**20  # of both attributes together
+MOST_QUERIES = 2**20  # of a table
+_MOST_ENTRIES = 2**24  # queries times cells along an attribute
+_MOST_PAIRS = 2**33  # queries times cells of the plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

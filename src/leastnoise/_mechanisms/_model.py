@@ -90,8 +90,8 @@ _FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, no
 # these take more from the pairs.
 _ALONE = Fraction(1, 5)
 _ALONE_FULLER = {1: Fraction(1, 10), 2: Fraction(1, 5)}
-_MOST_CELLS = 2**22
-_MOST_PAIRS = 2**13
+_MOST_CELLS = 2**22  # of a table that the model answers
+_MOST_PAIRS = 2**13  # of attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

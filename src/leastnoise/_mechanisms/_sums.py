@@ -74,7 +74,7 @@ from leastnoise._workload import Workload, identity
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
 """The part of the budget that chooses the threshold."""
-_MOST_GROUPS = 2**14
+_MOST_GROUPS = 2**14  # whose sums are cut separately
 
 
 def _describe_omitted_values(

@@ -48,7 +48,7 @@ _ARMS = ("B", "A")  # treatment and control
 _OUTCOME = "outcome"
 _MOST_ROWS = 2**50  # of an arm
 _MOST_SIZE = Fraction(100)  # of a budget: the noise of whole numbers is below a tenth of a row
-_LEAST_SIZE = Fraction(1, 2**20)
+_LEAST_SIZE = Fraction(1, 2**20)  # epsilon or rho where the search for a budget begins
 _DIGITS = 4  # of a budget that is searched
 _EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
 

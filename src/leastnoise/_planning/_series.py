@@ -50,7 +50,7 @@ LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _BITS = 29
-_LEAST_BITS = 5
+_LEAST_BITS = 5  # of a coefficient along time, below which rounding costs too much
 _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 

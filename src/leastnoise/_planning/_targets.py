@@ -228,8 +228,8 @@ def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
-_WEIGHT_BITS = 20
-_LEAST_WEIGHT = 2.0**-10
+_WEIGHT_BITS = 20  # of a table's exact weight
+_LEAST_WEIGHT = 2.0**-10  # of the heaviest table
 _SEARCHES = 2  # of a strategy again where its tables cannot be reweighted without one
 _ROUNDS = 8  # of moving weights; on tables that share attributes six reached what thirty did
 _NEAR = 1.002  # ratios this near to their bound need no further round
@@ -476,9 +476,9 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
 _DIGITS = 4  # decimal digits of a least budget
 _GUESSES = 30  # of the budget for fixed measurements
-_MOST_BUDGET = 2**20
+_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 _NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
-SMALL = Fraction(1, 2**20)
+SMALL = Fraction(1, 2**20)  # epsilon or rho where the search for a least budget begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -762,7 +762,7 @@ class Price:
     saved: float  # the budget that the other tables need less, if they are asked without these
 
 
-MOST_PRICED = 24
+MOST_PRICED = 24  # tables, each of which takes a plan
 _NEARLY_ALL = (
     0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
 )

@@ -36,7 +36,7 @@ _EXPONENT = {
     "maxiter": 11,
 }  # how exactly, and in how many steps, the exponent is searched
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
-_MOST_JOINT = 256
+_MOST_JOINT = 256  # cells up to which tables on shared attributes are balanced exactly
 # largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
 # nearly always 0
 _SMOOTH = 2

@@ -138,7 +138,7 @@ CIRCLES: dict[int, Blocks] = {
     ),
 }
 _MOST_PAIRS = 1 << 25  # candidates times asked marginals
-_MOST_TABLES = 400_000
+_MOST_TABLES = 400_000  # of a candidate design
 _LARGE = (
     10_000  # asked tables beyond which fewer starts are tried, and the asked tables are not sorted
 )

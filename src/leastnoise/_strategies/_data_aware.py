@@ -51,7 +51,7 @@ from leastnoise._trusted.measurements import Factor
 
 # buckets up to which these strategies are tried
 _MOST_P_IDENTITY = 64
-_MOST_OPTIMUM = 512
+_MOST_OPTIMUM = 512  # buckets whose Gaussian optimum is fitted
 _AT_ONCE = 2**22  # numbers in memory
 _LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)

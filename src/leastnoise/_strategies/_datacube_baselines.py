@@ -44,10 +44,10 @@ from leastnoise._trusted.linop import Dense, Operator
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_CELLS = 1024
+_MOST_CELLS = 1024  # of an attribute that is coded in bits
 # of the largest variance over its bound
 _GAP = 1e-6
-_STEPS = 5000
+_STEPS = 5000  # of the dual ascent
 
 
 def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:

@@ -61,7 +61,7 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
-_MOST_BITS = 29
+_MOST_BITS = 29  # of coefficients times a measure's values
 _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 

@@ -45,20 +45,20 @@ from leastnoise._trusted.linop import Total
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_TABLES = 128
-_MOST_SPACES = 256
+_MOST_TABLES = 128  # tables of levels that are weighted together
+_MOST_SPACES = 256  # residual spaces that are weighted together
 _ADDED = 0.15  # share of the budget with which a table is added
-_STEPS = 12
+_STEPS = 12  # descent steps after each added table
 _GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
 # up to which groups get weights of their own; columns of more cells are not added up
 _MOST_ORBITS = 2**12
-_MOST_CELLS = 2**16
+_MOST_CELLS = 2**16  # cells of the attribute with levels
 _GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
-_FIRST_STEPS = 30
-_MOST_STEPS = 600
-_HEAVIEST = 2**12
-_LEAST = 1e-9
-_LEAST_SPENT = 1e-8
+_FIRST_STEPS = 30  # of the descent from each start
+_MOST_STEPS = 600  # of the descent from the best start
+_HEAVIEST = 2**12  # largest integer row weight of a group
+_LEAST = 1e-9  # share that keeps every level's gradient finite
+_LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -70,10 +70,10 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Li
 from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
 Names = tuple[str, ...]
-_LEAST_SHARE = 1e-8
-_MOST_QUERIES = 2**22
-_MOST_JOINT = 2**24
-_MOST_ENTRIES = 2**22
+_LEAST_SHARE = 1e-8  # of the largest budget share, below which a table is left out
+_MOST_QUERIES = 2**22  # queries of a workload that is measured as it is
+_MOST_JOINT = 2**24  # cells of a joint table
+_MOST_ENTRIES = 2**22  # numbers of a dense query matrix; 32 MiB of doubles
 _LEAST_WEIGHT = 2**-20  # of the heaviest row
 
 

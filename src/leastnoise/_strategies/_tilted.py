@@ -47,10 +47,10 @@ from leastnoise._workload import Workload
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
-_MOST_CELLS = 1024
-_MOST_TERMS = 4_000_000
-_TOP_BITS = 20
-_LEAST_TOP = 15
+_MOST_CELLS = 1024  # of an attribute: eigenvectors take n^3 operations
+_MOST_TERMS = 4_000_000  # of the error, one for each table and subset of attributes
+_TOP_BITS = 20  # of the largest integer coefficient
+_LEAST_TOP = 15  # largest coefficient below which rounding costs too much
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,10 +46,10 @@ from leastnoise._trusted.linop import Operator, Total
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Product, QuerySet, Workload
 
-_MOST_BITS = 29
+_MOST_BITS = 29  # of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
-_MOST_JOINT = 2**22
-_MOST_LONG = 1024
+_MOST_JOINT = 2**22  # joint cells
+_MOST_LONG = 1024  # cells of the longest attribute
 # two tables are tried only if the quick estimate of their error is below this share of that of one
 # table
 _WORTH = 0.95
