@@ -209,7 +209,10 @@ def show_rows(
                 kwargs["progress"] = row_progress(progress)
                 return read(*args, **kwargs)
             blocks, about = (0, 0.0) if estimate is None else estimate(*args, **kwargs)
-            display = _cell_display() if is_notebook else None
+            if is_notebook:
+                display = _cell_display()
+            else:
+                display = None
             with Progress(f"reading, {next_step}", display) as line:
                 kwargs["progress"] = RowProgress(
                     line, "reading", next_step, blocks=blocks, about=about

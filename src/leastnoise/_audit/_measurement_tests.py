@@ -444,7 +444,9 @@ class Pairs:
             best = self._best(unseen)
         else:
             best = pair
-        return best if unseen(best) > 0 else None
+        if unseen(best) > 0:
+            return best
+        return None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
         """Return the neighbours that are farthest apart by a distance."""
@@ -735,7 +737,10 @@ def _test_single_query(
     The test uses the distribution of its noise.
     """
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales * pair.independent))
-    sign = 1 if pair.shifts[worst] > 0 else -1
+    if pair.shifts[worst] > 0:
+        sign = 1
+    else:
+        sign = -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
     shift = float(abs(pair.shifts[worst]))
     scale = float(pair.scales[worst])

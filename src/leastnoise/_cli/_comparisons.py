@@ -84,7 +84,8 @@ def difference(
     year=2025 year=2024, or store:region=north store:region=south.
     """
     release = read_with_progress(directory)
-    level = release.level if level is None else level
+    if level is None:
+        level = release.level
     quantity = {
         "mean": options["mean"],
         "sum": options["summed"],

@@ -307,7 +307,8 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     determine are refused.
     """
     release = read_with_progress(directory)
-    level = release.level if level is None else level
+    if level is None:
+        level = release.level
     heading, rows = _answer_options(release, level, options)
     notes = list_notes(release)
     if as_json:

@@ -281,7 +281,9 @@ def _report_error(error: BaseException, first_run: int) -> int:
         if state in {"whole", "entered"}:
             return AFTERWARDS
         return UNFINISHED
-    return FAULT if is_fault else BAD_INPUT
+    if is_fault:
+        return FAULT
+    return BAD_INPUT
 
 
 def _report_usage_error(error: click.ClickException) -> int:
@@ -290,7 +292,9 @@ def _report_usage_error(error: click.ClickException) -> int:
         # `leastnoise` lists its commands; a command without its arguments is a mistake.
         is_program = error.ctx.parent is None
         click.echo(error.ctx.get_help(), err=not is_program)
-        return 0 if is_program else BAD_INPUT
+        if is_program:
+            return 0
+        return BAD_INPUT
     description = error.format_message().strip().rstrip(".?").replace("\n", " ")
     context = getattr(error, "ctx", None)
     if context is None:

@@ -297,7 +297,10 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
             error = "no bound"
         else:
             error = format_number(status.error)
-        remark = "" if status.kept else ", missed"
+        if status.kept:
+            remark = ""
+        else:
+            remark = ", missed"
         rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
     print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
 
@@ -647,7 +650,10 @@ def _error_columns(plan: Plan, tables: Sequence[Mapping[str, Any]]) -> list[_Col
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
     def largest_error(table: Mapping[str, Any], _unit: str) -> str:
-        sign = "<= " if table["largest_is_bound"] else ""
+        if table["largest_is_bound"]:
+            sign = "<= "
+        else:
+            sign = ""
         return sign + format_number(table["largest_std"])
 
     def hidden_left_out(table: Mapping[str, Any], _unit: str) -> str:
@@ -736,7 +742,10 @@ def _describe_target(table: Mapping[str, Any]) -> str:
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
-    remark = "" if table["kept"] else ", missed"
+    if table["kept"]:
+        remark = ""
+    else:
+        remark = ", missed"
     return f"{kind} {format_number(most)}: {format_number(table[kind])}{remark}"
 
 

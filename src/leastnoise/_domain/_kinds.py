@@ -241,7 +241,9 @@ def _category(value: object) -> Label:
             )
         return str(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     try:
         return whole("a category", value, -(2**63), 2**64 - 1)
     except InputError:
@@ -303,7 +305,9 @@ class Integers(Kind):
     def cell_of_number(self, number: Fraction) -> int | None:
         """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
-        return int(number) - self.low if is_cell else None
+        if is_cell:
+            return int(number) - self.low
+        return None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -363,7 +367,9 @@ class Coded(Kind):
     def cell_of_number(self, number: Fraction) -> int | None:
         """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and 0 <= number < self.codes
-        return int(number) if is_cell else None
+        if is_cell:
+            return int(number)
+        return None
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
@@ -555,7 +561,9 @@ class Decimals(Kind):
         """Return the cell of an exact number; None if it has none."""
         steps = (number - self.low) / self.step
         is_cell = steps.denominator == 1 and 0 <= steps < self.regular
-        return int(steps) if is_cell else None
+        if is_cell:
+            return int(steps)
+        return None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -682,7 +690,9 @@ def _plain(value: object) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, dt.date):
         return value.isoformat()
-    return str(value) if isinstance(value, Fraction) else value
+    if isinstance(value, Fraction):
+        return str(value)
+    return value
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
@@ -717,7 +727,10 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
         written_groups = [
             None if along is None else [list(group) for group in along] for along in measure.groups
         ]
-        groups = {"groups": written_groups} if measure.has_groups else {}
+        if measure.has_groups:
+            groups = {"groups": written_groups}
+        else:
+            groups = {}
         return {"units_of": list(measure.attributes), **groups}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}

@@ -163,7 +163,9 @@ def _query_rows(first: Product, second: Product, name: str) -> Array | None:
             "Ask for fewer groups.",
         )
     rows = np.asarray(dense(operators[0]).astype(np.int64) - dense(operators[1]).astype(np.int64))
-    return rows if rows.any() else None
+    if rows.any():
+        return rows
+    return None
 
 
 class Estimated(NamedTuple):

@@ -328,7 +328,10 @@ class JointBlocks:
             term = np.ones(())
             for name, size, turn in zip(self.names, self.shape, turns, strict=True):
                 if turn is None:
-                    part = diagonals[factor_of[name]] if name in factor_of else np.ones(size)
+                    if name in factor_of:
+                        part = diagonals[factor_of[name]]
+                    else:
+                        part = np.ones(size)
                 elif name in factor_of:
                     part = np.einsum("ij,ij->j", turn, grams[factor_of[name]] @ turn)
                 else:

@@ -617,7 +617,9 @@ def _planning_passes(workload: Workload) -> int:
 
     Twice if counts and sums may be measured apart or jointly.
     """
-    return 2 if workload.counted_sums else 1
+    if workload.counted_sums:
+        return 2
+    return 1
 
 
 def memory_error_reason(error: MemoryError) -> str:
@@ -778,7 +780,10 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             partition_groups(operator) is not None
             for operator in single_workload.products[0].operators
         )
-        strategy = "marginals" if disjoint else "auto"
+        if disjoint:
+            strategy = "marginals"
+        else:
+            strategy = "auto"
         with suppress(InputError):
             tried, _ = choose_plan(
                 single_workload,

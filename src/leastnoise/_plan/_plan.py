@@ -234,7 +234,10 @@ class Plan(ABC):
         """
         errors = self.expected_error().table_errors()
         measures = self.workload.measures
-        drawn = None if None in measures else measures[0]
+        if None in measures:
+            drawn = None
+        else:
+            drawn = measures[0]
         rows = []
         for error, product in zip(errors, self.workload, strict=True):
             if product.measure == drawn:

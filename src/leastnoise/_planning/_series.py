@@ -230,7 +230,10 @@ def _strategies_along_time(
     If a unit may have rows in all periods, one of them is best for such units.
     """
     if noise.norm == 1:
-        unit_cases = [True, False] if in_all_periods else [False]
+        if in_all_periods:
+            unit_cases = [True, False]
+        else:
+            unit_cases = [False]
         return [
             causal_hierarchy(along, weighted_queries, in_all_cells=in_all_cells)
             for in_all_cells in unit_cases

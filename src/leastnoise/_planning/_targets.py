@@ -384,7 +384,8 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
                 break
             now = searched
             searches = searches + 1
-        best = now if now.ratio < best.ratio else best
+        if now.ratio < best.ratio:
+            best = now
     return best
 
 

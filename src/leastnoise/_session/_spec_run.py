@@ -414,7 +414,10 @@ def with_data(
         dataset: the name of the data in the ledger; None for that of the spec.
         share: the share that pays; None for that of the spec.
     """
-    data = spec.source if source is None else source
+    if source is None:
+        data = spec.source
+    else:
+        data = source
     if data is None:
         raise InputError(
             f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or use '

@@ -279,7 +279,10 @@ def looks_like_identifier(name: str) -> bool:
         return True
     if not _CLASSES.isdisjoint(words):
         return False
-    ends = {words[0], words[-1]} if words else set()
+    if words:
+        ends = {words[0], words[-1]}
+    else:
+        ends = set()
     near_persons = not _NEAR_PERSONS.isdisjoint(words)
     last = words[-1] if words else ""
     # in one word: fullvisitorid, idno

@@ -61,7 +61,9 @@ class Quantity:
         if self.kind == "share":
             conditions = [f"{name}={_listed(cells)}" for name, cells in self.share_of]
             return f"share of {', '.join(conditions)}"
-        return "units" if self.units else "count"
+        if self.units:
+            return "units"
+        return "count"
 
     @property
     def is_quotient(self) -> bool:

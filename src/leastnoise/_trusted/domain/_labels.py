@@ -28,7 +28,9 @@ def label_text(value: object) -> str | None:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, dt.datetime):
         return value.isoformat(" ", "minutes")
     if isinstance(value, dt.date):

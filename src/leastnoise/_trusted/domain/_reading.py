@@ -100,7 +100,8 @@ class Reading:
         >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
         'straße'
         """
-        text = text.strip(BLANKS) if self.trim else text
+        if self.trim:
+            text = text.strip(BLANKS)
         if self.ignore_case:
             return lowered(text)
         return text

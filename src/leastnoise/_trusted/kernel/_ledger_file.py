@@ -565,7 +565,10 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     is_anything_left = bool(available.epsilon or available.rho or available.mu_squared)
     start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
-        only = "only " if is_anything_left else ""
+        if is_anything_left:
+            only = "only "
+        else:
+            only = ""
         advice = limit.reason_closed or _advice_in_mu(request, available)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
     excess = charge_text(budget, missing(request, available))

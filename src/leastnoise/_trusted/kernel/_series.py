@@ -496,7 +496,10 @@ class Series(Immutable):
             # with its charge as it is computed here: the text of what is measured is written by
             # code that need not be believed
             request = fingerprint_step((cost, measurements_digest(measurements)))
-        receipt_id = self.receipt.id if self.receipt else ""
+        if self.receipt:
+            receipt_id = self.receipt.id
+        else:
+            receipt_id = ""
 
         def observation_of(values: tuple[SignedArray, ...]) -> Observation:
             return Observation(measurements, values, receipt_id, private=self.private)

@@ -334,7 +334,10 @@ def read_receipt(release: Path) -> dict[str, str]:
         return {}
     texts = {name: entry for name, entry in receipt.items() if isinstance(entry, str)}
     joined = receipt.get("joined")
-    second = joined if isinstance(joined, dict) else {}
+    if isinstance(joined, dict):
+        second = joined
+    else:
+        second = {}
     if second.get("public") is False and isinstance(second.get("table"), str):
         texts["protected_table"] = second["table"]
     return texts

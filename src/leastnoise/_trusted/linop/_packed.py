@@ -27,7 +27,10 @@ def pack(array: SignedArray) -> dict[str, object]:
 
     The value has its shape and its compressed bytes.
     """
-    bits = 32 if array.dtype == np.int32 else 64
+    if array.dtype == np.int32:
+        bits = 32
+    else:
+        bits = 64
     raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
     return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
 
