@@ -438,13 +438,16 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     for product, error, target in zip(products, table_errors, targets, strict=True):
         name_counts[product.name] += 1
         count = name_counts[product.name]
+        errors: dict[str, Any] = dict.fromkeys(("rmse", "largest_std", "largest_is_bound"))
+        if error is not None:
+            errors["rmse"] = error.rmse * product.unit
+            errors["largest_std"] = error.largest_std * product.unit
+            errors["largest_is_bound"] = error.largest_is_bound
         tables.append(
             {
                 "name": product.name if count == 1 else f"{product.name} ({count})",
                 "queries": product.rows,
-                "rmse": None if error is None else error.rmse * product.unit,
-                "largest_std": None if error is None else error.largest_std * product.unit,
-                "largest_is_bound": None if error is None else error.largest_is_bound,
+                **errors,
                 "weight": float(product.weight),
                 "measure": product.measure,
                 "leaves_out": list(leaves_out(product)),
@@ -500,6 +503,12 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     explanation = mechanism_of(plan).explain(plan)
     cost: dict[str, Any] = {**plan.cost().to_json()}
     cost |= cost.pop("budget", {})
+    error_names = ("expected_total_squared_error", "lower_bound", "error_over_least_possible")
+    errors: dict[str, Any] = dict.fromkeys(error_names)
+    if promise is not None:
+        errors["expected_total_squared_error"] = promise.total_squared_error
+        errors["lower_bound"] = promise.lower_bound
+        errors["error_over_least_possible"] = promise.times_least
     optional = {
         "statistics": _expected_statistics(plan, level),
         "values": list_sum_contributions(plan.workload),
@@ -512,9 +521,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "privacy": plan.privacy.to_json(),
         "cost": cost,
         "queries": sum(table["queries"] for table in tables),
-        "expected_total_squared_error": None if promise is None else promise.total_squared_error,
-        "lower_bound": None if promise is None else promise.lower_bound,
-        "error_over_least_possible": None if promise is None else promise.times_least,
+        **errors,
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
         **{name: value for name, value in optional.items() if value},

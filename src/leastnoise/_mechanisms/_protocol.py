@@ -73,10 +73,11 @@ def release_contract(plan: Plan) -> ReleaseContract:
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
+    along = ""
+    late = "drop"
     if isinstance(plan, SeriesPlan):
-        series = plan.series
-    else:
-        series = None
+        along = plan.series.along
+        late = plan.series.late
     return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
@@ -85,8 +86,8 @@ def release_contract(plan: Plan) -> ReleaseContract:
         only=plan.measurements if isinstance(plan, LinearPlan) else None,
         gaussian=plan.adaptive.mu_squared if isinstance(plan, AdaptivePlan) else None,
         text=plan.to_json(),
-        along="" if series is None else series.along,
-        late="drop" if series is None else series.late,
+        along=along,
+        late=late,
     )
 
 

@@ -224,17 +224,17 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
         or not workload.products[0].of_values
         or workload.products[0].is_per_unit
     ):
-        asked = {
-            product.measure: f"sums of {product.measure}"
-            if product.of_values
-            else "counts of units"
-            if product.of_units
-            else product.measure
-            for product in workload
-        }
+        quantities: dict[str | None, str] = {}
+        for product in workload:
+            if product.of_values:
+                quantities[product.measure] = f"sums of {product.measure}"
+            elif product.of_units:
+                quantities[product.measure] = "counts of units"
+            else:
+                quantities[product.measure] = product.measure or "counts"
         raise InputError(
             f"{STRATEGY} answers sums of one measure; this workload asks for "
-            f"{' and '.join(asked[name] or 'counts' for name in workload.measures)}. "
+            f"{' and '.join(quantities[name] for name in workload.measures)}. "
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
@@ -298,16 +298,13 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
             f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the "
             "column in the same way."
         )
-    whole_numbers = (
-        [Fraction(label) for label in kind.regular_labels] if isinstance(kind, Integers) else []
-    )
-    ends = (
-        kind.edges[1:]
-        if isinstance(kind, (Bins, Edges))
-        else kind.values
-        if isinstance(kind, Decimals)
-        else whole_numbers
-    )
+    ends: Sequence[Fraction] = []
+    if isinstance(kind, Integers):
+        ends = [Fraction(label) for label in kind.regular_labels]
+    elif isinstance(kind, (Bins, Edges)):
+        ends = kind.edges[1:]
+    elif isinstance(kind, Decimals):
+        ends = kind.values
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
     upper_ends = [
         max(

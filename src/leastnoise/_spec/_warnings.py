@@ -238,18 +238,16 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     noise = (
         plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
     )  # without measurements, the usual noise
-    return (
-        *(budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True) if least else ()),
-        *(_untargeted_table_warnings(spec, catalogue) if least else ()),
-        *(
-            [catalogue.say("st_w_cells_pure" if pure else "st_w_cells")]
-            if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan)
-            else ()
-        ),
-        *early_warnings(plan, catalogue),
-        *crowded_warnings(plan, catalogue),
-        *error_warnings(plan, spec.options.level, spec.rows, catalogue),
-    )
+    warnings = list[str]()
+    if least:
+        warnings += budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True)
+        warnings += _untargeted_table_warnings(spec, catalogue)
+    if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan):
+        warnings.append(catalogue.say("st_w_cells_pure" if pure else "st_w_cells"))
+    warnings += early_warnings(plan, catalogue)
+    warnings += crowded_warnings(plan, catalogue)
+    warnings += error_warnings(plan, spec.options.level, spec.rows, catalogue)
+    return tuple(warnings)
 
 
 def _limits_rows_by_cell(plan: Plan) -> bool:

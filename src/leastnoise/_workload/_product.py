@@ -526,18 +526,18 @@ class Statistic:
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
-        return {
-            self.kind: {
-                "of": self.of,
-                **({"at": [str(share) for share in self.at]} if self.at else {}),
-                "by": [
-                    name if asked == identity() else {name: asked.to_spec()}
-                    for name, asked in self.along.items()
-                ],
-                **({} if self.size is None else {"size": str(self.size)}),
-                **({} if self.target is None else self.target.to_json()),
-            }
-        }
+        facts: dict[str, object] = {"of": self.of}
+        if self.at:
+            facts["at"] = [str(share) for share in self.at]
+        facts["by"] = [
+            name if query_set == identity() else {name: query_set.to_spec()}
+            for name, query_set in self.along.items()
+        ]
+        if self.size is not None:
+            facts["size"] = str(self.size)
+        if self.target is not None:
+            facts |= self.target.to_json()
+        return {self.kind: facts}
 
 
 def checked_statistic(
