@@ -63,16 +63,16 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     # With points counted by m, the sums over B_m of 1 and of z^2 have the generating functions
     # h(x) / (1 - x)^(D + 1) and g(x) / (1 - x)^(D + 3): the variance is g(q) / (h(q) (1 - q)^2).
     ratio = -math.expm1(-1 / scale)
-    weights = _at(numerators(sizes), scale)
-    total, cells = _squares(sizes)
+    weights = _log_polynomial(numerators(sizes), scale)
+    total, cells = _square_numerators(sizes)
 
     def variance(numbers: Sequence[int]) -> float:
-        return math.exp(_at(numbers, scale) - weights) / ratio**2
+        return math.exp(_log_polynomial(numbers, scale) - weights) / ratio**2
 
     return KNormVariances(variance(total), {size: variance(cells[size]) for size in cells})
 
 
-def _at(numbers: Sequence[int], scale: Fraction) -> float:
+def _log_polynomial(numbers: Sequence[int], scale: Fraction) -> float:
     """Return the log of a non-negative polynomial at exp(-1 / scale)."""
     logarithms = [
         math.log(number) - place / scale for place, number in enumerate(numbers) if number
@@ -82,7 +82,9 @@ def _at(numbers: Sequence[int], scale: Fraction) -> float:
 
 
 @lru_cache(maxsize=64)
-def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
+def _square_numerators(
+    sizes: tuple[int, ...],
+) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
     """Return numerators of the expected squares of a total and of cells."""
     degree = dimensions(sizes) + 2
     half = degree // 2
@@ -165,7 +167,7 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
 Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 
-def _law(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
+def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
     """Return the probabilities of the positive and negative sums P and Q."""
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
@@ -284,7 +286,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     if not is_exact and min(stds.values()) < _LEAST_STD:
         return None
     grids = _log_grids(tuple(sorted(set(sizes))), most)
-    law = _law(grids, sizes, float(used))
+    law = _sum_probabilities(grids, sizes, float(used))
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
     step = -0.5 if is_exact else 0.5
     return max(

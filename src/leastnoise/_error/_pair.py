@@ -111,15 +111,15 @@ class PairStructure(JointStructure):
             )
         ]
 
-    def asked(self, product: Product) -> FloatArray:
+    def total_coefficients(self, product: Product) -> FloatArray:
         """Return the coefficients of each 1 / eigenvalue in the total variance.
 
         The product must be determined.
         """
-        self._require_seen(product)
+        self._require_determined(product)
         return _outer(self._summed(product))
 
-    def _require_seen(self, product: Product) -> None:
+    def _require_determined(self, product: Product) -> None:
         """Raise unless the measurements determine every query of a product."""
         if not all(
             axis.spans(operator)
@@ -135,7 +135,7 @@ class PairStructure(JointStructure):
         Also if their noise is too unequal for the solver.
         """
         inner, _, _ = split_product(product, self.joint.names)
-        self._require_seen(inner)
+        self._require_determined(inner)
         weights = self._summed(inner)
         unknown = self.information <= 0
         if unknown.any():

@@ -80,7 +80,7 @@ class ProductCells(Cells):
 
     Computed for many similar tables at once.
 
-    Only components that are small compared with the tables are kept: see ``_together``.
+    Only components that are small compared with the tables are kept: see ``_stacked_marginals``.
     """
 
     def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
@@ -137,7 +137,7 @@ class ProductCells(Cells):
                 )
                 numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
         for (_, chosen), numbers in numbers_by_kind.items():
-            for some in self._some(numbers):
+            for some in self._equal_batches(numbers):
                 for axes, stack in self._parts(some, chosen).items():
                     for number, part in zip(some, stack, strict=True) if axes in chosen else ():
                         sums[_named(self._along[number][0], axes)] += (
@@ -145,7 +145,7 @@ class ProductCells(Cells):
                         )
         return sums
 
-    def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    def _equal_batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yield batches of equal blocks that fit the processor's cache."""
         step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
@@ -158,9 +158,9 @@ class ProductCells(Cells):
         """
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not kept:
-            return self._made(new)
+            return self._compute_components(new)
         if new:
-            computed = dict(zip(new, self._made(new), strict=True))
+            computed = dict(zip(new, self._compute_components(new), strict=True))
         else:
             computed = {}
         if kept:
@@ -170,7 +170,7 @@ class ProductCells(Cells):
             return np.array(parts)
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
-    def _made(self, taus: Sequence[Names]) -> FloatArray:
+    def _compute_components(self, taus: Sequence[Names]) -> FloatArray:
         """Return residual components computed from the blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
@@ -191,7 +191,7 @@ class ProductCells(Cells):
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
             finished = 0
-            for some in self._some(blocks):
+            for some in self._equal_batches(blocks):
                 summed[rows[finished : finished + len(some)]] += (
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
@@ -261,34 +261,34 @@ class ProductCells(Cells):
         tables_by_bases: dict[tuple[int, ...], list[int]] = {}
         for number, names in enumerate(tables):
             tables_by_bases.setdefault(
-                tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
+                tuple([id(self.structure.bases[name]) for name in self._with_leveled(names)]), []
             ).append(number)
         if len(tables_by_bases) > 1:
             answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
         else:
-            answer = self._together(tables)
+            answer = self._stacked_marginals(tables)
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
-            answer[numbers] = self._together([tables[number] for number in numbers])
+            answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
         if (
             self.structure.leveled is not None
         ):  # the next question is often about another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
-    def _taken(self, names: Names) -> Names:
+    def _with_leveled(self, names: Names) -> Names:
         """Return attributes together with the one that has levels."""
         level = self.structure.leveled
         if level is None or level in names:
             return names
         return tuple(name for name in self.sizes if name == level or name in names)
 
-    def _together(self, tables: Sequence[Names]) -> FloatArray:
+    def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return marginals whose attributes have the same bases, stacked."""
         # Components of proper subsets are kept, because other tables need them too. That of the
         # table itself is about as large as the table, and a release of many tables would keep them
         # all.
         level = self.structure.leveled
-        with_levels = [*map(self._taken, tables)]
+        with_levels = [*map(self._with_leveled, tables)]
         width = len(with_levels[0])
         sizes = [self.sizes[name] for name in with_levels[0]]
         if level is None:
@@ -407,7 +407,7 @@ class ProductStructure(Structure):
 
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine every query of a product."""
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         needed = [
             self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
         ]
@@ -479,7 +479,7 @@ class ProductStructure(Structure):
             self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
         return self._inverses.get(tau)
 
-    def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
+    def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
         """Return the queries along levels, the other attributes and queries.
 
         Returns the queries along the attribute with levels (else a total), the other attributes,
@@ -523,7 +523,7 @@ class ProductStructure(Structure):
             and self._rows_alike(product)
         ):
             return np.full(product.shape, self.total(product) / product.rows)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
         listed = self._listed(
             queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
@@ -550,7 +550,7 @@ class ProductStructure(Structure):
     def errors(self, product: Product) -> Errors:
         """Return the total and the largest variance of the answers."""
         summed = self.total(product)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         if (
             len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
         ):  # takes less than finding those that are alike
@@ -585,7 +585,7 @@ class ProductStructure(Structure):
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
         """Return the variances of each product, equal ones computed once."""
-        pairs = zip(products, self._even(products), strict=True)
+        pairs = zip(products, self._equal_errors(products), strict=True)
         return [
             self.variances(product) if even is None else np.full(product.shape, even.largest)
             for product, even in pairs
@@ -595,10 +595,10 @@ class ProductStructure(Structure):
         """Return the errors of each product, equal ones computed once."""
         return [
             self.errors(product) if even is None else even
-            for product, even in zip(products, self._even(products), strict=True)
+            for product, even in zip(products, self._equal_errors(products), strict=True)
         ]
 
-    def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
+    def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """Return the errors of each product with equal variances, else None.
 
         Many at once; None for other products.
@@ -695,7 +695,7 @@ class ProductStructure(Structure):
         The answers are not listed.
         """
         self.require(product)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
         for tau in subsets(names):

@@ -297,7 +297,7 @@ class _Precisions:
         with_total = tuple(name for name in names if name not in names_without_total)
         shares = zip(
             explained_subsets(names, names_without_total),
-            _shares(tuple(self._shrink[name] for name in with_total)),
+            _products_of_others(tuple(self._shrink[name] for name in with_total)),
             strict=True,
         )
         if self._levels is None:
@@ -350,7 +350,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 
 @lru_cache(maxsize=4096)
-def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
+def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """Return, for each subset of attributes, the product over the others.
 
     In the order of ``subsets``; the product is of the numbers in ``shrinks``.

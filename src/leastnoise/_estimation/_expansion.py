@@ -182,7 +182,7 @@ class BucketExpansion:
         No aligned block is below 0 or above the one that contains it.
         """
         halving = HalvingTree(self.buckets.size)
-        return halving.together(halving.differences(self.even))
+        return halving.cells_of(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers with errors from noise only."""
@@ -287,7 +287,7 @@ class Posterior:
 
         No block is below 0 or above the one that contains it.
         """
-        return self.halving.together(self.mean)
+        return self.halving.cells_of(self.mean)
 
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with their noise and approximation errors.
@@ -296,7 +296,7 @@ class Posterior:
         """
         values = answers_of(product, self.cells)
         noise, all_errors = self._variances(product)
-        moved = answers_of(product, self.halving.together(self.mean, bounded=False)) - values
+        moved = answers_of(product, self.halving.cells_of(self.mean, bounded=False)) - values
         return Answer(
             values, np.sqrt(noise), np.sqrt(np.maximum(all_errors - noise, 0.0) + moved**2)
         )
@@ -477,7 +477,7 @@ def posterior_means(
     has_noise = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
-        cells = spread_evenly(halving.together(vectors[:, 0], bounded=False), lengths)
+        cells = spread_evenly(halving.cells_of(vectors[:, 0], bounded=False), lengths)
         gathered_back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
         return (has_noise * (gathered_back + precision * vectors[:, 0]))[:, None]
 
@@ -496,7 +496,7 @@ def posterior_means(
         plain,
         joint,
         spread_evenly(counts, lengths),
-        spread_evenly(halving.together(mean), lengths),
+        spread_evenly(halving.cells_of(mean), lengths),
     )
 
 

@@ -429,7 +429,7 @@ class NonNegativeCells:
         # made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2
         # repetitions).
         if product.measure == self.measure:
-            self._known.require(product)
+            self._covariance.require(product)
         values = self.values(product)
         bias = np.zeros(product.shape)
         square = np.zeros(product.shape)
@@ -466,7 +466,7 @@ class NonNegativeCells:
         )
 
     @cached_property
-    def _known(self) -> Covariance:
+    def _covariance(self) -> Covariance:
         """The covariance of the measurements, computed unless it was passed."""
         if self.known is None:
             return measure_covariance(self.plan, self.measure)

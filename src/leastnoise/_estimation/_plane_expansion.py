@@ -236,14 +236,14 @@ class AdaptiveGridEstimate:
 
         No block of the tree of halves is below 0 or above the one that contains it.
         """
-        cells = self._even.reshape(-1)
+        cells = self._spread_cells.reshape(-1)
         tree = block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
         return bounded.reshape(self.shape)
 
     @cached_property
-    def _even(self) -> FloatArray:
+    def _spread_cells(self) -> FloatArray:
         """Cells with each region's count spread evenly over its area."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
@@ -265,8 +265,8 @@ class AdaptiveGridEstimate:
         uneven = self._by_queries(
             product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square
         )
-        moved = self._asked(product, self.cells - self._even)
-        return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
+        moved = self._answers(product, self.cells - self._spread_cells)
+        return Answer(self._answers(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
         """Return one operator for each attribute of the plane; totals elsewhere."""
@@ -276,7 +276,7 @@ class AdaptiveGridEstimate:
             for name, size in zip(self.attributes, self.shape, strict=True)
         ]
 
-    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
+    def _answers(self, product: Product, table: FloatArray) -> FloatArray:
         """Return the answers to a product from a table of cells."""
         return apply_along_axes(self._operators(product), table).reshape(product.shape)
 

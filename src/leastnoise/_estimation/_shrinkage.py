@@ -68,7 +68,7 @@ class HalvingTree:
             padded_cells = pairs.sum(axis=1)
         return np.concatenate([padded_cells, *parts])
 
-    def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
+    def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
         """Return the cells that have these block differences.
 
         If bounded, no block is below 0 or above the one that contains it.

@@ -65,11 +65,11 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     ]
     partitions = [group for group in groups if group is not None]
     if len(partitions) == len(groups):
-        return _are_nested(partitions)
+        return _levels_of_nested(partitions)
     return None
 
 
-def _are_nested(groups: Iterable[IntArray]) -> "Levels | None":
+def _levels_of_nested(groups: Iterable[IntArray]) -> "Levels | None":
     """Return levels if each grouping refines the next coarser one, else None."""
     finest_first = sorted(groups, key=lambda group: -int(group.max()))
     levels = [finest_first[0]]
@@ -138,7 +138,7 @@ class Levels:
         if operator not in self._including:
             labels = partition_groups(operator)
             self._including[operator] = (
-                None if labels is None else _are_nested([*self.groups, labels])
+                None if labels is None else _levels_of_nested([*self.groups, labels])
             )
         return self._including[operator]
 

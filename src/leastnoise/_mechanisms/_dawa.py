@@ -167,7 +167,7 @@ class DawaSetting:
         return tuple(self.plan.domain.kind(name).size for name in self.attributes)
 
     @cached_property
-    def asked(self) -> Gram:
+    def workload_gram(self) -> Gram:
         """All queries on the one attribute, with the weights of their squared errors."""
         (size,), parts = self.shape, list[tuple[float, Gram]]()
         for product in self.plan.workload:
@@ -396,7 +396,9 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     if setting.choice:
         _, test = setting.test_structure(series)
         test["blur"] = (
-            float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
+            float(1 / setting.choice / setting.unit)
+            * plan.privacy.distance
+            / setting.workload_gram.size
         )
         if not nearly_empty(test["per_cell"], test["blur"]):
             observed = setting.without_structure(series)
@@ -420,8 +422,8 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
 
     To the given budget.
     """
-    weighted_queries = setting.asked
-    halving = HalvingTree(setting.asked.size)
+    weighted_queries = setting.workload_gram
+    halving = HalvingTree(setting.workload_gram.size)
     costs = difference_costs(weighted_queries, halving.left, halving.right)
     widths, weights = first_levels(
         [float(cost.sum()) for cost in costs], total_cost(weighted_queries), setting.noise.norm
@@ -443,17 +445,17 @@ def _adaptive(
     first = series.measure(fit_levels(setting, budget.scaled(FIRST_SHARE)))
     second = budget.scaled(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
-    costs = difference_costs(setting.asked, halving.left, halving.right)
+    costs = difference_costs(setting.workload_gram, halving.left, halving.right)
     squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = split_noise(setting, costs) * setting.unit_variance(second)
     starts = cheapest_blocks(squares, costs, noise, halving)
     most = max(
-        256, min(_MOST_ADAPTIVE, 2**25 // setting.asked.size)
+        256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size)
     )  # the error bars of n answers cost n k^2
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
-    buckets = bucket_strategy(setting.attributes, setting.asked, starts, setting.noise.norm)
+    buckets = bucket_strategy(setting.attributes, setting.workload_gram, starts, setting.noise.norm)
     observed = series.measure(setting.fitted(buckets, second))
     finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)
     return Outcome(

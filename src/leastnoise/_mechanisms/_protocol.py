@@ -299,17 +299,17 @@ class DataDependentFinding(Finding):
 
     def facts(self) -> dict[str, Any]:
         """Return the finding as a JSON value, without numbers that are None."""
-        return {"regime": self.regime, **_is_known(asdict(self))}
+        return {"regime": self.regime, **_without_none(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of the answers."""
         return type(self).estimate(observation)
 
 
-def _is_known(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mapping without the entries that are None."""
     return {
-        name: _is_known(inner) if isinstance(inner, Mapping) else inner
+        name: _without_none(inner) if isinstance(inner, Mapping) else inner
         for name, inner in value.items()
         if inner is not None
     }

@@ -420,7 +420,7 @@ def measure_bucket_sums(
     """
     observation = series.measure(measurements)
     groups = BucketExpansion.of(observation)
-    kept_range = buckets.choices(groups.covariance).kept(groups.counts)
+    kept_range = buckets.choices(groups.covariance).choose_range(groups.counts)
     finding = RangeFinding(
         measure=setting.measure,
         attribute=setting.attribute,
@@ -510,7 +510,9 @@ def measure_sums_by_group(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
     )
     values, noise = measured_by_group(observed[-1], setting.attribute)
-    kept_buckets = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
+    kept_buckets = thresholds[choice.threshold].buckets.choose_ranges(
+        values.reshape(-1, len(noise)), noise
+    )
     missing = kept_buckets.missing + kept_buckets.shares * choice.excess.sum()
     finding = GroupedThresholdFinding(
         measure=setting.measure,

@@ -63,7 +63,7 @@ class MeanGoal:
     sizes. With weights, C is the sum of the weights, and so is the size.
     """
 
-    asked: Statistic
+    statistic: Statistic
     most: float  # the target
     size: float  # of a group, in rows or as the sum of their weights
     tables: tuple[int, int]  # positions of the tables of counts and of sums
@@ -82,14 +82,14 @@ class MeanGoal:
         measured = plan.measured()
         tables = plan.expected_error().tables
         counts, sums = (tables[number] for number in self.tables)
-        amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
+        amounts = float(plan.domain.measure(self.statistic.of).unit) / self.size
         if self.level is None:
-            return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
+            return mean_error(measured, self.statistic.of, counts.rmse, sums.rmse) * amounts
         times = measured_multiplier(measured, self.level, plan.workload)
         step = 0.5 / measured.grid
-        half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
-        half += step * (1 + largest_mean_deviation(measured, self.asked.of))
-        number = plan.domain.count_of(self.asked.of)
+        half = times * mean_error(measured, self.statistic.of, counts.largest_std, sums.largest_std)
+        half += step * (1 + largest_mean_deviation(measured, self.statistic.of))
+        number = plan.domain.count_of(self.statistic.of)
         if number is None:
             count_unit = 1.0
         else:
@@ -246,7 +246,7 @@ class BalancedPlan:
     """A plan for some weights of tables, and how it keeps the goals."""
 
     plan: Plan
-    asked: Workload  # with the weights
+    workload: Workload  # with the weights
     goals: tuple[Goal, ...]
     ratios: FloatArray  # of squared error to squared target, of every table
     shares: FloatArray  # weight of each table's ratio in the total squared error; their sum is 1
@@ -280,7 +280,7 @@ def balance_plan(
     )[:_FINALISTS]:
         if search.tell is not None:
             search.tell(trial.plan.strategy)
-        again = _search_weights(trial, trial.asked, search)  # with all its steps
+        again = _search_weights(trial, trial.workload, search)  # with all its steps
         finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 
@@ -371,7 +371,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
             0.0,
         )
-        workload = _weighted(now.asked, now.goals, shares, noise)
+        workload = _weighted(now.workload, now.goals, shares, noise)
         try:
             now = _trial(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
@@ -584,12 +584,14 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     within = privacy.privacy(size)
     try:
         best = _move_weights(
-            _trial(plan_for_workload(best.asked, best.plan, within), best.asked, best.goals),
+            _trial(plan_for_workload(best.workload, best.plan, within), best.workload, best.goals),
             _ROUNDS,
             search,
         )
     except InputError:  # its measurements cannot be rescaled
-        best = balance_plan(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
+        best = balance_plan(
+            best.workload, within, goals, replace(search, strategy=best.plan.strategy)
+        )
 
     @cache
     def scaled(number: Fraction) -> tuple[Plan, float]:
@@ -724,7 +726,7 @@ def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None,
 
     In a group of the public size; None for a statistic without a target.
     """
-    goals = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
+    goals = {goal.statistic: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
         None
         if statistic.target is None

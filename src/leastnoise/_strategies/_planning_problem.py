@@ -72,13 +72,15 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
     for name, queries, operator in workload.along:
         operators_by_name.setdefault(name, []).append(None if queries.form.structured else operator)
     return {
-        name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators))
+        name: workload.domain.kind(name).size
+        if None in operators
+        else _count_runs(tuple(operators))
         for name, operators in operators_by_name.items()
     }
 
 
 @lru_cache(maxsize=64)
-def _runs(operators: Sequence[Operator]) -> int:
+def _count_runs(operators: Sequence[Operator]) -> int:
     """Return the number of runs of cells that no operator separates."""
     return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
 

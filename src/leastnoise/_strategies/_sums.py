@@ -537,7 +537,7 @@ class StopChoices(NamedTuple):
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]
 
-    def kept(self, sums: FloatArray) -> CellRange:
+    def choose_range(self, sums: FloatArray) -> CellRange:
         """Return the range of buckets with the least predicted squared error.
 
         Over all queries.
@@ -645,7 +645,7 @@ class GroupBuckets:
             weights,
         )
 
-    def kept(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
+    def choose_ranges(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
         """Return the range of buckets that each group sums, for the least error.
 
         From sums of shape (groups, buckets) and their noise.

@@ -207,7 +207,7 @@ def _strategy(
         term / height**2 for term, height in zip(pair_terms(structure.axes), heights, strict=True)
     )
     error_factors = sum(
-        product.importance * structure.asked(product) for product in workload.products
+        product.importance * structure.total_coefficients(product) for product in workload.products
     )
     is_measured = structure.information > 0
     first = first[is_measured]

@@ -557,7 +557,7 @@ def _summed_forms(
     return summed, unit
 
 
-def _worth(plan: Measurements, beside: _Beside) -> int:
+def _largest_amount(plan: Measurements, beside: _Beside) -> int:
     """Return the largest amount that one row adds to a measure's sum."""
     return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
 
@@ -593,7 +593,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
-        norm = _worth(plan, beside) ** 2 * math.prod(
+        norm = _largest_amount(plan, beside) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
         for cells, share in summed.items():
@@ -761,7 +761,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     Fraction(3, 1)
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
-    apart = {rest: _apart(rest, power) for rest, *_ in forms}
+    apart = {rest: _norm_and_distance(rest, power) for rest, *_ in forms}
     kinds = _kinds(plan, forms, apart)
     distance = np.zeros(
         1, dtype=object
@@ -777,13 +777,17 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
                 [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
             )  # R2
         else:
-            agree = _agreeing(summed, kinds)
+            agree = _bounds_by_agreement(summed, kinds)
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth = _worth(plan, beside) ** power
+            worth = _largest_amount(plan, beside) ** power
             low = min(plan.domain.measure(measure).low_units, 0)
-            beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
+            beyond = (
+                norm
+                * whole
+                * (2 * worth if ends else (_largest_amount(plan, beside) - low) ** power)
+            )
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
     return Fraction(int(distance.max()), unit)
@@ -818,7 +822,7 @@ def _kinds(
     return None
 
 
-def _agreeing(
+def _bounds_by_agreement(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
     """Return bounds on forms, by the attributes in which two rows agree (R4).
@@ -850,12 +854,12 @@ def _agreeing(
 
 
 @lru_cache(maxsize=256)
-def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
+def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     """Return the largest column norm of a product of factors, and a bound (R5).
 
     The bound is on the distance of two of its columns.
     """
-    parts = [_common(factor, power) for factor in factors]
+    parts = [_column_bounds(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)
     if len(parts) == 1:
         return norm, parts[0][2]
@@ -864,7 +868,7 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     )
 
 
-def _common(factor: Factor, power: int) -> tuple[int, int, int]:
+def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
     """Return bounds on the norm, overlap and distance of columns (R5).
 
     The largest norm, a lower bound on what two columns have in common, and a bound on their
