@@ -428,7 +428,7 @@ _KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, 
 
 
 def read_description(path: Path) -> Description:
-    """Read a description of any known tool, recognized by its contents."""
+    """Return the description in a file of any known tool."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -105,7 +105,7 @@ def pure_share(budget: Budget, part: Fraction) -> Fraction:
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """Round up to the next number of at most ``bits`` leading bits."""
+    """Return the next number of at most ``bits`` leading bits, rounded up."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)

@@ -441,7 +441,7 @@ def _joint_root(
     *,
     total: bool = True,
 ) -> float:
-    """Return tr M^(1/2) of a sum of Kronecker products of Gram matrices.
+    """Return tr M^(1/2) for M, a sum of Kronecker products of Gram matrices.
 
     The sum is weighted. A lower bound if M is too large.
     """

@@ -246,7 +246,7 @@ class IdentityInverse(GramInverse):
         )
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances, with at most 2^24 numbers in memory."""
+        """Return the variance of each range of cells, low to high inclusive."""
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]

@@ -66,7 +66,7 @@ class ReferencePlan:
 
     @staticmethod
     def from_json(value: Any) -> "ReferencePlan":
-        """Read what `to_json` wrote."""
+        """Return the reference plan whose JSON value `to_json` wrote."""
         entries = _mapping(value)
         return ReferencePlan(
             strategy=_text("strategy", entries["strategy"]),
@@ -189,7 +189,7 @@ class AdaptiveDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "AdaptiveDetails":
-        """Read what `to_json` wrote."""
+        """Return the details whose JSON value `to_json` wrote."""
         entries: dict[str, Any] = known_keys(
             "the steps of a plan", value, [entry.name for entry in fields(AdaptiveDetails)]
         )
@@ -250,7 +250,7 @@ class SeriesDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "SeriesDetails":
-        """Read what `to_json` wrote."""
+        """Return the details whose JSON value `to_json` wrote."""
         entries: dict[str, Any] = known_keys(
             "the series of a plan", value, [entry.name for entry in fields(SeriesDetails)]
         )
@@ -316,7 +316,7 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Read what `to_json` wrote; a plan file can say nothing else.
+        """Return the details of a plan file, which can state nothing else.
 
         Raises:
             InputError: an unknown fact, or one of another type.

@@ -423,7 +423,7 @@ class CategoriesManifest:
 
 
 def read_categories_manifest(directory: Path) -> CategoriesManifest:
-    """Read and check the manifest that `write_categories` wrote."""
+    """Return the checked manifest that `write_categories` wrote."""
     try:
         text = (directory / "manifest.json").read_text(encoding="utf-8")
         manifest = read(
@@ -450,7 +450,7 @@ def read_categories_manifest(directory: Path) -> CategoriesManifest:
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
-    """Read the categories that `write_categories` wrote."""
+    """Return the categories that `write_categories` wrote."""
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:

@@ -233,7 +233,7 @@ class Manifest:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read and check the manifest of a release.
+    """Return the checked manifest of a release.
 
     Args:
         directory: the directory of the release.

@@ -323,7 +323,7 @@ def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
 
 
 def check_writable(spec: Spec) -> None:
-    """Refuse a wrong environment, and formats that cannot be written.
+    """Raise for a wrong environment variable, or a format that cannot be written.
 
     The sizes of tables are known once all categories are found.
     """

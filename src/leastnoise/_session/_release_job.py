@@ -104,7 +104,7 @@ class ReleaseRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
-        """Read what `to_json` wrote."""
+        """Return the request whose JSON text `to_json` wrote."""
         try:
             value = json.loads(text)
             return cls(

@@ -482,7 +482,7 @@ class SumBuckets:
         return np.append(self.starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
-        """Return the best strategy for the groups of buckets.
+        """Return the best strategy for sums of the groups of buckets.
 
         For an L1 or L2 norm.
         """

@@ -248,7 +248,7 @@ def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
 
 
 def _level_from_json(labels: Sequence[Label], names: CellNames, size: int, value: object) -> Level:
-    """Read what `Level.to_json` wrote, checking everything again."""
+    """Return the checked level whose JSON value `Level.to_json` wrote."""
     entry = value.to_json() if isinstance(value, Level) else value
     table = known_keys("a level in JSON", entry, ["name", "labels", "cells"])
     groups, cells = table.get("labels"), table.get("cells")

@@ -855,7 +855,7 @@ def _bounds_by_agreement(
 
 @lru_cache(maxsize=256)
 def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Return the largest column norm of a product of factors, and a bound (R5).
+    """Return bounds on the norm and distance of columns of a product (R5).
 
     The bound is on the distance of two of its columns.
     """

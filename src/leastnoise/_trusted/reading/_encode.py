@@ -123,7 +123,7 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
-    """Return the cells of doubles, or of seconds.
+    """Return the cell of each number, or of each time in seconds.
 
     Bounds stay below 2^53, so an integer that is read as a double crosses none of them.
     """

@@ -637,7 +637,7 @@ class UnitRows:
         return worth == 1
 
     def group_rows(self, counted: UnitCount) -> dict[str, Array]:
-        """Return the rows that stand for units in groups of cells, by attribute."""
+        """Return by attribute the rows that are counted in groups of cells."""
         is_eligible, missing = self._eligible(counted)
         return self._units_of_rows().group_rows(
             self.inside,

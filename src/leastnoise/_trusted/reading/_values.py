@@ -495,7 +495,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
-    """Return what a clock shows at seconds of UTC, as seconds since 1970.
+    """Return local clock time as seconds since 1970, from seconds of UTC.
 
     Other rows than ``which`` hold anything.
     """

@@ -97,7 +97,7 @@ class PeriodUse:
     uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
 
     def through(self, periods: int) -> UsedRows:
-        """Return what units have used once some periods are closed with this table.
+        """Return what units have used once these periods are closed.
 
         Args:
             periods: the number of closed periods, not below that before the table was read.
