@@ -156,10 +156,8 @@ def fit_noise_scales(
         )
     # There may be thousands of blocks, but they have few different weights: ratios and scales are
     # computed once for each weight.
-    ratios = {
-        weight: round_up(Fraction(top / weight), _SCALE_BITS)
-        for weight in {weight for _, weight in blocks}
-    }
+    distinct_weights = {weight for _, weight in blocks}
+    ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in distinct_weights}
     relative = tuple(_with_scale(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;

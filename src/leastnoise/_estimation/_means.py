@@ -303,9 +303,9 @@ def changes(
     change_product = queries(plan.domain, {**sets, along: change(periods)}).products[0]
     moved = estimate.estimate(change_product)
     labels = [*map(str, plan.domain.kind(along).regular_labels)]
-    ends = [
-        ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
-    ]
+    first_periods = ranges([(label, label) for label in labels[:-periods]])
+    last_periods = ranges([(label, label) for label in labels[periods:]])
+    ends = [first_periods, last_periods]
     before, after = (
         estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends
     )

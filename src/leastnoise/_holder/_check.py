@@ -452,6 +452,9 @@ def check(
                 "A check must have data; name them as source, or in the spec with [source] path."
             )
         source = what.data(what.source)
+    tables: dict[tuple[str, ...], None] = {}
+    for product in workload:
+        tables[tuple(name for name in product.attributes if name in attributes)] = None
     counts = count_fit(
         source,
         workload.domain,
@@ -462,12 +465,7 @@ def check(
         max_per_cell=max_per_cell,
         unit_reading=unit_reading,
         values=whole("values", values, 0, 1000),
-        tables=tuple(
-            {
-                tuple(name for name in product.attributes if name in attributes): None
-                for product in workload
-            }
-        ),
+        tables=tuple(tables),
     )
     return DataCheck(
         counts, values, tuple(name for name in read_attributes if name not in attributes)

@@ -8,7 +8,7 @@ program could not.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
@@ -126,27 +126,34 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
         domain = Domain.from_json(value["domain"])
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]
+    privacy = privacy_from_json(value["privacy"])
+    noise = Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise]))
     return Measurements(
         domain=domain,
-        privacy=privacy_from_json(value["privacy"]),
-        noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
-        blocks=tuple(
-            Block(
-                tuple(
-                    factors[whole("a factor's place", number, 0, len(factors) - 1)]
-                    for number in entry["factors"]
-                ),
-                fraction_from_text("scale", entry["scale"]),
-                entry["measure"],
-                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
-                if "limits" in entry
-                else None,
-                entry.get("ends", False),
-                entry.get("k_norm_group"),
-            )
-            for entry in value["blocks"]
-        ),
+        privacy=privacy,
+        noise=noise,
+        blocks=tuple(_block(entry, factors, limits) for entry in value["blocks"]),
         grid=value["grid"],
+    )
+
+
+def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
+    """Return a block of a plan file, which refers to factors and limits by number."""
+    block_factors = [
+        factors[whole("a factor's place", number, 0, len(factors) - 1)]
+        for number in entry["factors"]
+    ]
+    scale = fraction_from_text("scale", entry["scale"])
+    block_limits = None
+    if "limits" in entry:
+        block_limits = limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
+    return Block(
+        tuple(block_factors),
+        scale,
+        entry["measure"],
+        block_limits,
+        entry.get("ends", False),
+        entry.get("k_norm_group"),
     )
 
 

@@ -6,7 +6,7 @@ numbers: the size of the groups, and perhaps the expected mean. Public: no data 
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,12 +107,7 @@ def comparison_goals(
             if part is not None
         ]
         tables = tuple(
-            number
-            for number, table in enumerate(workload)
-            if any(
-                table.measure == part.measure and {*part.attributes} <= {*table.attributes}
-                for part in products
-            )
+            number for number, table in enumerate(workload) if _answers_any(table, products)
         )
         if not tables:
             raise InputError(
@@ -121,6 +116,14 @@ def comparison_goals(
             )
         goals.append(ComparisonGoal(target, tables, level if target.kind == "margin" else None))
     return tuple(goals)
+
+
+def _answers_any(table: Product, products: Iterable[Product]) -> bool:
+    """Return whether a table has the measure and attributes of one of some products."""
+    return any(
+        table.measure == product.measure and {*product.attributes} <= {*table.attributes}
+        for product in products
+    )
 
 
 def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:

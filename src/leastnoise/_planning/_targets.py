@@ -803,17 +803,11 @@ def joint_price(
         raise InputError(
             "Tables have a price where there are others beside them; keep at least one more."
         )
+    inside_tables = [number for number in range(count) if number in chosen]
+    outside_tables = [number for number in range(count) if number not in chosen]
     inside, outside = (
-        _part(
-            _ratio(
-                plan,
-                [number for number in range(count) if (number in chosen) is is_kept],
-                search or Search(),
-                cached_prices,
-            ),
-            plan.privacy,
-        )
-        for is_kept in (True, False)
+        _part(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
+        for tables in (inside_tables, outside_tables)
     )
     return Price(
         ", ".join(plan.workload.products[number].name for number in numbers),

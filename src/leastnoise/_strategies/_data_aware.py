@@ -247,10 +247,11 @@ def plane_regime(
 
 def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
     """Return whether every query covers at most 4 cells."""
-    return all(
-        math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
-        for _, both in weighted_queries
-    )
+    for _, operators in weighted_queries:
+        most_cells = [int((dense(operator) != 0).sum(axis=1).max()) for operator in operators]
+        if math.prod(most_cells) > _NARROW:
+            return False
+    return True
 
 
 def records_a_part(buckets: float, records: float) -> float:

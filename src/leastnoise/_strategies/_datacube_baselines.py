@@ -180,10 +180,8 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
     By measure and set of attributes.
     """
-    parts_by_operator = {
-        operator: _parts(operator)
-        for operator in dict.fromkeys(operator for _, _, operator in workload.along)
-    }
+    distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
+    parts_by_operator = {operator: _parts(operator) for operator in distinct_operators}
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
         parts = {
