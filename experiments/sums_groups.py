@@ -137,7 +137,10 @@ def buckets(
         bucket = np.searchsorted(under.buckets.starts, cells, side="right") - 1
         np.add.at(sums, (owner, bucket), np.minimum(shape.values, threshold))
         noisy = sums + random.laplace(0, under.noise / 2**0.5, sums.shape)
-        kept = np.arange(len(under.noise)) < under.buckets.kept(noisy, under.noise).buckets[:, None]
+        kept = (
+            np.arange(len(under.noise))
+            < under.buckets.choose_ranges(noisy, under.noise).buckets[:, None]
+        )
         yield float(np.sqrt(np.mean((np.where(kept, noisy, 0.0).sum(axis=1) - truth) ** 2)))
 
 

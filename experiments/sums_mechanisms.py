@@ -319,7 +319,7 @@ def bucketed_answers(
     answers = []
     given: dict[tuple[int, int], ConstrainedLeastSquares] = {}
     for noisy in rows.draw(groups, epsilon, trials, entropy):
-        kept = choices.kept(noisy)
+        kept = choices.choose_range(noisy)
         run = kept.first, kept.stop
         if run not in given:
             given[run] = ConstrainedLeastSquares.of(

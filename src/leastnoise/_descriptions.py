@@ -65,7 +65,10 @@ class DescribedColumn:
 
         Numbers are clipped, as the tools clamp them.
         """
-        outside = {} if self.complete else {"outside": "other"}
+        if self.complete:
+            outside = {}
+        else:
+            outside = {"outside": "other"}
         if self.values and self.value_type in {"text", "whole"}:
             return {"categories": list(self.values), **outside}
         if self.value_type in {"text", "truth"}:
@@ -114,6 +117,7 @@ class DescribedColumn:
 
 
 def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: Any) -> Description:
+    """Return a description of a domain from the columns of another tool."""
     described_columns = list(columns)
     return Description(
         tool=tool,
@@ -141,14 +145,19 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
         return None
     first = exact("a lower bound", low)
     last = exact("an upper bound", high)
-    return (first, last) if first < last else None
+    if first < last:
+        return (first, last)
+    return None
 
 
 def _spec_number(value: Fraction) -> int | str:
+    """Return a number as an integer or as decimal text, exactly."""
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"
-    return text if Fraction(text) == value else str(value)
+    if Fraction(text) == value:
+        return text
+    return str(value)
 
 
 _PERSON_REASON = "it names the person"
@@ -283,6 +292,7 @@ def from_opendp(value: Any) -> Description | None:
 
 
 def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
+    """Return the column that an OpenDP domain describes."""
     name = str(column.get("name"))
     element = column.get("element_domain")
     for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):
@@ -418,7 +428,7 @@ _KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, 
 
 
 def read_description(path: Path) -> Description:
-    """Read a description of any known tool, recognized by its contents."""
+    """Return the description in a file of any known tool."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

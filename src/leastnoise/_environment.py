@@ -21,7 +21,7 @@ _OFF = ("off", "0", "false", "no")
 
 
 def is_on(switch: str) -> bool:
-    """Tell whether a switch is on; without a value it has its default.
+    """Return whether a switch is on; without a value it has its default.
 
     Args:
         switch: the name of the variable, one of those above.

@@ -48,11 +48,11 @@ from leastnoise._trusted.measurements import Block, Measurements, cost
 # A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
 # terms of a cost then stay below 2^56.
 _SCALE_BITS = 24
-_FINE_BITS = 44
-_EPSILON_BITS = 34
+_FINE_BITS = 44  # leading bits of an exact scale, less those of grid and row weights
+_EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
-OFTEN = 0.95
+OFTEN = 0.95  # probability with which a key of `often` units is found
 # Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
 # less of delta, and more of it is left for keys that only one person holds, whose threshold then is
 # lower.
@@ -105,7 +105,7 @@ def pure_share(budget: Budget, part: Fraction) -> Fraction:
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """Round up to the next number of at most ``bits`` leading bits."""
+    """Return the next number of at most ``bits`` leading bits, rounded up."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)
@@ -156,10 +156,8 @@ def fit_noise_scales(
         )
     # There may be thousands of blocks, but they have few different weights: ratios and scales are
     # computed once for each weight.
-    ratios = {
-        weight: round_up(Fraction(top / weight), _SCALE_BITS)
-        for weight in {weight for _, weight in blocks}
-    }
+    distinct_weights = {weight for _, weight in blocks}
+    ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in distinct_weights}
     relative = tuple(_with_scale(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;
@@ -261,6 +259,8 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
+    """Return the least epsilon for which a zCDP cost proves (epsilon, delta)."""
+
     def proved(epsilon: Fraction) -> bool:
         return zcdp_delta(cost, epsilon) <= limit
 

@@ -28,7 +28,9 @@ _CONTROL_CHARACTERS = re.compile(
 def find_library(kind: type) -> str | None:
     """Return the library of a class of data frames; None for other classes."""
     name = kind.__module__.partition(".")[0]
-    return name if name in LIBRARIES else None
+    if name in LIBRARIES:
+        return name
+    return None
 
 
 def to_frame(columns: Columns, library: str | None = None) -> Any:

@@ -116,6 +116,7 @@ class Progress(ProgressLine):
         return min((seconds - self._work_start) / self._about, 1.0)
 
     def _show(self) -> None:
+        """Show the current step until the work is done."""
         if not self._is_visible or self._is_done.wait(_PATIENCE):
             return
         every, show = self._display or _error_stream()
@@ -208,7 +209,10 @@ def show_rows(
                 kwargs["progress"] = row_progress(progress)
                 return read(*args, **kwargs)
             blocks, about = (0, 0.0) if estimate is None else estimate(*args, **kwargs)
-            display = _cell_display() if is_notebook else None
+            if is_notebook:
+                display = _cell_display()
+            else:
+                display = None
             with Progress(f"reading, {next_step}", display) as line:
                 kwargs["progress"] = RowProgress(
                     line, "reading", next_step, blocks=blocks, about=about

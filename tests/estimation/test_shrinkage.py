@@ -39,7 +39,7 @@ def test_halving_tree_has_cells_sums_and_transpose(size, runs):
     halving = HalvingTree(size, lengths if runs else None)
     cells, query = random.normal(5, 9, (2, size))
     vector = halving.differences(cells)
-    assert np.allclose(halving.together(vector, bounded=False), cells)
+    assert np.allclose(halving.cells_of(vector, bounded=False), cells)
     assert np.isclose(halving.transposed(query) @ vector, query @ cells)
     assert np.allclose(
         halving.differences((lengths if runs else np.ones(size)).astype(float))[1:], 0
@@ -54,10 +54,10 @@ def test_halving_tree_has_cells_sums_and_transpose(size, runs):
 def test_bounded_cells_keep_a_positive_total(size):
     halving = HalvingTree(size)
     for cells in np.random.default_rng(1).normal(0, 20, (50, size)):
-        bounded = halving.together(halving.differences(cells))
+        bounded = halving.cells_of(halving.differences(cells))
         assert (bounded >= 0).all()
         assert np.isclose(bounded.sum(), max(cells.sum(), 0))
-        assert np.allclose(halving.together(halving.differences(np.abs(cells))), np.abs(cells))
+        assert np.allclose(halving.cells_of(halving.differences(np.abs(cells))), np.abs(cells))
 
 
 @pytest.mark.parametrize("tail", [None, 6.0])
@@ -75,8 +75,8 @@ def test_shrinkage_helps_on_empty_data_only(tail):
         )
         vector = halving.differences(values @ back)
         found = shrink(halving, vector, noise_of(halving, covariance), tail)
-        before += ((halving.together(vector, bounded=False) - truth) ** 2).sum()
-        after += ((halving.together(found.means) - truth) ** 2).sum()
+        before += ((halving.cells_of(vector, bounded=False) - truth) ** 2).sum()
+        after += ((halving.cells_of(found.means) - truth) ** 2).sum()
         assert (found.variances >= found.noise).all()
         assert (found.noise >= 0).all()
     assert after < 0.05 * before

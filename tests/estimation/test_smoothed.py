@@ -53,7 +53,7 @@ def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: i
 
 
 def basis_of(halving: HalvingTree) -> np.ndarray:
-    return np.array([halving.together(unit, bounded=False) for unit in np.eye(halving.padded)]).T
+    return np.array([halving.cells_of(unit, bounded=False) for unit in np.eye(halving.padded)]).T
 
 
 @pytest.mark.parametrize("buckets", [False, True])

@@ -103,10 +103,10 @@ def test_tables_that_come_out_are_the_callers() -> None:
 
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     taken = []
-    own = _product.ProductCells._together
+    own = _product.ProductCells._stacked_marginals
     monkeypatch.setattr(
         _product.ProductCells,
-        "_together",
+        "_stacked_marginals",
         lambda cells, some: (taken.append(len(some)), own(cells, some))[1],
     )
     asked = marginals(DOMAIN, ways=1).products

@@ -72,7 +72,7 @@ def test_separate_tables_reach_equal_ratios_in_one_step():
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
     assert (
         targets.dual_bound(
-            found.asked, found.goals, found.plan.privacy, found.plan.measured().noise
+            found.workload, found.goals, found.plan.privacy, found.plan.measured().noise
         )
         <= found.ratio
     )

@@ -530,7 +530,7 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(
         )
         for starts in (np.arange(40), np.array([0, 3, 20])):
             buckets = dawa.bucket_strategy(
-                setting.attributes, setting.asked, starts, setting.noise.norm
+                setting.attributes, setting.workload_gram, starts, setting.noise.norm
             )
             join_measurements(
                 [dawa.fit_levels(setting, first), setting.fitted(buckets, second)], made.privacy

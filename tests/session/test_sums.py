@@ -540,7 +540,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
     )
     stops, inside, without = set(), [], []
     for observation in measured:
-        kept = choices.kept(BucketExpansion.of(observation).counts)
+        kept = choices.choose_range(BucketExpansion.of(observation).counts)
         stops.add(kept.stop)
         answers = [
             DroppedBucketsEstimate.of(observation, kept.first, kept.stop, kept.losses).estimate(
@@ -579,7 +579,7 @@ def test_stopping_threshold_is_chosen_without_cells_above() -> None:
     within, alone = choices.stops[enough].noise, choices.stops[-1].noise[: enough + 1]
     assert (within <= alone * (1 + 1e-9)).all()
     assert within[-1] < 0.99 * alone[-1]
-    stops = sorted(choices.kept(one.counts).stop for one in full)
+    stops = sorted(choices.choose_range(one.counts).stop for one in full)
     assert (
         buckets.stops[buckets.ends[enough - 1] - 1]
         <= stops[10]

@@ -41,7 +41,7 @@ def test_groups_keep_buckets_worth_their_noise() -> None:
     noise = found.ends / 1.0
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
     shares = np.array([0.85, 0.14, 0.009, 0.001])
-    kept = found.kept(shares[:, None] * profile, noise)
+    kept = found.choose_ranges(shares[:, None] * profile, noise)
     # By hand: what lies beyond is kept where it is larger than its noise. 5% of a share of a
     # million is 42,500, 7000, 450 and 50.
     assert noise[3:].round().tolist() == [312.0, 838.0, 2589.0, 8000.0]
@@ -58,7 +58,7 @@ def test_noise_above_all_values_is_left_out_by_all() -> None:
         1 / np.arange(1, 21), np.array([1.0, 1.0, 0.5] + [0.0] * (len(noise) - 3)) * 1e6
     )
     for _ in range(20):
-        kept = found.kept(exact + random.laplace(0, noise / 2**0.5, exact.shape), noise)
+        kept = found.choose_ranges(exact + random.laplace(0, noise / 2**0.5, exact.shape), noise)
         assert kept.buckets.max() <= 4
         assert kept.buckets[0] == 3 or kept.buckets[0] == 4
         assert kept.buckets[-1] <= kept.buckets[0]
@@ -70,14 +70,14 @@ def test_distinct_group_keeps_its_own_buckets() -> None:
     sums = np.zeros((6, len(noise)))
     sums[:, 0] = 1e6
     sums[4, -1] = 9.1 * noise[-1]  # of 42 sums of nothing one has as much in 0.005% of all releases
-    assert found.kept(sums, noise).buckets.tolist()[4] == len(noise)
+    assert found.choose_ranges(sums, noise).buckets.tolist()[4] == len(noise)
     sums[4, -1] = 3 * noise[-1]
-    assert found.kept(sums, noise).buckets.max() < len(noise)
+    assert found.choose_ranges(sums, noise).buckets.max() < len(noise)
 
 
 def test_nothing_at_all_keeps_nothing() -> None:
     found = under(8000)
-    kept = found.kept(np.zeros((3, len(found.ends))), found.ends / 1.0)
+    kept = found.choose_ranges(np.zeros((3, len(found.ends))), found.ends / 1.0)
     assert kept.buckets.tolist() == [0, 0, 0]
     assert kept.missing.tolist() == [0, 0, 0]
 

@@ -66,10 +66,10 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import block_tree, interval_tree
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
-_MOST_ROWS = 2**22
-_MOST_ROWS_OF_A_CHOICE = 2**17
-_MOST_UNITS = 1000
-_MOST_UNITS_OF_KEYS = 100
+_MOST_ROWS = 2**22  # of a synthetic table
+_MOST_ROWS_OF_A_CHOICE = 2**17  # of a synthetic table of one private choice
+_MOST_UNITS = 1000  # that two tables differ in
+_MOST_UNITS_OF_KEYS = 100  # that two tables of keys differ in
 # drawn at a time
 _CHOICES = 2**6
 _KEYS = 2**17
@@ -108,7 +108,7 @@ class LeastCostDistribution:
         )
 
     def cost(self, units: int) -> float:
-        """Return the exact least cost of a partition.
+        """Return the exact least cost of a partition of this many units.
 
         The partition has one bucket, or it has the cell as a separate bucket and one bucket for
         each subtree off the path to the cell.
@@ -116,7 +116,7 @@ class LeastCostDistribution:
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
     def ratio(self, outcome: Any, units: int) -> float:
-        """Return the log likelihood ratio of ``units`` units and none."""
+        """Return the log likelihood ratio of an outcome, ``units`` against none."""
         return (
             abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
         ) / self.scale
@@ -162,7 +162,10 @@ class QuantileDistribution:
         place = np.arange(self._cells)
         distances = np.where(place < self._cell, self._share * rows, 0.0)
         part = 1 / self._parts  # a cell that begins at the target is behind it
-        behind = (1 - self._share) * rows + part if rows else 0.0
+        if rows:
+            behind = (1 - self._share) * rows + part
+        else:
+            behind = 0.0
         distances = np.where(place > self._cell, behind, distances)
         passing = np.exp(-distances / self._scale)
         # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
@@ -173,7 +176,7 @@ class QuantileDistribution:
         return np.asarray(passing * (weights / 2 @ others))
 
     def log_ratios(self, units: int) -> FloatArray:
-        """Return the log likelihood ratio of ``units`` units and none, for each cell."""
+        """Return each cell's log likelihood ratio, ``units`` units against none."""
         return np.asarray(np.log(self.chances(units)) - np.log(self.chances(0)))
 
 
@@ -185,14 +188,17 @@ class _Recorder:
     steps: list[LeastCost | QuantileSelection | Measurements] = field(default_factory=list)
 
     def choose(self, selection: LeastCost) -> Any:
+        """Record a private choice, and return what the series chose."""
         self.steps.append(selection)
         return self.series.choose(selection)
 
     def choose_cells(self, selection: QuantileSelection) -> IntArray:
+        """Record a private choice of cells, and return the chosen cells."""
         self.steps.append(selection)
         return self.series.choose_cells(selection)
 
     def measure(self, measurements: Measurements) -> Observation:
+        """Record a measurement, and return its noisy observation."""
         self.steps.append(measurements)
         return self.series.measure(measurements)
 
@@ -202,7 +208,7 @@ Steps: TypeAlias = Sequence[AuditedStep]
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
-    """Return, by regime, the steps of a mechanism on step functions.
+    """Return the steps of a mechanism on synthetic data, by regime.
 
     The functions over the cells have one step, few, many, and one at each cell.
     """
@@ -245,7 +251,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Make a private choice several times."""
+    """Return the outcomes of ``count`` independent runs of a private choice."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -256,7 +262,7 @@ def _repeat_choice(
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
-    """Test whether the noise of a private choice follows its distribution."""
+    """Return a test of the noise of a private choice against its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -306,7 +312,7 @@ def _repeat_selection(
     count: int,
     effort: Effort,
 ) -> list[IntArray]:
-    """Choose the cells of a quantile several times."""
+    """Return the chosen cells of ``count`` independent runs."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -317,12 +323,12 @@ def _repeat_selection(
 
 
 def _loss_of_one_unit(units: int) -> Loss:
-    """Return the function that bounds the pure loss of one of several units from below."""
+    """Return a function that bounds the pure loss of one unit from below."""
     return lambda low, high: log_ratio(low, high) / units
 
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
-    """Test whether the private choice of a quantile follows its distribution."""
+    """Return a test of a quantile's choice against its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -356,69 +362,36 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Test all steps of a run jointly, for a lower bound on epsilon or rho."""
+    """Return a lower bound on epsilon or rho from all steps of a run jointly."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
 
     def distance(unit_pair: tuple[UnitRows, UnitRows]) -> float:
         return sum(
-            known_pair.of(unit_pair, 1).distance(known_pair.measured.noise.norm)
-            for known_pair in pairs.values()
+            step_pairs.of(unit_pair, 1).distance(step_pairs.measured.noise.norm)
+            for step_pairs in pairs.values()
         )
 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
+    measured_pairs = {number: step_pairs.of(best, units) for number, step_pairs in pairs.items()}
+    most = _CHOICES
+    for number, pair in measured_pairs.items():
+        most = min(most, batch_size(pairs[number].measured, pair))
     ratios = list[FloatArray]()
-    for count in effort.batches(
-        min(
-            [
-                _CHOICES,
-                *(
-                    batch_size(known_pair.measured, known_pair.of(best, units))
-                    for known_pair in pairs.values()
-                ),
-            ]
-        )
-    ):
+    for count in effort.batches(most):
         ratio = np.zeros((2, count))
         for number, step in enumerate(steps):
             if isinstance(step, Measurements):
-                pair = pairs[number].of(best, units)
+                pair = measured_pairs[number]
                 ratio += [
                     pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
                 ]
             elif isinstance(step, QuantileSelection):
-                signed_ratios = []
-                for sign, unit_pair in zip((1, -1), best, strict=True):
-                    if unit_pair:
-                        law = QuantileDistribution(plan, step, unit_pair)
-                        signed_ratios.append((law.group, sign * law.log_ratios(units)))
-                for side, unit_pair in enumerate(best):
-                    chosen = _repeat_selection(plan, step, unit_pair, units, count, effort)
-                    for trial, cells in enumerate(chosen):
-                        for group, ratios_of_cells in signed_ratios:
-                            ratio[side, trial] += ratios_of_cells[cells[group]]
-            else:  # under replace the difference of both ratios to an empty table tells them
-                signed = [
-                    (sign, LeastCostDistribution(plan, step, unit_pair))
-                    for sign, unit_pair in zip((1, -1), best, strict=True)
-                    if unit_pair
-                ]
-                outcomes = [
-                    _repeat_choice(plan, step, unit_pair, units, count, effort)
-                    for unit_pair in best
-                ]
-                ratio += [
-                    [
-                        sum(
-                            sign * distribution.ratio(outcome, units)
-                            for sign, distribution in signed
-                        )
-                        for outcome in previous
-                    ]
-                    for previous in outcomes
-                ]
+                _add_selection_ratios(ratio, plan, step, best, units, effort)
+            else:
+                ratio += _choice_ratios(plan, step, best, units, count, effort)
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
     bound = certify_loss(first, second, effort.risk, loss_of_budget(plan, units))
@@ -428,8 +401,56 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
     )
 
 
+def _add_selection_ratios(
+    ratio: FloatArray,
+    plan: Plan,
+    selection: QuantileSelection,
+    unit_pair: tuple[UnitRows, UnitRows],
+    units: int,
+    effort: Effort,
+) -> None:
+    """Add the log likelihood ratios of a quantile's choice to ``ratio``, (2, trials)."""
+    signed_ratios = []
+    for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
+        if unit_rows:
+            law = QuantileDistribution(plan, selection, unit_rows)
+            signed_ratios.append((law.group, sign * law.log_ratios(units)))
+    for side, unit_rows in enumerate(unit_pair):
+        chosen = _repeat_selection(plan, selection, unit_rows, units, ratio.shape[1], effort)
+        for trial, cells in enumerate(chosen):
+            for group, ratios_of_cells in signed_ratios:
+                ratio[side, trial] += ratios_of_cells[cells[group]]
+
+
+def _choice_ratios(
+    plan: Plan,
+    selection: LeastCost,
+    unit_pair: tuple[UnitRows, UnitRows],
+    units: int,
+    count: int,
+    effort: Effort,
+) -> list[list[float]]:
+    """Return the log likelihood ratios of a private choice, for each table and trial.
+
+    Under replacement the ratio of two tables is the difference of both ratios to an empty table.
+    """
+    distributions = [
+        (sign, LeastCostDistribution(plan, selection, unit_rows))
+        for sign, unit_rows in zip((1, -1), unit_pair, strict=True)
+        if unit_rows
+    ]
+
+    def ratio(outcome: Any) -> float:
+        return sum(sign * law.ratio(outcome, units) for sign, law in distributions)
+
+    outcomes = [
+        _repeat_choice(plan, selection, unit_rows, units, count, effort) for unit_rows in unit_pair
+    ]
+    return [list(map(ratio, of_table)) for of_table in outcomes]
+
+
 def loss_of_budget(plan: Plan, units: int) -> Loss:
-    """Return the function that bounds the loss of one unit from below.
+    """Return a function that bounds the loss of one unit from below.
 
     The loss is epsilon, rho or mu squared, as in the budget. The tables differ in several units.
     """
@@ -444,7 +465,7 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test how often a key is published that only the differing units have.
+    """Return a test of how often a key of the differing units is published.
 
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
@@ -480,10 +501,13 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test the noisy numbers of units of keys that many others have too."""
+    """Return a test of the noisy numbers of units of common keys."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
-    norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
+    if plan.rule.noise is Noise.ROUNDED_GAUSSIAN:
+        norm = 2
+    else:
+        norm = 1
     units = max(1, min(_MOST_UNITS_OF_KEYS, math.floor(4 * scale / privacy.distance ** (1 / norm))))
     base = plan.threshold + math.ceil(40 * scale)
     signs = np.where(np.arange(privacy.distance) < privacy.max_rows, 1, -1)
@@ -517,7 +541,7 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test the published number of a key near the threshold.
+    """Return a test of the published number of a key near the threshold.
 
     The numbers of units are slightly above and below the threshold; the published numbers must
     follow the distribution of the noise.
@@ -575,6 +599,7 @@ def _draw_key_counts(
 
 
 def _budget(plan: CategoryPlan) -> ApproxDP:
+    """Return the (epsilon, delta) of a search for keys."""
     budget = plan.privacy.budget
     if not isinstance(budget, ApproxDP):
         raise InternalError("A search for keys has no delta; please report this.")
@@ -618,7 +643,7 @@ def audit_plan(
     confidence: float,
     entropy: Source,
 ) -> Audit:
-    """Return lower bounds on what a plan and its guard lose."""
+    """Return lower bounds on the privacy loss of a plan and its guard."""
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:
@@ -647,7 +672,10 @@ def audit_plan(
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    measurements = plan.measurements if isinstance(plan, LinearPlan) else None
+    if isinstance(plan, LinearPlan):
+        measurements = plan.measurements
+    else:
+        measurements = None
     loss_measure = next(iter(parameters(plan.privacy.budget)))
     if measurements is not None:
         loss_measure = {
@@ -702,4 +730,5 @@ def _plan_tests(
 def _audit_named_measurements(
     measured: Measurements, prefix: str, effort: Effort
 ) -> list[AuditResult]:
+    """Return the audits of measurements, each name with a prefix."""
     return [replace(part, name=prefix + part.name) for part in audit_measurements(measured, effort)]

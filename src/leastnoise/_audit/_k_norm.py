@@ -35,7 +35,7 @@ class NoiseGroup:
 
 
 def noise_groups(measured: Measurements) -> tuple[NoiseGroup, ...]:
-    """Return the groups of K-norm noise, by the positions of all measured queries."""
+    """Return the groups of K-norm noise, by positions of measured queries."""
     ends = np.cumsum([block.rows for block in measured.blocks])
     groups = []
     for indices in measured.k_norm_groups().values():

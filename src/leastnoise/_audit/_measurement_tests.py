@@ -40,13 +40,13 @@ from leastnoise._trusted.kernel import ReleaseContract
 from leastnoise._trusted.linop import Identity, SignedArray, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
 
-LEAST_TRIALS = 200
+LEAST_TRIALS = 200  # of a test, however long they take
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
 _ROUNDING = 1e-9  # error of a probability in double precision
 _FACTORS = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
-_MOST_UNITS = 1000
+_MOST_UNITS = 1000  # that two tables differ in
 _TRIALS_OF_SHARED_NOISE = 32  # between looks at the clock
 _SMOOTH = (
     2**10
@@ -101,7 +101,7 @@ class AuditResult:
 
     @property
     def held(self) -> bool:
-        """Whether the bound is at most the claim."""
+        """Whether the lower bound is at most the claimed loss."""
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
 
@@ -111,7 +111,7 @@ def _event(
     risk: float,
     score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a threshold with bounds on its exceedance probabilities.
+    """Return thresholds, with bounds on the probabilities of exceeding them.
 
     These are a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
 
@@ -152,7 +152,7 @@ def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Lo
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """Return the least factor of noise reduction that explains the draws.
+    """Return a lower bound on the factor by which noise is too small.
 
     The noise must be smaller than claimed by this factor, which is at least 1/2. With a factor of
     at most 1 the claimed noise explains the draws.
@@ -192,7 +192,9 @@ def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
 
 def log_ratio(low: float, high: float) -> float:
     """Return a lower bound on epsilon from an event's probabilities."""
-    return max(0.0, math.log(low / high)) if low > 0 else 0.0
+    if low > 0:
+        return max(0.0, math.log(low / high))
+    return 0.0
 
 
 def gaussian_mu_bound(low: float, high: float) -> float:
@@ -256,7 +258,7 @@ def rehearse(
     count: int,
     entropy: Source = None,
 ) -> tuple[SignedArray, ...]:
-    """Measure synthetic rows many times, independently.
+    """Return noisy answers about synthetic rows, measured many times.
 
     With the kernel's own noise and, by default, the system's randomness.
 
@@ -307,7 +309,7 @@ def _rehearse_one_by_one(
     count: int,
     entropy: Source,
 ) -> tuple[SignedArray, ...]:
-    """Measure synthetic rows in as many series as there are trials."""
+    """Return noisy answers about synthetic rows, one series for each trial."""
     contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, only=measurements
     )
@@ -344,7 +346,7 @@ class Pair:
 
     @property
     def independent(self) -> BoolArray:
-        """Whether the noise of a query is independent of the others', (queries,)."""
+        """Whether each query's noise is independent of the others, (queries,)."""
         mask = np.ones(len(self.queries), dtype=bool)
         for group in self.groups:
             mask[np.concatenate(group.tables)] = False
@@ -388,7 +390,7 @@ class Pairs:
         self._groups = noise_groups(measured)
 
     def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
-        """Return the pair whose tables have units with either kind of rows.
+        """Return two tables that differ in units with one or the other rows.
 
         So many units with the rows ``held[0]``, or with ``held[1]``.
         """
@@ -412,14 +414,14 @@ class Pairs:
         return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries], groups)
 
     def worst(self) -> Pair:
-        """Return the pair of the largest distance over all queries.
+        """Return the neighbours of the largest distance over all queries.
 
         With enough units for the difference to be seen.
         """
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def unseen_by(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most where ``pair`` does not differ.
+        """Return the neighbours that differ most where ``pair`` does not; or None.
 
         In a query of the blocks, or the ends of a measure; or None.
         """
@@ -442,9 +444,12 @@ class Pairs:
             best = self._best(unseen)
         else:
             best = pair
-        return best if unseen(best) > 0 else None
+        if unseen(best) > 0:
+            return best
+        return None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
+        """Return the neighbours that are farthest apart by a distance."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
             pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
@@ -519,7 +524,7 @@ def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> UnitRo
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Yield rows of all cells of a domain.
+    """Yield a row for each cell of a domain, or for a sample of cells.
 
     A large domain gives rows of its ends and of some scattered cells only.
     """
@@ -580,7 +585,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return what a row adds to its cell.
+    """Return what a row adds to its cell: 1, a value, or its two distances.
 
     It adds 1, its value, or its distances from both ends of the measure if these are measured.
     """
@@ -628,7 +633,7 @@ def build_columns(
 
 
 def batch_size(measured: Measurements, pair: Pair) -> int:
-    """Return how many trials are made at a time.
+    """Return the number of trials in one batch.
 
     As many as fit into memory, or a few where each is a series of its own.
     """
@@ -639,7 +644,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
-    """Test all queries jointly, and the query that differs most.
+    """Return tests of all queries jointly, and of the one that differs most.
 
     A query of the blocks in which the pair does not differ is tested too.
     """
@@ -690,7 +695,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 
 
 def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
-    """Yield a test of the size of the noise of every group with K-norm noise."""
+    """Yield a test of each group's K-norm noise, by the norm of the noise."""
     for number, group in enumerate(pair.groups, 1):
         law = NormLaw([len(table) for table in group.tables])
         noises = drawn[0] - pair.shifts[:, None], drawn[1].astype(np.float64)
@@ -717,6 +722,7 @@ def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterat
 
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
+    """Return draws of the noisy answers of both neighbours, batch by batch."""
     draws = [
         draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
     ]
@@ -726,12 +732,15 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 def _test_single_query(
     name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
-    """Test the query of the largest difference in units of noise.
+    """Return a test of the query that differs most in units of noise.
 
     The test uses the distribution of its noise.
     """
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales * pair.independent))
-    sign = 1 if pair.shifts[worst] > 0 else -1
+    if pair.shifts[worst] > 0:
+        sign = 1
+    else:
+        sign = -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
     shift = float(abs(pair.shifts[worst]))
     scale = float(pair.scales[worst])
@@ -758,7 +767,7 @@ def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Return the function of tail probabilities of one query on two tables.
+    """Return the tail probabilities of one query on both tables, as a function.
 
     Its exact answers on the tables differ by ``shift``.
     """
@@ -771,7 +780,7 @@ def _tails(noise: Noise, shift: float, scale: float) -> Tails:
 
 
 def noise_tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """Return the function from whole numbers x to P(noise >= x)."""
+    """Return the function P(noise >= x) of integers x."""
     from scipy.special import ndtr
 
     if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):

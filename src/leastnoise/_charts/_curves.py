@@ -335,6 +335,7 @@ def draw_multiples(picture: Picture) -> Spec:
 
 
 def _is_histogram(axis: Axis) -> bool:
+    """Return whether an axis has enough numbered cells for a histogram."""
     return axis.kind == "cells" and axis.is_numbered and axis.size >= _FEWEST_STEPS
 
 

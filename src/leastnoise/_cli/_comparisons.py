@@ -84,7 +84,8 @@ def difference(
     year=2025 year=2024, or store:region=north store:region=south.
     """
     release = read_with_progress(directory)
-    level = release.level if level is None else level
+    if level is None:
+        level = release.level
     quantity = {
         "mean": options["mean"],
         "sum": options["summed"],
@@ -127,7 +128,7 @@ def difference(
 
 
 def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[Any], list[Any]]:
-    """Read the attribute and the cells of two groups."""
+    """Return the attribute and the cells of two groups, from text."""
     if len(texts) != 2:
         raise InputError(f"difference needs two groups, or --other; got {len(texts)}. {_SELECT}")
     domain = release.plan.domain
@@ -161,7 +162,7 @@ def _print_comparison(
 
 
 def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON objects; a number that is not finite is null."""
+    """Return the rows of a table as JSON objects, null for infinite numbers."""
     columns = {name: values.tolist() for name, values in compared.columns().items()}
     rows = []
     for numbers in zip(*columns.values(), strict=True):
@@ -183,7 +184,10 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
     ]
     lines = []
     for row in rows:
-        group = [", ".join(f"{name}={row[name]}" for name in keys)] if keys else []
+        if keys:
+            group = [", ".join(f"{name}={row[name]}" for name in keys)]
+        else:
+            group = []
         lines += [[*group, name, *_format_interval(row, name)] for name in shown]
     columns = [("number", "left"), ("value", "right"), ("interval", "right")]
     if keys:
@@ -193,7 +197,10 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[s
 
 def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Return a value and its interval as texts; empty where there is none."""
-    value = "-" if row[name] is None else format_number(row[name])
+    if row[name] is None:
+        value = "-"
+    else:
+        value = format_number(row[name])
     if f"{name}_low" not in row:
         return value, ""
     low, high = row[f"{name}_low"], row[f"{name}_high"]

@@ -171,7 +171,7 @@ def demo(out: Path | None) -> None:
 
 
 def _new_folder(out: Path | None) -> Path:
-    """Create the directory ``out``, or the next number in demo-release."""
+    """Return a new directory: ``out``, or the next number in demo-release."""
     candidates = (
         [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
     )
@@ -193,7 +193,7 @@ def _new_folder(out: Path | None) -> Path:
 
 
 def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
-    """Generate a survey; the same seed gives the same people.
+    """Return the columns of a generated survey; equal seeds, equal people.
 
     Returns:
         For each column the codes or numbers of the people.
@@ -249,7 +249,7 @@ def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
 
 
 def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
-    """Compute the true answers to a table of the workload.
+    """Return the exact answers to a table of the workload.
 
     The demo may do this because its people are generated.
     """
@@ -266,7 +266,10 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         cell_numbers = np.ravel_multi_index([codes[name] for name in product.attributes], shape)
     else:
         cell_numbers = np.zeros(len(income), dtype=np.int64)
-    weights = None if product.measure is None else income
+    if product.measure is None:
+        weights = None
+    else:
+        weights = income
     answers = (
         np.bincount(cell_numbers, weights, minlength=int(np.prod(shape, dtype=np.int64)))
         .astype(np.int64)
@@ -278,7 +281,7 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
 
 
 def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
-    """Return a row with the promised and the realised error for each table.
+    """Return a row for each table: name, expected error and actual error.
 
     A last row has all tables together.
     """

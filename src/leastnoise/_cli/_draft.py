@@ -269,6 +269,7 @@ def draft_from_description(
 
 
 def _toml_key(name: str) -> str:
+    """Return a name as a TOML key, with quotes where it needs them."""
     if _BARE_KEY.fullmatch(name):
         return name
     return _toml_value(name)

@@ -173,8 +173,12 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
     The shaded end of a bar is the interval.
     """
-    low = table.low if table.sampling is None else table.sampling.both_low
-    high = table.high if table.sampling is None else table.sampling.both_high
+    if table.sampling is None:
+        low = table.low
+        high = table.high
+    else:
+        low = table.sampling.both_low
+        high = table.sampling.both_high
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, low, high)
     )
@@ -303,7 +307,8 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     determine are refused.
     """
     release = read_with_progress(directory)
-    level = release.level if level is None else level
+    if level is None:
+        level = release.level
     heading, rows = _answer_options(release, level, options)
     notes = list_notes(release)
     if as_json:
@@ -321,7 +326,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
 
 
 def list_notes(release: Release) -> list[str]:
-    """Return what must be said with every further answer from a release."""
+    """Return sentences to print with every further answer from a release."""
     notes = []
     if not release.private:
         notes.append("NOT PRIVATE: the noise of this release came from a seed.")
@@ -358,7 +363,7 @@ def _format_column(values: Sequence[Any]) -> list[str]:
 
 
 def _answer_options(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
-    """Return a heading and the rows of the answers that the options request."""
+    """Return a heading and the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain
     where = read_conditions(domain, options["where"])
@@ -425,7 +430,9 @@ def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[A
 def _read_end(name: str, text: str) -> Any:
     """Return a whole number as int, and other ends as the typed text."""
     value = exact(f"an end of a range on {name}", text)
-    return int(value) if value.denominator == 1 else text
+    if value.denominator == 1:
+        return int(value)
+    return text
 
 
 def _answer_counts(
@@ -454,7 +461,10 @@ def _answer_counts(
             value = columns[name][position]
             row[name] = None if math.isnan(value) else float(value)
         rows.append(row)
-    subject = f"sums of {measure}" if measure else "counts"
+    if measure:
+        subject = f"sums of {measure}"
+    else:
+        subject = "counts"
     return f"{subject}, {ENGLISH.format_percent(level)} intervals", rows
 
 

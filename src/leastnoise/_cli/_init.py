@@ -84,7 +84,10 @@ def init(
     environment variable has the URL already. The spec never contains the URL.
     """
     is_url = place is not None and "://" in place
-    data_path = None if place is None or is_url else Path(place)
+    if place is None or is_url:
+        data_path = None
+    else:
+        data_path = Path(place)
     layout: dict[str, Any] = {
         key: value
         for key, value in (("delimiter", delimiter), ("encoding", encoding))
@@ -235,7 +238,10 @@ def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> N
         _print_schema_check(spec.check_schema(source))
         return
     data_path = source or spec.source
-    data = None if data_path is None else spec.data(data_path)
+    if data_path is None:
+        data = None
+    else:
+        data = spec.data(data_path)
     with Progress(
         f"reading {spec.data_name if source is None else source.name}",
         about=estimate_reading_seconds(data),

@@ -123,7 +123,10 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     (UTC). Use it for data with other people in each period: for a person in several periods, the
     losses of these periods add up.
     """
-    period = None if per is None else per.replace("ever", "")
+    if per is None:
+        period = None
+    else:
+        period = per.replace("ever", "")
     ledger = Ledger.open(path)
     _print_left(
         ledger.set_budget(
@@ -200,7 +203,7 @@ def spent(
 
 
 def _note_receipt(ledger: Ledger) -> str:
-    """Draw the receipt of a new entry, and note it.
+    """Return the receipt of a new entry, and note it for error messages.
 
     If the program fails, its last message then says whether the ledger has the entry.
     """
@@ -263,6 +266,7 @@ def _warn_if_closed(ledger: Ledger) -> None:
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return labels and texts: the path, data set, unit and budgets of a ledger."""
     limits = [
         ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
         for limit in ledger.limits()
@@ -328,7 +332,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _format_spent(ledger: Ledger) -> str:
-    """Format what was spent; of an (epsilon, delta) budget both in mu and as an epsilon.
+    """Return what was spent as text; in mu also as an epsilon.
 
     The epsilon is computed after the fact; charges that are not within the budget have none.
     """
@@ -351,7 +355,7 @@ def _four_decimals_up(epsilon: Fraction) -> str:
 
 
 def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return the budget of each share and the amount left of it."""
+    """Return labels and texts: each share's budget and what is left of it."""
     names = dict.fromkeys(
         entry.share for entry in entries if entry.kind == "budget" and entry.share
     )
@@ -421,11 +425,13 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
         return entry.state
     if ledger.is_running(entry):
         return "running"
-    return "resumable" if is_resumable(entry) else "reserved"
+    if is_resumable(entry):
+        return "resumable"
+    return "reserved"
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return the epsilons of the whole budget and of the amount spent, at a delta.
+    """Return the epsilons at a delta of the budget and of the amount spent.
 
     Of a budget of rho at the given delta, of (epsilon, delta) at the delta of the budget. Rounded
     up to four decimals; None for other budgets.
@@ -457,7 +463,7 @@ def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
 
 
 def _charge_json(budget: Budget, charge: Charge) -> dict[str, Any]:
-    """Return a charge as a JSON object, with mu squared where the budget adds it up."""
+    """Return a charge as a JSON object, with mu squared if it composes in mu."""
     numbers: dict[str, Any] = dict(charge.to_json())
     if isinstance(budget, ApproxDP | GDP):
         numbers.setdefault("mu_squared", "0")

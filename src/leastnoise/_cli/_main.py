@@ -40,7 +40,7 @@ _interrupted: list[int] = []
 
 
 def install_interrupt_handler() -> None:
-    """Turn the first interruption into KeyboardInterrupt, and ignore later ones.
+    """Raise KeyboardInterrupt at the first signal, and ignore later ones.
 
     So the last message is printed completely. A run that was started with interruptions ignored,
     as in the background, keeps ignoring them.
@@ -57,7 +57,7 @@ def install_interrupt_handler() -> None:
 
 
 def describe_payments(first_run: int) -> tuple[str, str]:
-    """Describe the payments of this run, as the ledgers have them.
+    """Return the worst payment state of this run, and a sentence on it.
 
     Args:
         first_run: the number of payments that were noted before.
@@ -209,7 +209,7 @@ def program() -> None:
 
 
 def main() -> None:
-    """Run the program on the arguments of the process, and end the process.
+    """Run the program on the arguments of the process, and exit.
 
     The exit codes are on the page docs/errors.md. An error is one sentence on the standard error
     stream, never a traceback, and never with a value of a row. After it comes a sentence about the
@@ -257,7 +257,7 @@ def _open_streams() -> None:
 
 
 def _report_error(error: BaseException, first_run: int) -> int:
-    """Print what happened and what was paid, and return the exit code.
+    """Print an error and what was paid, and return the exit code.
 
     Args:
         error: the error.
@@ -285,7 +285,9 @@ def _report_error(error: BaseException, first_run: int) -> int:
         if state in {"whole", "entered"}:
             return AFTERWARDS
         return UNFINISHED
-    return FAULT if is_fault else BAD_INPUT
+    if is_fault:
+        return FAULT
+    return BAD_INPUT
 
 
 def _report_usage_error(error: click.ClickException) -> int:
@@ -294,7 +296,9 @@ def _report_usage_error(error: click.ClickException) -> int:
         # `leastnoise` lists its commands; a command without its arguments is a mistake.
         is_program = error.ctx.parent is None
         click.echo(error.ctx.get_help(), err=not is_program)
-        return 0 if is_program else BAD_INPUT
+        if is_program:
+            return 0
+        return BAD_INPUT
     description = error.format_message().strip().rstrip(".?").replace("\n", " ")
     context = getattr(error, "ctx", None)
     if context is None:
@@ -334,7 +338,7 @@ def _print_frames(error: BaseException) -> None:
 
 
 def _is_debugging() -> bool:
-    """Return whether faults show where they happened.
+    """Return whether errors are printed with their place in the code.
 
     A value that is no switch was reported before.
     """

@@ -68,7 +68,7 @@ spec_option = click.option(
 
 
 def read_command_spec(path: Path) -> SpecFile:
-    """Read the spec of a command.
+    """Return the spec of a command.
 
     If the argument is a file of SQL, read the spec that --spec names. The statements replace its
     workload.
@@ -93,7 +93,7 @@ def plan_progress(spec: Spec) -> Iterator[Progress]:
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
-    """Plan the workload of a spec with a progress line.
+    """Return the plan of a spec's workload, and the seconds that it took.
 
     Returns:
         The plan, and how many seconds planning took.
@@ -140,7 +140,7 @@ def format_budget(budget: Budget, *, up: bool = False) -> str:
 
 
 def format_charge(budget: Budget, charge: Charge) -> str:
-    """Format what a release took from a budget, or a sum of that, rounded up."""
+    """Return what a release took from a budget as text, rounded up."""
     names = list(parameters(budget))
     if isinstance(budget, ApproxDP):
         names = [name for name, number in parameters(charge).items() if number]
@@ -148,7 +148,7 @@ def format_charge(budget: Budget, charge: Charge) -> str:
 
 
 def format_left(budget: Budget, left: Charge) -> str:
-    """Format what the next release may take from a budget, rounded down.
+    """Return what the next release may take from a budget, as text.
 
     Of an (epsilon, delta) budget, for a Gaussian and for a pure release.
     """

@@ -274,8 +274,11 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
 
 
 def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
-    """Return the target of a difference or a ratio; its error is null where it has no bound."""
-    error = status.error if math.isfinite(status.error) else None
+    """Return the target and error of a difference or a ratio as JSON."""
+    if math.isfinite(status.error):
+        error = status.error
+    else:
+        error = None
     return {
         "name": status.name,
         "target": {status.kind: status.most},
@@ -290,8 +293,14 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
         return
     rows = []
     for status in statuses:
-        error = "no bound" if math.isinf(status.error) else format_number(status.error)
-        remark = "" if status.kept else ", missed"
+        if math.isinf(status.error):
+            error = "no bound"
+        else:
+            error = format_number(status.error)
+        if status.kept:
+            remark = ""
+        else:
+            remark = ", missed"
         rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
     print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
 
@@ -349,7 +358,10 @@ def _comparison_plans(
         plans_by_budget = {}
     else:
         plans_by_budget = _rescale_to_budgets(plan, budgets)
-    table_prices = _price_tables(plan, spec) if prices else ()
+    if prices:
+        table_prices = _price_tables(plan, spec)
+    else:
+        table_prices = ()
     return plans_by_max_rows, plans_by_budget, table_prices
 
 
@@ -426,13 +438,16 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     for product, error, target in zip(products, table_errors, targets, strict=True):
         name_counts[product.name] += 1
         count = name_counts[product.name]
+        errors: dict[str, Any] = dict.fromkeys(("rmse", "largest_std", "largest_is_bound"))
+        if error is not None:
+            errors["rmse"] = error.rmse * product.unit
+            errors["largest_std"] = error.largest_std * product.unit
+            errors["largest_is_bound"] = error.largest_is_bound
         tables.append(
             {
                 "name": product.name if count == 1 else f"{product.name} ({count})",
                 "queries": product.rows,
-                "rmse": None if error is None else error.rmse * product.unit,
-                "largest_std": None if error is None else error.largest_std * product.unit,
-                "largest_is_bound": None if error is None else error.largest_is_bound,
+                **errors,
                 "weight": float(product.weight),
                 "measure": product.measure,
                 "leaves_out": list(leaves_out(product)),
@@ -488,6 +503,12 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     explanation = mechanism_of(plan).explain(plan)
     cost: dict[str, Any] = {**plan.cost().to_json()}
     cost |= cost.pop("budget", {})
+    error_names = ("expected_total_squared_error", "lower_bound", "error_over_least_possible")
+    errors: dict[str, Any] = dict.fromkeys(error_names)
+    if promise is not None:
+        errors["expected_total_squared_error"] = promise.total_squared_error
+        errors["lower_bound"] = promise.lower_bound
+        errors["error_over_least_possible"] = promise.times_least
     optional = {
         "statistics": _expected_statistics(plan, level),
         "values": list_sum_contributions(plan.workload),
@@ -500,9 +521,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "privacy": plan.privacy.to_json(),
         "cost": cost,
         "queries": sum(table["queries"] for table in tables),
-        "expected_total_squared_error": None if promise is None else promise.total_squared_error,
-        "lower_bound": None if promise is None else promise.lower_bound,
-        "error_over_least_possible": None if promise is None else promise.times_least,
+        **errors,
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
         **{name: value for name, value in optional.items() if value},
@@ -514,7 +533,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
 def _data_aware_facts(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the steps of a plan that looks at the data, and its reference plan.
+    """Return the steps and the reference of a data-dependent plan as JSON.
 
     Empty for other plans.
     """
@@ -548,7 +567,10 @@ def print_plan(
     else:
         totals = _print_promise(plan, tables)
     _print_statistics(_expected_statistics(plan, level))
-    remark = ", all of it" if isinstance(plan, AdaptivePlan) else ""
+    if isinstance(plan, AdaptivePlan):
+        remark = ", all of it"
+    else:
+        remark = ""
     print_facts(
         [
             ("queries", f"{sum(table['queries'] for table in tables):,}"),
@@ -573,7 +595,7 @@ def print_plan(
 
 
 def _shown_cost(plan: Plan) -> Charge:
-    """Return the cost of a plan, or the whole budget if the cost is nearly that."""
+    """Return the cost of a plan, or the whole budget if these nearly agree."""
     budget = plan.privacy.budget
     whole = parameters(whole_budget(budget))
     cost_parameters = parameters(step_charge(budget, budget, plan.cost()))
@@ -635,7 +657,10 @@ def _error_columns(plan: Plan, tables: Sequence[Mapping[str, Any]]) -> list[_Col
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
     def largest_error(table: Mapping[str, Any], _unit: str) -> str:
-        sign = "<= " if table["largest_is_bound"] else ""
+        if table["largest_is_bound"]:
+            sign = "<= "
+        else:
+            sign = ""
         return sign + format_number(table["largest_std"])
 
     def hidden_left_out(table: Mapping[str, Any], _unit: str) -> str:
@@ -699,7 +724,10 @@ def _describe_mean_error(mean: Mapping[str, Any]) -> str:
     """
     is_weighted = mean["size_is"] == "weights"
     if mean["std_error"] is None:
-        size = "sum of the weights" if is_weighted else "rows"
+        if is_weighted:
+            size = "sum of the weights"
+        else:
+            size = "rows"
         if is_weighted:
             remark = ", about their sum of weights,"
         else:
@@ -721,14 +749,17 @@ def _describe_target(table: Mapping[str, Any]) -> str:
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
-    remark = "" if table["kept"] else ", missed"
+    if table["kept"]:
+        remark = ""
+    else:
+        remark = ", missed"
     return f"{kind} {format_number(most)}: {format_number(table[kind])}{remark}"
 
 
 def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Print the steps of a plan that looks at the data, and its reference plan.
+    """Print the steps of a data-dependent plan, and return its other facts.
 
     Returns:
         The facts about the error of the reference plan, the best that does not look at the data.
@@ -762,7 +793,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its budget; alternatives are indented."""
+    """Return a line for each step with its budget, alternatives indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
@@ -818,7 +849,7 @@ def _print_periods(plan: Plan) -> None:
 
 
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return the cost and the results of the searches for categories.
+    """Return cost and results of the searches for categories, as JSON.
 
     As JSON objects with stable keys.
     """

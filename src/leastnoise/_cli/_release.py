@@ -303,7 +303,7 @@ def _print_already_released(run: SpecRun, out: Path) -> None:
 
 
 def name_release(entry: Entry) -> str:
-    """Return how messages name a release of the ledger."""
+    """Return the name of a ledger's release in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
@@ -368,7 +368,7 @@ def _describe_guard(release: Release) -> str:
 def _spent_facts(
     ledger: Ledger, entry: Entry, spent: str, guard_note: str = ""
 ) -> list[tuple[str, str]]:
-    """Return the cost of a release, and the budget left in its ledger."""
+    """Return labels and texts: the cost of a release and the budget left."""
     budget = ledger.privacy.budget
     left = format_left(budget, ledger.left())
     return [
@@ -397,7 +397,10 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
         private = "a file with exact counts is next to the ledger; keep it, and do not share it"
         facts.append(("series", describe_drawn_periods(publication.state)))
         facts.append(("private", private))
-    share = None if newest is None else newest.options.guard
+    if newest is None:
+        share = None
+    else:
+        share = newest.options.guard
     if publication.paid and share is not None:
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
@@ -459,7 +462,10 @@ def resume(
             "`leastnoise ledger show` lists."
         )
     unfinished = _unfinished_numbers(ledger, ledger_path, number)
-    numbers = unfinished if number is None else [number]
+    if number is None:
+        numbers = unfinished
+    else:
+        numbers = [number]
     if not numbers:
         click.echo("Nothing to finish.")
     is_only_release = len(numbers) == 1
@@ -477,7 +483,7 @@ def resume(
 
 
 def _only_ledger() -> Path:
-    """Return the only ledger of the current directory."""
+    """Return the only ledger in the current directory."""
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(

@@ -203,7 +203,7 @@ class Dates(Kind):
         return replace(self, end=self.last_day(cells), levels=())
 
     def reaching(self, cells: int) -> "Dates":
-        """Return the dates of a number of periods, without declared levels.
+        """Return the dates with another number of periods, without levels.
 
         They begin on the first day and may reach beyond the last one.
 
@@ -217,17 +217,17 @@ class Dates(Kind):
         )
 
     def over(self, day: dt.date) -> int:
-        """Return how many periods are over on a day."""
+        """Return the number of periods that have ended on a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """How texts are written; see `Clocked` for its groups."""
+        """The regular expression of texts that are times."""
         return _pattern(self.format, self.months)
 
     @property
     def counted_in(self) -> str | None:
-        """What numbers count, one of `COUNTED`; None where times are texts."""
+        """The unit of times that are numbers, one of `COUNTED`; None for texts."""
         return self.format if self.format in COUNTED else None
 
 
@@ -294,7 +294,7 @@ def _count(start: dt.date, end: dt.date, by: str) -> int:
 
 
 def _day(name: str, value: object) -> dt.date:
-    """Check a day, given as a date or as text, and return it as a date."""
+    """Return a date from a date or its text."""
     day = value
     if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value, re.ASCII):
         with suppress(ValueError):
@@ -306,7 +306,7 @@ def _day(name: str, value: object) -> dt.date:
 
 
 def _month_names(months: object) -> tuple[str, ...]:
-    """Check the names of months: none, or twelve that differ."""
+    """Return checked names of months: none, or twelve that differ."""
     if isinstance(months, (list, tuple)):
         names = tuple(months)
     else:
@@ -354,7 +354,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
 
 
 def _directives_of(written_as: str) -> list[str]:
-    """Return the directives of a format, checked one by one."""
+    """Return the checked directives of a time format."""
     pieces = re.split("%(.)", written_as, flags=re.DOTALL)
     directives = pieces[1::2]
     allowed = {*_DIRECTIVES, "b", "B"}
@@ -369,7 +369,7 @@ def _directives_of(written_as: str) -> list[str]:
 
 
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a format that was checked.
+    """Return the regular expression of a checked time format.
 
     Of numbers, it is the pattern of ISO texts.
     """
@@ -390,7 +390,7 @@ def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]
 
 
 def _pattern_of_names(names: tuple[str, ...]) -> str:
-    """Return the pattern of twelve names of months.
+    """Return the regular expression of twelve names of months.
 
     Its groups are ``month1`` to ``month12``.
     """

@@ -162,12 +162,12 @@ class Categories(Kind):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of every text that matches one, by its compared form."""
+        """The cell of each text that names one, by its compared form."""
         return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
-        """The cell of every text that matches one, by its compared form."""
+        """The cell of each text that names one, by its compared form."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {self.reading.form(text): cell for text, cell in (*cells.items(), *pairs)}
@@ -181,13 +181,14 @@ class Categories(Kind):
 @kind_of.register(list)
 @kind_of.register(tuple)
 def _(given: list[object] | tuple[object, ...]) -> Categories:
+    """Return categories from a list of values."""
     return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
 
 
 def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Check further spellings; those of the categories themselves are taken."""
+    """Return the checked further spellings of categories."""
     pairs: list[Any]
     if isinstance(spelling_map, Mapping):
         pairs = list(spelling_map.items())
@@ -229,6 +230,7 @@ def _spellings(
 
 
 def _category(value: object) -> Label:
+    """Return a checked category: a text or an integer."""
     if isinstance(value, str):
         if not value:
             raise refuse(
@@ -239,7 +241,9 @@ def _category(value: object) -> Label:
             )
         return str(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     try:
         return whole("a category", value, -(2**63), 2**64 - 1)
     except InputError:
@@ -299,9 +303,11 @@ class Integers(Kind):
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
-        return int(number) - self.low if is_cell else None
+        if is_cell:
+            return int(number) - self.low
+        return None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -359,13 +365,15 @@ class Coded(Kind):
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         is_cell = number.denominator == 1 and 0 <= number < self.codes
-        return int(number) if is_cell else None
+        if is_cell:
+            return int(number)
+        return None
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
-    """Return the bins as intervals."""
+    """Return the labels of bins as intervals."""
     texts = [*map(number_text, kind.edges)]
     left = kind.closed == "left"
     return tuple(
@@ -550,10 +558,12 @@ class Decimals(Kind):
         return tuple(number_text(value) for value in self.values)
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if none is it."""
+        """Return the cell of an exact number; None if it has none."""
         steps = (number - self.low) / self.step
         is_cell = steps.denominator == 1 and 0 <= steps < self.regular
-        return int(steps) if is_cell else None
+        if is_cell:
+            return int(steps)
+        return None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -600,7 +610,7 @@ class Unknown(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """What stands for each category as long as it is not known."""
+        """The placeholder labels of categories that are not yet found."""
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def found(self, texts: tuple[str, ...]) -> Categories:
@@ -645,7 +655,7 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return the fields of a kind by their keys in JSON.
+    """Return the fields of a kind by their JSON keys.
 
     Each has its name in the class, and its default if it may be left out.
     """
@@ -661,7 +671,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
-    """Write a kind."""
+    """Return a kind as a JSON object."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
     values = {
         key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()
@@ -673,17 +683,20 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
+    """Return a setting of an attribute as a JSON value."""
     if isinstance(value, (Level, Reading)):
         return value.to_json()
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, dt.date):
         return value.isoformat()
-    return str(value) if isinstance(value, Fraction) else value
+    if isinstance(value, Fraction):
+        return str(value)
+    return value
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
-    """Read a kind with its name."""
+    """Return the name and kind of an attribute's JSON object."""
     all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
@@ -709,12 +722,15 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
 
 @plain_json.register
 def measure_to_json(measure: Measure) -> dict[str, Any]:
-    """Write a measure."""
+    """Return a measure as a JSON object."""
     if isinstance(measure, UnitCount):
         written_groups = [
             None if along is None else [list(group) for group in along] for along in measure.groups
         ]
-        groups = {"groups": written_groups} if measure.has_groups else {}
+        if measure.has_groups:
+            groups = {"groups": written_groups}
+        else:
+            groups = {}
         return {"units_of": list(measure.attributes), **groups}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
@@ -732,7 +748,7 @@ _PARTS = ("column", "low", "high", "unit", "reading")
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
-    """Read a measure with its name."""
+    """Return the name and measure of a JSON object."""
     if "units_of" in value:
         counted: dict[str, Any] = known_keys(
             "a count of units in JSON", value, ["name", "units_of", "groups"]
@@ -775,6 +791,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
 
 @read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
+    """Return the attributes and measures of a domain's JSON object."""
     table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):

@@ -55,6 +55,7 @@ def _(
     kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
     marks: tuple[int, int] | None = None,
 ) -> Rule:
+    """Return the rule that maps values to the cells of a public attribute."""
     if kind.hidden:
         dropped = kind.published
     else:
@@ -86,7 +87,7 @@ def _(
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
-    """Return the table by which values of an attribute find their cells.
+    """Return the table that maps an attribute's values to cells.
 
     Args:
         kind: the attribute.
@@ -148,7 +149,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
 
 def _clock(kind: Dates) -> Clocked:
-    """Return how times are read."""
+    """Return the rule by which times are read."""
     first, last = _days(kind)
     return Clocked(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
@@ -161,7 +162,7 @@ def _days(kind: Dates) -> tuple[int, int]:
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """Return the table of dates by seconds.
+    """Return the table that maps seconds to periods.
 
     The first and the last cell hold only the days between the first day and the last one.
     """
@@ -190,7 +191,7 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
-    """Return the doubles nearest to the edges between bins."""
+    """Return the doubles nearest to the inner edges of bins."""
     import numpy as np
 
     if isinstance(kind, Edges):
@@ -217,6 +218,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
 
 @type_fault.register
 def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | None:
+    """Return why a column of this type cannot hold numbers; None if it can."""
     if holds in ("dates", "time stamps"):
         return NOT_NUMBERS
     return None
@@ -224,6 +226,7 @@ def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | 
 
 @type_fault.register
 def _(kind: Dates, holds: Holds) -> str | None:
+    """Return why a column of this type cannot hold dates; None if it can."""
     if holds == "Booleans":
         return "it is read as dates, which true and false are not"
     if holds == "numbers" and kind.format is None:
@@ -236,6 +239,7 @@ def _(kind: Dates, holds: Holds) -> str | None:
 
 @type_fault.register
 def _(kind: Categories, holds: Holds) -> str | None:
+    """Return why a column of this type has none of the categories, or None."""
     if holds not in _FORMS:
         return None
     forms = {kind.reading.form(str(value)) for value in kind.values}

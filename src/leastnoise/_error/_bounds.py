@@ -41,22 +41,22 @@ from leastnoise._trusted.linop import Identity, Operator, Total
 from leastnoise._trusted.measurements import rows_in_view
 from leastnoise._workload import Product, Workload, index_queries
 
-_MOST_GRAM = 2048
-_MOST_CLOSED = 1024
-_MOST_JOINT = 1536
-_MOST_DIRECTIONS = 2**62
-_SWEEPS = 2
+_MOST_GRAM = 2048  # cells of an operator whose n x n spectrum is computed
+_MOST_CLOSED = 1024  # the same where a closed form is the alternative
+_MOST_JOINT = 1536  # directions of a joint spectrum: rows of a dense matrix
+_MOST_DIRECTIONS = 2**62  # numbers of directions must fit int64
+_SWEEPS = 2  # over the measures when their shares are chosen
 _SHARES = [
     share / 50 for share in range(25, 51)
 ]  # parts of a measure's values at its larger end that are tried
-_MOST_BITS = 62
+_MOST_BITS = 62  # of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
 """The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
 
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Return two nuclear norms over sqrt(n): of all, and along the total.
+    """Return the nuclear norms of an operator and of its totals, over sqrt(n).
 
     Of the matrix, and of its part along the total.
     """
@@ -93,7 +93,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm over sqrt(n) of the part without the total."""
+    """Return the nuclear norm of queries less their totals, over sqrt(n)."""
     n = operator.size
     groups = partition_groups(operator)
     if operator == Identity(n):
@@ -183,7 +183,7 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the norms of shared spaces and of all other tables.
+    """Return the nuclear norms of shared residual spaces and of other tables.
 
     Level tables share spaces.
     """
@@ -228,14 +228,14 @@ def _spaces_can_be_joined(
     level_tables: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
 ) -> bool:
-    """Return whether the first spaces have few enough directions together."""
+    """Return whether a joint spectrum is small enough to compute."""
     first_spaces = [parts[0] for parts in spectra.values()]
     level_keys = [*_terms(level_tables, levels_by_name)]
     return _measured_directions(first_spaces, level_keys) is not None
 
 
 def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return the norms of one table."""
+    """Return the nuclear norms of one table."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, worth, nuclear_across),
@@ -245,7 +245,7 @@ def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
 
 
 def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
-    """Return the part of every residual space in the nuclear norm of marginals."""
+    """Return the share of each residual space in the marginals' nuclear norm."""
     if not products:
         return {}
     domain = products[0].domain
@@ -278,7 +278,7 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
 
 
 def _levels(products: Sequence[Product]) -> dict[str, Levels]:
-    """Return the requested nested levels along every attribute.
+    """Return the nested levels that queries request, by attribute.
 
     The finest level comes first.
     """
@@ -394,6 +394,7 @@ def _group_norms(
 
 
 def _without_totals(spectrum: Sequence[InvariantSubspace]) -> list[InvariantSubspace]:
+    """Return each subspace without the sum of all cells."""
     return [part.without_total for part in spectrum]
 
 
@@ -440,7 +441,7 @@ def _joint_root(
     *,
     total: bool = True,
 ) -> float:
-    """Return tr M^(1/2) of a sum of Kronecker products of Gram matrices.
+    """Return tr M^(1/2) for M, a sum of Kronecker products of Gram matrices.
 
     The sum is weighted. A lower bound if M is too large.
     """
@@ -564,7 +565,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _units_that_may_be(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return bounds on the unit rows that satisfy every bound of a unit."""
+    """Return bounds on the rows of units that some allowed unit can reach."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
     if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
@@ -584,7 +585,7 @@ def _units_that_may_be(
 def _bound_of_quantity(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return the bound for rows, or for one count of units by itself."""
+    """Return the lower bound for rows, or for one count of units."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
@@ -612,7 +613,7 @@ def _bound_of_quantity(
 
 
 def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
-    """Return how much units with many cells raise squared Laplace error.
+    """Return the factor that units with rows in many cells add to the bound.
 
     The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
     at most those of one long column, or of n columns that share the cost evenly; the latter where
@@ -635,7 +636,7 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
 
 @lru_cache(maxsize=8)
 def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
-    """Return the nuclear norm of all measures together.
+    """Return the nuclear norm of counts and of all sums together.
 
     The rows of a unit may be in one cell, or must be in different ones (``apart``).
     """
@@ -650,7 +651,7 @@ def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -
 
 
 def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
-    """Return the nuclear norm for units that fill random cells up to a bound.
+    """Return the nuclear norm for units whose rows fill random cells.
 
     Args:
         workload: of one or several measures.
@@ -682,7 +683,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return the largest nuclear norm of tables that differ in one attribute.
+    """Return the nuclear norm for units whose rows differ in one attribute.
 
     The tables have the same queries on all other attributes.
 
@@ -711,7 +712,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
 
 
 def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
-    """Return the joint nuclear norm of all measures for rows in one cell."""
+    """Return the nuclear norm of all measures for rows in the same cell."""
     total = privacy.neighbours != "replace"
     weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
     norms = {
@@ -722,7 +723,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 
 
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
-    """Return the nuclear norm of counts and sums together.
+    """Return the nuclear norm of counts and sums from their separate norms.
 
     From that of each; proved in docs/mathematics.md, section 8.
     """
@@ -786,7 +787,7 @@ class Terms(NamedTuple):
 
 
 def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
-    """Return for every subset of some set the sum of what it counts in all sets."""
+    """Return, for each subset of each set, the sum of its values in all sets."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]

@@ -46,7 +46,7 @@ class PairCovariances:
     variances_of: Callable[[Product], FloatArray]
 
     def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
-        """Return the covariances between answers with the same place along ``names``.
+        """Return covariances of answers to two products in the same group.
 
         A product with one query along an attribute, or none, has it for every place of the other.
         Sums and counts of one measure share the errors of its counts; other measures have
@@ -71,11 +71,13 @@ class PairCovariances:
         return self._listed(first, second, names)
 
     def _expanded(self, product: Product, names: tuple[str, ...]) -> FloatArray:
+        """Return the variances of a product, with one axis for each name."""
         return expand(product, self.variances_of(product), names)
 
     def _between_measures(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
+        """Return the covariances of answers about two different measures."""
         for sums, counts in ((first, second), (second, first)):
             if sums.measure is None:
                 continue
@@ -117,7 +119,7 @@ class PairCovariances:
         )
 
     def _listed(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
-        """Return covariances from those of all pairs of answers."""
+        """Return covariances in the same group, taken from all pairs of answers."""
         covariance = self.covariance_of(first.measure)
         if covariance.solver_cells:
             raise InputError(
@@ -141,7 +143,7 @@ def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
 
 
 def _query_rows(first: Product, second: Product, name: str) -> Array | None:
-    """Return the queries of the first product less those of the second along an attribute.
+    """Return the difference of two products' queries along an attribute.
 
     None if they are equal.
     """
@@ -161,7 +163,9 @@ def _query_rows(first: Product, second: Product, name: str) -> Array | None:
             "Ask for fewer groups.",
         )
     rows = np.asarray(dense(operators[0]).astype(np.int64) - dense(operators[1]).astype(np.int64))
-    return rows if rows.any() else None
+    if rows.any():
+        return rows
+    return None
 
 
 class Estimated(NamedTuple):
@@ -198,7 +202,7 @@ def estimate_quotient(
     bounds: tuple[float, float],
     multiplier: float,
 ) -> Estimated:
-    """Return a quantity with its interval, from the values of its parts.
+    """Return a quotient of two answers, with its interval.
 
     Args:
         quantity: the queries of the parts.
@@ -270,7 +274,7 @@ def error_covariance(
     covariance: PairCovariances,
     names: tuple[str, ...],
 ) -> FloatArray:
-    """Return the covariance between the errors of two quantities of one release."""
+    """Return the covariance of the errors of two quotients of one release."""
     total = np.zeros(np.broadcast_shapes(*(each.value.shape for each in estimates)))
     parts = [
         [(quantity.numerator, np.ones_like(estimate.quotient))]
@@ -285,7 +289,7 @@ def error_covariance(
 
 
 def correlation_of(shared: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
-    """Return the correlation of two errors from their covariance; 0 where it is unknown."""
+    """Return the correlation of two errors; 0 where it is unknown."""
     stds = first.std_error * second.std_error
     is_known = np.isfinite(stds) & (stds > 0)
     quotient = np.divide(shared, stds, out=np.zeros_like(shared), where=is_known)
@@ -302,7 +306,7 @@ class Interval(NamedTuple):
 
 
 def difference_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
-    """Return the interval of the first quantity less the second.
+    """Return the interval of the first quantity minus the second.
 
     Args:
         first: the first quantity.
@@ -327,7 +331,7 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
 
 
 def _joint_reach(own: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
-    """Return how far the interval of a difference reaches, from the reaches of its parts."""
+    """Return the half width of a difference from those of its two parts."""
     square = own**2 + other**2 - 2 * correlation * own * other
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
@@ -395,7 +399,7 @@ def _lower_ratio(
     divisor_ends: tuple[FloatArray, FloatArray],
     correlation: FloatArray,
 ) -> FloatArray:
-    """Return the least ratio r for which value - r divisor may be 0.
+    """Return the lower end of the interval of a ratio (Fieller).
 
     Args:
         value: of the dividend.

@@ -45,7 +45,7 @@ from leastnoise._workload import Product
 Names = tuple[str, ...]
 Quantity = str | None
 """None for counts of rows, or a measure for its sums, centred where distances from both ends are measured."""
-MOST_COVARIANCES = 2**24
+MOST_COVARIANCES = 2**24  # numbers of a covariance matrix; 128 MiB of doubles
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
 # Noise of less is 0 in practice, as it is whole: least squares whose weights differ by far more
@@ -60,12 +60,12 @@ def subsets(names: Names) -> Iterator[Names]:
 
 
 def is_nontrivial(factor: Factor) -> bool:
-    """Tell whether a factor is more than a total."""
+    """Return whether a factor is more than a total."""
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
 def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return the attributes that a block measures, and its contrasts.
+    """Return the attributes of a block, and those where it leaves out totals.
 
     The second part is the attributes whose total it leaves out.
 
@@ -159,7 +159,7 @@ class Equations:
     combination: Operator | None = None
 
     def values(self, measured: Any) -> FloatArray:
-        """Combine the block's answers to those about the quantity, shape (rows, ...)."""
+        """Return the answers about the quantity, from a block's noisy answers."""
         if self.combination is not None:
             return np.asarray(apply(self.combination, np.asarray(measured, dtype=np.float64)))
         if self.shares == _WHOLE:
@@ -265,7 +265,7 @@ class _Contrasts(NamedTuple):
 
 
 def _contrasts(names: Names, operator: Operator) -> _Contrasts:
-    """Return the contrasts of a block of cells, or of groups of cells."""
+    """Return the contrasts between the cells or groups of a block."""
     if type(operator) is Identity:
         each = Contrasts(operator.size)
         return _Contrasts(Factor(names, each), each, 1.0)
@@ -276,7 +276,7 @@ def _contrasts(names: Names, operator: Operator) -> _Contrasts:
 def _scale_ends(
     plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
 ) -> Equations:
-    """Set the shares that distances from both ends have in the quantity."""
+    """Return equations scaled by a quantity's share in both ends of a measure."""
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
     if block.measure != quantity:
@@ -296,7 +296,7 @@ def _scale_ends(
 
 
 def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the quantities that make up the counts or sums of a measure.
+    """Return the weights of the quantities whose sum is a measure.
 
     With their factors.
     """
@@ -331,7 +331,7 @@ class NoisyBlock(NamedTuple):
 
     @property
     def values(self) -> FloatArray:
-        """In rows, or units of the measure."""
+        """The noisy answers as floats, in rows or in units of the measure."""
         return self.counts / self.grid
 
 
@@ -355,13 +355,13 @@ class Cells(ABC):
 
     @abstractmethod
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape, in the order of the domain.
+        """Return stacked marginals of one shape, axes in the order of the domain.
 
         On some of ``names``. Must not be written to.
         """
 
     def marginal(self, names: Names) -> FloatArray:
-        """Return the cells of one marginal. Not to be written to."""
+        """Return the cells of one marginal, as a read-only array."""
         return np.asarray(self.marginals([names])[0])
 
 
@@ -373,6 +373,7 @@ class JointCells(Cells):
     cube: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
+        """Return the sums of the joint cells over the attributes not in each table."""
         without = [self._summed_axes(names) for names in tables]
         if len(without) > 1:
             return np.stack([self.cube.sum(axis=axes) for axes in without])
@@ -401,7 +402,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine."""
+        """Raise unless the measurements determine every query of a product."""
 
     @abstractmethod
     def variances(self, product: Product) -> FloatArray:
@@ -413,7 +414,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def errors(self, product: Product) -> Errors:
-        """Return the sum and the largest of the variances of a product's answers."""
+        """Return the total and the largest variance of a product's answers."""
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
         """Return ``errors`` of every product."""
@@ -438,7 +439,7 @@ class Structure(Covariance):
 
     @abstractmethod
     def cells(self, measured: Sequence[NoisyBlock]) -> Cells:
-        """Return the least squares estimate from what all blocks measured.
+        """Return the least-squares cells of noisy blocks.
 
         In the order of the plan.
         """

@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 
 def checked_level(value: object) -> float:
-    """Check the level of intervals."""
+    """Return a confidence level, which must be between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
     return float(value)
@@ -52,7 +52,7 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Return the half width of an interval in standard errors.
+    """Return the half width of an interval, in standard errors.
 
     At coverage ``level``. To cover small noise, add half a step.
     """
@@ -114,7 +114,7 @@ class ConstrainedLeastSquares:
 
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
-        """Compute them from the covariance C of least squares on all unknowns."""
+        """Return the map to least squares with the excluded unknowns set to 0."""
         # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with
         # the covariance C_ii - C_io C_oo^-1 C_oi:
         # least squares on the same measurements without the columns of the rest.

@@ -24,7 +24,7 @@ Source: conjugate gradients with many right-hand sides at once, each with its ow
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -74,22 +74,22 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-MOST_JOINT = 2**24
-TOLERANCE = 1e-9
-_MOST_STEPS = 3000
+MOST_JOINT = 2**24  # joint cells; 128 MiB of doubles
+TOLERANCE = 1e-9  # relative residual of a solution
+_MOST_STEPS = 3000  # of conjugate gradients
 # after so many steps without a residual half as large, the system is inconsistent or hopeless
 _PATIENCE = 300
 _MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
 _AT_ONCE = 2**24  # numbers
-_MOST_EXACT = 2048
-_MOST_EXACT_NUMBERS = 2**28
-_MOST_SIMULATED = 2**26
+_MOST_EXACT = 2048  # queries whose variances are solved for one by one
+_MOST_EXACT_NUMBERS = 2**28  # queries times joint cells of these solutions
+_MOST_SIMULATED = 2**26  # queries whose variances are simulated
 _MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
-_DRAWS = (16, 256)
-_DRAWN_NUMBERS = 2**27
-_DOUBT = 1e-3
+_DRAWS = (16, 256)  # fewest and most simulated errors behind a variance
+_DRAWN_NUMBERS = 2**27  # joint cells times draws; 1 GiB of doubles
+_DOUBT = 1e-3  # probability that a simulated variance is stated too small
 _ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
-_SEED = 20240229
+_SEED = 20240229  # of simulated errors, so that equal plans state equal errors
 
 
 def _factors_by_name(factors: Sequence[Factor]) -> dict[str, Factor]:
@@ -126,7 +126,7 @@ class JointBlocks:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
-        """Collect some blocks, and refuse a joint table that is too large."""
+        """Return blocks over their joint cells; raise if these are too many."""
         touched = {
             name
             for block, _ in blocks
@@ -203,7 +203,7 @@ class JointBlocks:
         )
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return the transpose of ``_reduced``.
+        """Return an array repeated along summed axes: the transpose of `_reduced`.
 
         To be broadcast to shape (*self.shape, columns).
         """
@@ -270,58 +270,14 @@ class JointBlocks:
 
     @cached_property
     def preconditioner(self) -> "DiagonalInBasis":
-        """An approximate inverse of M."""
+        """An approximate inverse of M, the Gram matrix of all blocks."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
-        turns: list[FloatArray | None] = []
-        if any(
-            len(factor.attributes) > 1 for factor in factors
-        ):  # then no matrix acts along one axis
-            turns = [None] * len(self.shape)
+        if any(len(factor.attributes) > 1 for factor in factors):
+            # no matrix acts along one axis
+            turns: list[FloatArray | None] = [None] * len(self.shape)
             diagonal = self.diagonal().reshape(self.shape)
         else:
-            grams = {
-                factor: weighted_gram(factor)
-                for factor in factors
-                if factor.operator.size <= _MOST_TURNED
-            }
-            diagonals = {
-                factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
-                for factor in factors
-            }
-            along = [
-                (_factors_by_name(table_factors), table_variance)
-                for table_factors, _, table_variance in self._tables
-            ]
-            for name, size in zip(self.names, self.shape, strict=True):
-                partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
-                for factors_of, variance in along if size <= _MOST_TURNED else ():
-                    weight = (
-                        math.prod(
-                            float(diagonals[factor].mean())
-                            for other, factor in factors_of.items()
-                            if other != name
-                        )
-                        / variance
-                    )
-                    partial += weight * (
-                        grams[factors_of[name]] if name in factors_of else np.ones((size, size))
-                    )
-                turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
-            diagonal = np.zeros(self.shape)
-            for factors_of, variance in along:
-                term = np.ones(())
-                for name, size, turn in zip(self.names, self.shape, turns, strict=True):
-                    if turn is None:
-                        if name in factors_of:
-                            part = diagonals[factors_of[name]]
-                        else:
-                            part = np.ones(size)
-                    elif name in factors_of:
-                        part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
-                    else:
-                        part = turn.sum(axis=0) ** 2
-                    term = np.multiply.outer(term, part)
-                diagonal += term / variance
+            turns, diagonal = self._diagonalize_along_axes(factors)
         if not diagonal.max() > 0:
             raise refuse(
                 "the measurements",
@@ -332,8 +288,60 @@ class JointBlocks:
         # definite.
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
+    def _diagonalize_along_axes(
+        self, factors: Collection[Factor]
+    ) -> tuple[list[FloatArray | None], FloatArray]:
+        """Return eigenvectors along each axis, None for identity, and M's diagonal in them."""
+        grams = {
+            factor: weighted_gram(factor)
+            for factor in factors
+            if factor.operator.size <= _MOST_TURNED
+        }
+        diagonals = {
+            factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
+            for factor in factors
+        }
+        tables = [
+            (_factors_by_name(table_factors), variance)
+            for table_factors, _, variance in self._tables
+        ]
+        turns: list[FloatArray | None] = []
+        for name, size in zip(self.names, self.shape, strict=True):
+            if size > _MOST_TURNED:
+                turns.append(None)
+                continue
+            partial = np.zeros((size, size))
+            for factor_of, variance in tables:
+                other_means = [
+                    float(diagonals[factor].mean())
+                    for other, factor in factor_of.items()
+                    if other != name
+                ]
+                weight = math.prod(other_means) / variance
+                if name in factor_of:
+                    partial += weight * grams[factor_of[name]]
+                else:
+                    partial += weight * np.ones((size, size))
+            turns.append(np.linalg.eigh(partial)[1])
+        diagonal = np.zeros(self.shape)
+        for factor_of, variance in tables:
+            term = np.ones(())
+            for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                if turn is None:
+                    if name in factor_of:
+                        part = diagonals[factor_of[name]]
+                    else:
+                        part = np.ones(size)
+                elif name in factor_of:
+                    part = np.einsum("ij,ij->j", turn, grams[factor_of[name]] @ turn)
+                else:
+                    part = turn.sum(axis=0) ** 2
+                term = np.multiply.outer(term, part)
+            diagonal += term / variance
+        return turns, diagonal
+
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
-        """Solve M x = b, and check the residual."""
+        """Return the solution x of M x = b, with its residual checked."""
         turn = self.preconditioner.times
         right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
         goal = (tolerance / 2) ** 2 * right_norm
@@ -377,7 +385,7 @@ def conjugate_gradients(
     right: FloatArray,
     goal: FloatArray | float,
 ) -> FloatArray:
-    """Solve M x = b by columns, with preconditioning.
+    """Return the solution x of M x = b, by preconditioned iteration.
 
     Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
     """
@@ -425,7 +433,7 @@ class DiagonalInBasis(NamedTuple):
     diagonal: FloatArray
 
     def times(self, x: FloatArray) -> FloatArray:
-        """Multiply columns of shape (cells, columns) with the matrix.
+        """Return the product of the matrix and columns, shape (cells, columns).
 
         Transform to the basis, multiply, transform back.
         """
@@ -514,32 +522,34 @@ class JointStructure(Structure):
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Multiply columns with the covariance of the joint cells.
+        """Return the product of the joint cells' covariance and columns.
 
         The columns have shape (cells, columns).
         """
 
     @abstractmethod
     def listed(self, product: Product) -> FloatArray:
-        """Return the variances of a determined product on joint attributes.
+        """Return the variance of each query over the joint cells.
 
         Flat or of its shape.
         """
 
     def summed(self, product: Product) -> float:
-        """Return the sum of these variances."""
+        """Return the sum of the variances of all queries."""
         return float(self.listed(product).sum())
 
     def most(self, product: Product) -> float:
-        """Return a bound above these variances."""
+        """Return an upper bound on the largest variance of a query."""
         return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in the shape of the product."""
         self.require(product)
         inner, shape, times = split_product(product, self.joint.names)
         return np.asarray(self.listed(inner).reshape(shape) * times**2)
 
     def errors(self, product: Product) -> Errors:
+        """Return the total and the largest variance of the answers."""
         if product.rows <= MOST_LISTED:
             variances = self.variances(product)
             return Errors(float(variances.sum()), float(variances.max()))
@@ -547,11 +557,13 @@ class JointStructure(Structure):
         return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
+        """Return the sum of the variances of all answers."""
         self.require(product)
         inner, _, times = split_product(product, self.joint.names)
         return self.summed(inner) * float((times**2).sum())
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariances of all pairs of answers to two products."""
         self.require(product)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (
@@ -568,7 +580,7 @@ class JointStructure(Structure):
         ).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
-        """Return the estimated cells."""
+        """Return the least-squares cells of noisy blocks."""
         gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
 
@@ -582,6 +594,7 @@ class DenseStructure(JointStructure):
     space: RowSpace
 
     def require(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         every = self.joint.operators(split_product(product, self.joint.names)[0])
         if not self.space.is_full:
             # All ranges span the same space as cells.
@@ -595,20 +608,22 @@ class DenseStructure(JointStructure):
                 raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table."""
         return self.inverse @ gathered
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query, from the inverse matrix."""
         return joint_variances(self.inverse, self.joint.operators(product))
 
     def summed(self, product: Product) -> float:
-        """Return the trace of the queries' Gram matrix times the covariance."""
+        """Return the sum of the variances of all queries."""
         cube = apply_along_axes(
             self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
         )
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
-        """Return the largest eigenvalue times the largest squared norm of a query."""
+        """Return an upper bound on the largest variance of a query."""
         norms = math.prod(
             IdentityInverse.of_identity(operator.size).largest_variance(operator)
             for operator in self.joint.operators(product)
@@ -617,7 +632,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Compute the covariance as one matrix."""
+    """Return the covariance of the joint cells, as an explicit matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -638,7 +653,7 @@ def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
 
 
 def confidence_factor(draws: int) -> float:
-    """Return the factor that makes a simulated variance safe.
+    """Return the factor that turns a simulated variance into an upper bound.
 
     Multiplied by it, the variance is too small once in 1000 times.
     """
@@ -659,6 +674,7 @@ class IterativeStructure(JointStructure):
     _determined: set[Product] = field(default_factory=set, repr=False)
 
     def require(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         inner, _, _ = split_product(product, self.joint.names)
         if inner in self._known or inner in self._determined:
             return
@@ -678,6 +694,7 @@ class IterativeStructure(JointStructure):
         self._determined.add(inner)
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query: exact for few queries, else simulated."""
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -720,14 +737,16 @@ class IterativeStructure(JointStructure):
         return self._known[product]
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table, by iteration."""
         return self.joint.solve(gathered, "the estimate")
 
     @property
     def solver_cells(self) -> int:
+        """Number of cells that the iterative solver holds."""
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Refuse: covariances are not known here."""
+        """Raise: an iterative solver has no covariances of answers."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a "
             "linear solver. Choose a strategy with a "

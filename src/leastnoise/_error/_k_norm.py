@@ -45,7 +45,7 @@ class KNormVariances:
     cells: Mapping[int, float]  # of a cell, by the number of cells of its table
 
     def contrast(self, size: int) -> float:
-        """Return s, the variance of a contrast of norm 1 in a table of ``size`` cells."""
+        """Return the variance of a contrast of norm 1 in a table of one size."""
         return (self.cells[size] - self.total / size**2) / (1 - 1 / size)
 
 
@@ -63,17 +63,17 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     # With points counted by m, the sums over B_m of 1 and of z^2 have the generating functions
     # h(x) / (1 - x)^(D + 1) and g(x) / (1 - x)^(D + 3): the variance is g(q) / (h(q) (1 - q)^2).
     ratio = -math.expm1(-1 / scale)
-    weights = _at(numerators(sizes), scale)
-    total, cells = _squares(sizes)
+    weights = _log_polynomial(numerators(sizes), scale)
+    total, cells = _square_numerators(sizes)
 
     def variance(numbers: Sequence[int]) -> float:
-        return math.exp(_at(numbers, scale) - weights) / ratio**2
+        return math.exp(_log_polynomial(numbers, scale) - weights) / ratio**2
 
     return KNormVariances(variance(total), {size: variance(cells[size]) for size in cells})
 
 
-def _at(numbers: Sequence[int], scale: Fraction) -> float:
-    """Return the logarithm of a polynomial at exp(-1 / scale), its coefficients at least 0."""
+def _log_polynomial(numbers: Sequence[int], scale: Fraction) -> float:
+    """Return the log of a non-negative polynomial at exp(-1 / scale)."""
     logarithms = [
         math.log(number) - place / scale for place, number in enumerate(numbers) if number
     ]
@@ -82,8 +82,10 @@ def _at(numbers: Sequence[int], scale: Fraction) -> float:
 
 
 @lru_cache(maxsize=64)
-def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
-    """Return the numerators g of t^2, and of a cell's z^2 by the size of its table."""
+def _square_numerators(
+    sizes: tuple[int, ...],
+) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
+    """Return numerators of the expected squares of a total and of cells."""
     degree = dimensions(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
@@ -108,7 +110,7 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
 
 
 def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
-    """Return the numerators of sums over balls, from those by P + Q up to half the degree."""
+    """Return the numerators of sums over balls from sums over shells."""
     balls = shells.copy()
     balls[1:] += shells[:-1]
     first = divide_out(balls, degree + 1)
@@ -117,7 +119,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, most: int) -> WholeNumbers:
-    """Return the sums of the square of the first cell, for all P and Q as `count_grid` does."""
+    """Return sums of the first cell's square over tables, by P and Q."""
     half = most // 2 + 1
     if cells == 1:  # the only cell is the total
         places = np.array(range(most + 1), object)
@@ -128,7 +130,7 @@ def _square_grid(cells: int, most: int) -> WholeNumbers:
 
 
 def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
-    """Multiply a power series by u (1 + u) / (1 - u)^3, with u the variable of an axis."""
+    """Return a power series times u (1 + u) / (1 - u)^3 along an axis."""
     shifted = np.moveaxis(grid, axis, 0)
     squares = np.zeros_like(shifted)
     squares[1:] = shifted[:-1]
@@ -140,7 +142,7 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 
 @lru_cache(maxsize=16)
 def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return, by size, log F(P, Q) of a table, and of one with a cell less.
+    """Return by size the log counts of tables with P and Q, also a cell less.
 
     In floating point, for all P and Q up to ``most``. Without cells only P = Q has a table.
     """
@@ -165,8 +167,8 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
 Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 
-def _law(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
-    """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
+def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
+    """Return the probabilities of the positive and negative sums P and Q."""
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
     steps = np.arange(float(len(grids[sizes[0]][0])))
@@ -178,7 +180,7 @@ def _law(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
 
 
 def _grid_reach(sizes: Sequence[int]) -> float:
-    """Return a bound on P and Q, in noise scales, that is hardly ever exceeded."""
+    """Return a bound on P and Q that noise rarely exceeds, in noise scales."""
     free = dimensions(sizes)
     return free + 6 * math.sqrt(free) + 16
 
@@ -222,12 +224,12 @@ class LargeScaleVariances:
 
 
 def _log_volume(size: int, shares: FloatArray) -> FloatArray:
-    """Return log v_n(r): of the sum of C(n-1, i) p^(n-1-i) q^i / ((n-1-i)! i!), p + q = 1."""
+    """Return the log volume of tables with given positive and negative sums."""
     return _log_sum(size - 1, 0, shares)
 
 
 def _log_square(size: int, shares: FloatArray) -> FloatArray:
-    """Return the logarithm of the sum of a cell's squares, as `_log_volume` that of tables."""
+    """Return the log integral of a cell's square over such tables."""
     if size == 1:  # the only cell is the total
         return np.log(shares**2)
     # A cell's squares have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
@@ -236,7 +238,7 @@ def _log_square(size: int, shares: FloatArray) -> FloatArray:
 
 
 def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
-    """Return the logarithm of the sum of C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
+    """Return the log of sum C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
     from scipy.special import gammaln, logsumexp
 
     places = np.arange(degree + 1.0)[:, None]
@@ -255,13 +257,13 @@ def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
 
 # P and Q for quantiles; fewer where tables are long
 _FINE = 512
-_FINE_CELLS = 2**18
+_FINE_CELLS = 2**18  # grid points times cells of a table
 _LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
-    """Return how many standard errors and half a step cover a cell's noise at a level.
+    """Return the half width of a cell's interval, in standard errors.
 
     From the law of a cell; the largest over the tables. None if it takes too long to compute.
 
@@ -284,7 +286,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     if not is_exact and min(stds.values()) < _LEAST_STD:
         return None
     grids = _log_grids(tuple(sorted(set(sizes))), most)
-    law = _law(grids, sizes, float(used))
+    law = _sum_probabilities(grids, sizes, float(used))
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
     step = -0.5 if is_exact else 0.5
     return max(
@@ -293,7 +295,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
 
 
 def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level: float) -> int:
-    """Return the least c such that a cell is within -c and c with the level's probability."""
+    """Return the least c with P(|cell noise| <= c) at least the level."""
     tables, fewer = grids
     top = fewer.max()
     beyond = np.cumsum(np.exp(fewer - top), axis=0)  # of P - c and less: the cell is at least c
@@ -315,7 +317,7 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
 
 
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
-    """Return the half width of intervals of some products' answers, in standard errors.
+    """Return the half width of products' intervals, in standard errors.
 
     Cells of tables with K-norm noise have the larger of the quantiles of the normal and of a cell.
     All other answers have the quantile for independent noise. To cover small noise, add half a step.
@@ -338,7 +340,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether all noise is K-norm noise, and the products ask for measured cells or groups."""
+    """Return whether products request only cells measured with K-norm noise."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:
@@ -353,7 +355,7 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
 
 
 def _has_rows_of(asked: Operator, measured: Operator) -> bool:
-    """Return whether all rows of an operator are rows of another one, a partition."""
+    """Return whether all rows of an operator are rows of a partition."""
     if asked == measured:
         return True
     if asked.rows > measured.rows:
@@ -363,7 +365,7 @@ def _has_rows_of(asked: Operator, measured: Operator) -> bool:
 
 
 def noise_name(plan: Measurements) -> str:
-    """Return the name of the noise of a plan, as reports and manifests have it."""
+    """Return the name of a plan's noise, as reports and manifests print it."""
     grouped = sum(map(len, plan.k_norm_groups().values()))
     if not grouped:
         return plan.noise.value

@@ -12,7 +12,7 @@ from pathlib import Path
 from leastnoise._trusted.check import InputError
 
 VARIABLE = "LEASTNOISE_MEMORY"
-_NEGLIGIBLE = 2**26
+_NEGLIGIBLE = 2**26  # bytes that are never checked
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -33,7 +33,7 @@ def available_memory() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what needs more memory than is available."""
+    """Raise InputError with advice if a computation needs too much memory."""
     if needed <= _NEGLIGIBLE:
         return
     have = available_memory()
@@ -46,7 +46,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """Format a number of bytes."""
+    """Return a number of bytes as text, such as ``2.0 GiB``."""
     for unit, shift in (("TiB", 40), ("GiB", 30)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.1f} {unit}"
@@ -54,7 +54,7 @@ def in_bytes(size: int) -> str:
 
 
 def _number(path: str, name: str = "") -> int | None:
-    """Read a number from a file, or from a named line of it.
+    """Return the number in a system file, or in its line with a name.
 
     Such as of /proc/meminfo; None if there is none.
     """

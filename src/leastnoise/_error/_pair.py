@@ -27,7 +27,7 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-_ZERO = 1e-9
+_ZERO = 1e-9  # relative size of what counts as zero after rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class PairAxis:
 
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
-        """Find the common basis of two strategies along an attribute.
+        """Return the basis in which the Gram matrices of two tables are diagonal.
 
         None stands for summing over the attribute.
         """
@@ -69,7 +69,7 @@ class PairAxis:
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def spans(self, operator: Operator) -> bool:
-        """Tell whether the rows of an operator lie within the space of the basis."""
+        """Return whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
         query_norm, projected_norm = (
@@ -79,7 +79,7 @@ class PairAxis:
         return query_norm - projected_norm <= _ZERO * query_norm
 
     def summed(self, operator: Operator) -> FloatArray:
-        """Return the sum of (q V^+)^2 over the rows q, shape (r,).
+        """Return the sum of (q V^+)^2 over the rows q, for each basis vector.
 
         The rows are not listed.
         """
@@ -96,7 +96,7 @@ class PairStructure(JointStructure):
 
     @cached_property
     def inverse(self) -> DiagonalInBasis:
-        """One over lambda in the common basis, 0 where lambda is."""
+        """The inverse Gram matrix, diagonal in the common basis."""
         reciprocal = np.divide(
             1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
         )
@@ -111,15 +111,16 @@ class PairStructure(JointStructure):
             )
         ]
 
-    def asked(self, product: Product) -> FloatArray:
-        """Return the factors of 1 / ``information`` in a product's total variance.
+    def total_coefficients(self, product: Product) -> FloatArray:
+        """Return the coefficients of each 1 / eigenvalue in the total variance.
 
         The product must be determined.
         """
-        self._require_seen(product)
+        self._require_determined(product)
         return _outer(self._summed(product))
 
-    def _require_seen(self, product: Product) -> None:
+    def _require_determined(self, product: Product) -> None:
+        """Raise unless the measurements determine every query of a product."""
         if not all(
             axis.spans(operator)
             for axis, operator in zip(
@@ -134,7 +135,7 @@ class PairStructure(JointStructure):
         Also if their noise is too unequal for the solver.
         """
         inner, _, _ = split_product(product, self.joint.names)
-        self._require_seen(inner)
+        self._require_determined(inner)
         weights = self._summed(inner)
         unknown = self.information <= 0
         if unknown.any():
@@ -146,6 +147,7 @@ class PairStructure(JointStructure):
                 raise undetermined_error(product)
 
     def listed(self, product: Product) -> FloatArray:
+        """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
         # What shrinks the array most comes first.
@@ -160,9 +162,11 @@ class PairStructure(JointStructure):
         return cube
 
     def summed(self, product: Product) -> float:
+        """Return the sum of the variances of all queries."""
         return _contracted(self.inverse.diagonal, self._summed(product))
 
     def most(self, product: Product) -> float:
+        """Return an upper bound on the largest variance of a query."""
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
         largest = [
             DenseInverse(axis.outward @ axis.outward.T).largest_variance(operator)
@@ -171,6 +175,7 @@ class PairStructure(JointStructure):
         return float(self.inverse.diagonal.max()) * math.prod(largest)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
+        """Return the least-squares cells of the joint table."""
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
@@ -191,12 +196,14 @@ class PairStructure(JointStructure):
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    """Return the weighted sum of an array, with one weight vector for each axis."""
     for weight in weights:
         cube = np.tensordot(weight, cube, axes=(0, 0))
     return float(cube)
 
 
 def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
+    """Return the outer product of vectors, with one axis for each."""
     return reduce(np.multiply.outer, vectors, np.ones(()))
 
 

@@ -70,7 +70,7 @@ MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
 _FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
-_MOST_SORTED = 2**20
+_MOST_SORTED = 2**20  # queries along all attributes whose rows are sorted
 _ZERO_PART = 1e-7  # of a query's norm: a smaller part along the total counts as none
 _MANY = 16  # from so many products on arrays are quicker
 
@@ -80,7 +80,7 @@ class ProductCells(Cells):
 
     Computed for many similar tables at once.
 
-    Only components that are small compared with the tables are kept: see ``_together``.
+    Only components that are small compared with the tables are kept: see ``_stacked_marginals``.
     """
 
     def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
@@ -121,7 +121,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """The sums of ``_made`` over blocks, for every tau of narrow blocks.
+        """Residual components summed over blocks, for tables of few attributes.
 
         From one pass over the blocks.
         """
@@ -137,7 +137,7 @@ class ProductCells(Cells):
                 )
                 numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
         for (_, chosen), numbers in numbers_by_kind.items():
-            for some in self._some(numbers):
+            for some in self._equal_batches(numbers):
                 for axes, stack in self._parts(some, chosen).items():
                     for number, part in zip(some, stack, strict=True) if axes in chosen else ():
                         sums[_named(self._along[number][0], axes)] += (
@@ -145,22 +145,22 @@ class ProductCells(Cells):
                         )
         return sums
 
-    def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Split equal blocks into batches of about the processor's cache size."""
+    def _equal_batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Yield batches of equal blocks that fit the processor's cache."""
         step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
             yield numbers[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
-        """Return u(tau) for every tau, shape (number of tau, sizes of tau).
+        """Return the residual component u(tau) of each attribute set tau.
 
         All are on attributes with the same bases.
         """
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not kept:
-            return self._made(new)
+            return self._compute_components(new)
         if new:
-            computed = dict(zip(new, self._made(new), strict=True))
+            computed = dict(zip(new, self._compute_components(new), strict=True))
         else:
             computed = {}
         if kept:
@@ -170,8 +170,8 @@ class ProductCells(Cells):
             return np.array(parts)
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
-    def _made(self, taus: Sequence[Names]) -> FloatArray:
-        """Compute ``_components`` from the blocks for distinct tau."""
+    def _compute_components(self, taus: Sequence[Names]) -> FloatArray:
+        """Return residual components computed from the blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -191,7 +191,7 @@ class ProductCells(Cells):
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
             finished = 0
-            for some in self._some(blocks):
+            for some in self._equal_batches(blocks):
                 summed[rows[finished : finished + len(some)]] += (
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
@@ -210,7 +210,7 @@ class ProductCells(Cells):
     def _parts(
         self, numbers: Sequence[int], wanted: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
-        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of equal blocks.
+        """Return the contributions of equal blocks to residual components.
 
         For the wanted tau and perhaps others.
         """
@@ -261,34 +261,34 @@ class ProductCells(Cells):
         tables_by_bases: dict[tuple[int, ...], list[int]] = {}
         for number, names in enumerate(tables):
             tables_by_bases.setdefault(
-                tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
+                tuple([id(self.structure.bases[name]) for name in self._with_leveled(names)]), []
             ).append(number)
         if len(tables_by_bases) > 1:
             answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
         else:
-            answer = self._together(tables)
+            answer = self._stacked_marginals(tables)
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
-            answer[numbers] = self._together([tables[number] for number in numbers])
+            answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
         if (
             self.structure.leveled is not None
         ):  # the next question is often about another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
-    def _taken(self, names: Names) -> Names:
-        """Add the attribute with levels, which is in every tau."""
+    def _with_leveled(self, names: Names) -> Names:
+        """Return attributes together with the one that has levels."""
         level = self.structure.leveled
         if level is None or level in names:
             return names
         return tuple(name for name in self.sizes if name == level or name in names)
 
-    def _together(self, tables: Sequence[Names]) -> FloatArray:
-        """Compute marginals whose attributes have the same bases in turn."""
+    def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
+        """Return marginals whose attributes have the same bases, stacked."""
         # Components of proper subsets are kept, because other tables need them too. That of the
         # table itself is about as large as the table, and a release of many tables would keep them
         # all.
         level = self.structure.leveled
-        with_levels = [*map(self._taken, tables)]
+        with_levels = [*map(self._with_leveled, tables)]
         width = len(with_levels[0])
         sizes = [self.sizes[name] for name in with_levels[0]]
         if level is None:
@@ -332,10 +332,12 @@ def _subsets(width: int) -> tuple[Positions, ...]:
 
 
 def _named(names: Names, chosen: Positions) -> Names:
+    """Return the names at some positions."""
     return tuple([names[axis] for axis in chosen])
 
 
 def _positions(names: Names, tau: Names) -> Positions:
+    """Return the positions of some names."""
     return tuple([names.index(name) for name in tau])
 
 
@@ -348,12 +350,15 @@ class ScaledInverse(NamedTuple):
     strength: float
 
     def variances(self, _: Operator) -> FloatArray:
+        """Return the variance of the only query, the total."""
         return np.array([1 / self.strength])
 
     def total_variance(self, _: Operator) -> float:
+        """Return the variance of the only query, the total."""
         return 1 / self.strength
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse and a vector."""
         return v / self.strength
 
 
@@ -371,7 +376,7 @@ class _Rows:
 
     @cached_property
     def highest(self) -> FloatArray:
-        """The rows that no other row exceeds in both values, shape (kinds, 2).
+        """The rows that no other row exceeds in both values, shape (rows, 2).
 
         One of them has the largest variance.
         """
@@ -401,7 +406,8 @@ class ProductStructure(Structure):
     )
 
     def require(self, product: Product) -> None:
-        queries, names, operators = self._asked(product)
+        """Raise unless the measurements determine every query of a product."""
+        queries, names, operators = self._split_queries(product)
         needed = [
             self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
         ]
@@ -416,7 +422,7 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether rows along an attribute need the total, and the rest.
+        """Return whether rows along an attribute need the total and contrasts.
 
         None if a row was not measured.
         """
@@ -440,7 +446,7 @@ class ProductStructure(Structure):
         return self._needed[key]
 
     def _is_measured(self, tau: Names, queries: Operator) -> bool:
-        """Return whether some table measures tau, with fine enough levels.
+        """Return whether some table measures the residual space tau.
 
         Along the attribute with levels, the queries must be sums of its groups.
         """
@@ -450,7 +456,7 @@ class ProductStructure(Structure):
         )
 
     def strength(self, tau: Names) -> float:
-        """Return lambda(tau), 0 if no measured table contains tau."""
+        """Return the precision lambda(tau) of a residual space; 0 if unmeasured."""
         total_strength = self.narrow.get(tau, 0.0)
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
@@ -460,7 +466,7 @@ class ProductStructure(Structure):
         return float(total_strength)
 
     def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
-        """Return the inverse of lambda(tau) or X(tau).
+        """Return the inverse of a residual space's precision; None if unmeasured.
 
         tau leaves out the attribute with levels. None if no measured table contains tau.
         """
@@ -473,8 +479,8 @@ class ProductStructure(Structure):
             self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
         return self._inverses.get(tau)
 
-    def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Split a product's queries into those along levels and the others.
+    def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
+        """Return the queries along levels, the other attributes and queries.
 
         Returns the queries along the attribute with levels (else a total), the other attributes,
         and the queries along these.
@@ -502,13 +508,14 @@ class ProductStructure(Structure):
         return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
-        """Return the sums of ``rows``, without listing them."""
+        """Return the sums of (q mean)^2 and of q R q over all rows q."""
         key = (name, operator)
         if key not in self._sums:
             self._sums[key] = self.bases[name].split_sums(operator)
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in the shape of the product."""
         self.require(product)
         if (
             len(product.attributes) > 1
@@ -516,7 +523,7 @@ class ProductStructure(Structure):
             and self._rows_alike(product)
         ):
             return np.full(product.shape, self.total(product) / product.rows)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
         listed = self._listed(
             queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
@@ -526,7 +533,7 @@ class ProductStructure(Structure):
         return listed[0]
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Return variances from ``rows`` along every attribute.
+        """Return the variance of each answer from its rows along attributes.
 
         The queries along the attribute with levels come first.
         """
@@ -541,8 +548,9 @@ class ProductStructure(Structure):
         return total
 
     def errors(self, product: Product) -> Errors:
+        """Return the total and the largest variance of the answers."""
         summed = self.total(product)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         if (
             len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
         ):  # takes less than finding those that are alike
@@ -576,20 +584,22 @@ class ProductStructure(Structure):
         return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
-        pairs = zip(products, self._even(products), strict=True)
+        """Return the variances of each product, equal ones computed once."""
+        pairs = zip(products, self._equal_errors(products), strict=True)
         return [
             self.variances(product) if even is None else np.full(product.shape, even.largest)
             for product, even in pairs
         ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        """Return the errors of each product, equal ones computed once."""
         return [
             self.errors(product) if even is None else even
-            for product, even in zip(products, self._even(products), strict=True)
+            for product, even in zip(products, self._equal_errors(products), strict=True)
         ]
 
-    def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return ``errors`` of products whose answers have equal variances.
+    def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
+        """Return the errors of each product with equal variances, else None.
 
         Many at once; None for other products.
         """
@@ -634,7 +644,7 @@ class ProductStructure(Structure):
         return errors
 
     def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
-        """Return lambda(tau) for sets of attributes, one in each row.
+        """Return the precision lambda(tau) of each attribute set in ``rows``.
 
         Given by positions in ``along``.
         """
@@ -673,7 +683,7 @@ class ProductStructure(Structure):
         )
 
     def _rows_alike(self, product: Product) -> bool:
-        """Tell whether all answers have the same variance."""
+        """Return whether all answers have the same variance."""
         each = zip(product.attributes, product.operators, strict=True)
         return all(
             name != self.leveled and self.rows(name, operator).alike for name, operator in each
@@ -685,7 +695,7 @@ class ProductStructure(Structure):
         The answers are not listed.
         """
         self.require(product)
-        queries, names, operators = self._asked(product)
+        queries, names, operators = self._split_queries(product)
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
         for tau in subsets(names):
@@ -750,6 +760,7 @@ class ProductStructure(Structure):
         return answer
 
     def cells(self, measured: Sequence[NoisyBlock]) -> ProductCells:
+        """Return the least-squares cells of noisy blocks."""
         if self.leveled is None:
             return ProductCells(self, measured)
         # A block that sums over the attribute with levels gets a total along it.

@@ -68,7 +68,7 @@ ROUNDING = 2.0**-46
 
 
 def exact_variance(plan: Measurements) -> float:
-    """Return the variance that stands for no noise.
+    """Return the tiny variance with which exact counts enter least squares.
 
     The estimate corrects the difference.
     """
@@ -80,7 +80,7 @@ def exact_variance(plan: Measurements) -> float:
 
 
 def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
-    """The covariance of least squares for the counts or the sums of one measure."""
+    """Return the covariance of least squares for counts or one measure's sums."""
     return combine_structures(
         plan,
         measure,
@@ -94,7 +94,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return the covariance of a measure from that of its quantities."""
+    """Return the covariance of a measure from those of its centred quantities."""
     counted = [
         (quantity, often)
         for quantity, often in centred_quantities(plan, measure).items()
@@ -106,7 +106,7 @@ def combine_structures(
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
-    """Return the covariance and estimate for one quantity.
+    """Return the least-squares structure of counts, a sum or a centred sum.
 
     From the blocks that measure one table of cells, and exact public counts of it.
     """
@@ -158,7 +158,7 @@ def _product_structure(
     tables: Sequence[tuple[Block, float]],
     strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
-    """Return the product form, with levels along one attribute if needed.
+    """Return the covariance in product form, or None if it has none.
 
     None if there is none, or too many tau have levels.
     """
@@ -278,7 +278,7 @@ class _Precisions:
         )
 
     def add(self, block: Block, variance: float) -> bool:
-        """Add the precision of a block; return False if too many tau have levels."""
+        """Add a block's precision; return False if too many sets have levels."""
         precision = 1 / variance
         names: Names = ()
         names_without_total: Names = ()
@@ -297,7 +297,7 @@ class _Precisions:
         with_total = tuple(name for name in names if name not in names_without_total)
         shares = zip(
             explained_subsets(names, names_without_total),
-            _shares(tuple(self._shrink[name] for name in with_total)),
+            _products_of_others(tuple(self._shrink[name] for name in with_total)),
             strict=True,
         )
         if self._levels is None:
@@ -311,6 +311,7 @@ class _Precisions:
         return True
 
     def _facts_of(self, factor: Factor) -> _FactorFacts:
+        """Return the strength and names of a factor, computed once."""
         facts = self._facts.get(id(factor))
         if facts is None:
             names = (factor.attributes[0],) if is_nontrivial(factor) else ()
@@ -330,7 +331,7 @@ class _Precisions:
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
-    """Return the Gram inverse of every attribute.
+    """Return the inverse Gram matrix of the strategy along each attribute.
 
     Equal factors share one object, which shows that tables are alike.
     """
@@ -349,8 +350,8 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 
 @lru_cache(maxsize=4096)
-def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """Return, for every subset of attributes, the product over the others.
+def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
+    """Return, for each subset of attributes, the product over the others.
 
     In the order of ``subsets``; the product is of the numbers in ``shrinks``.
     """
@@ -376,6 +377,7 @@ class CentredSumCovariance(Covariance):
 
     @property
     def solver_cells(self) -> int:
+        """Number of cells that the larger of the two solvers holds."""
         return max(self.centred.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
@@ -386,10 +388,11 @@ class CentredSumCovariance(Covariance):
         self.centred.require(product)
 
     def variances(self, product: Product) -> FloatArray:
+        """Return the variance of each answer, in squared units of the measure."""
         return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
 
     def errors(self, product: Product) -> Errors:
-        """Return the sum and the largest of the variances.
+        """Return the total and the largest variance of the answers.
 
         For very many answers, a bound on the largest.
         """
@@ -403,9 +406,11 @@ class CentredSumCovariance(Covariance):
         return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
 
     def total(self, product: Product) -> float:
+        """Return the sum of the variances of all answers."""
         return self.centred.total(product) + self.middle**2 * self.counts.total(product)
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariances of all pairs of answers to two products."""
         return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(
             product, other
         )
@@ -433,7 +438,7 @@ def evaluate_plan(
     iterate: bool = True,
     exact: Exact = (),
 ) -> LinearPlan:
-    """Return the plan of measurements for a workload.
+    """Return the plan of measurements, with its expected error for a workload.
 
     It has expected errors and a lower bound.
 
@@ -552,7 +557,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of S - r C over all possible means r.
+    """Return the largest standard error of a mean's numerator, S - r C.
 
     Args:
         measured: the measurements of a plan.
@@ -572,7 +577,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return the largest distance of a mean from the centre of its sums.
+    """Return the largest distance between a mean and the midpoint.
 
     The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 

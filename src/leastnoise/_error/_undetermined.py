@@ -22,7 +22,7 @@ class UnsupportedQuery(InputError):
 
 
 def undetermined_error(product: Product) -> UnsupportedQuery:
-    """Return the error for an undetermined product, naming a table to request."""
+    """Return the error for an undetermined product, with a table to add."""
     table = " x ".join(product.attributes)
     if table:
         table_name = f"the table {table}"
@@ -40,7 +40,7 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
 
 
 def multiples_of_total(operator: Operator) -> bool:
-    """Tell whether all rows are multiples of the total."""
+    """Return whether all rows are multiples of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.contains(operator)
 
@@ -48,7 +48,7 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Split a product into its part on some attributes and totals.
+    """Return a product on some attributes, its shape, and its total weights.
 
     Returns the part, its shape in the product, and the multiples of the total along the others.
     """

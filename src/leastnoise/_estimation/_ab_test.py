@@ -64,17 +64,19 @@ class ABTest(TabularMixin):
 
     @property
     def title(self) -> str:
-        """What is tested, and the level of the intervals."""
+        """The title: what is tested, and the level of the intervals."""
         return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
 
     @property
     def is_significant(self) -> bool | BoolArray:
-        """Whether the interval of the difference leaves out 0; an array by group."""
+        """Whether the interval of the difference excludes 0; an array by group."""
         outside = (self.numbers["difference_low"] > 0) | (self.numbers["difference_high"] < 0)
-        return bool(outside) if not self.labels else outside
+        if not self.labels:
+            return bool(outside)
+        return outside
 
     def columns(self) -> Columns:
-        """The columns: keys, then the numbers; one row for each group."""
+        """Return the columns: keys, then the numbers; one row for each group."""
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -90,7 +92,7 @@ def ab_test(
     by: By = (),
     level: float | None = None,
 ) -> ABTest:
-    """Estimate the effect of a treatment from a release with means by arm.
+    """Return the estimated effect of a treatment, from means by arm.
 
     Args:
         source: a release or an estimate; it costs no budget.
@@ -184,12 +186,14 @@ def ab_test(
 
 
 def design_effect(privacy: Privacy) -> int:
-    """Return the most by which rows of one unit multiply the sampling variance of a mean."""
-    return 1 if privacy.unit_column is None else privacy.max_rows
+    """Return the factor by which units with many rows raise sampling variance."""
+    if privacy.unit_column is None:
+        return 1
+    return privacy.max_rows
 
 
 def _check_outcome(domain: Domain, mean: str) -> None:
-    """Refuse weighted outcomes, whose sampling error depends on the weights."""
+    """Raise for a weighted outcome, whose sampling error is unknown."""
     if type(domain.measure(mean)) is not Measure:
         raise refuse(
             "mean",
@@ -200,7 +204,7 @@ def _check_outcome(domain: Domain, mean: str) -> None:
 
 
 def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
-    """Return the variance of a mean from drawing its rows, in squared units.
+    """Return the sampling variance of a mean, in squared units.
 
     Args:
         estimated: the mean; its divisor is the number of rows.
@@ -216,7 +220,7 @@ def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
 
 
 def with_sampling_error(estimated: Estimated, variance: FloatArray, normal: float) -> Estimated:
-    """Return a mean whose interval also covers the sampling error."""
+    """Return a mean with an interval that also covers the sampling error."""
     sampling = normal**2 * variance
     below = np.sqrt((estimated.value - estimated.low) ** 2 + sampling)
     above = np.sqrt((estimated.high - estimated.value) ** 2 + sampling)

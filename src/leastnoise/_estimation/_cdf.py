@@ -52,11 +52,11 @@ from leastnoise._workload import (
 
 Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
-_FEWER = 199
-_MOST_SIMULATED = 2**26
-_PILOT = 200
-_MOST_QUICK = 2**22
-_MOST_NOISE = 2**31
+_FEWER = 199  # draws for large tables; 200 * level is whole at these levels too
+_MOST_SIMULATED = 2**26  # answers times draws, above which fewer draws are taken
+_PILOT = 200  # draws that estimate the size of each error
+_MOST_QUICK = 2**22  # answers times draws of a band within a release
+_MOST_NOISE = 2**31  # noise numbers that are simulated for one band
 _MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each draw
 
 
@@ -65,14 +65,14 @@ class HasLeastSquares(Protocol):
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames: that of the data, if these were a frame."""
+        """The library of the data frames: that of the data if it was a frame."""
 
     def least_squares(self) -> Estimate:
-        """Return the estimate for questions that were not in its workload."""
+        """Return the estimate that answers queries outside the workload."""
 
 
 def estimate_of(source: HasLeastSquares) -> Estimate:
-    """Return the estimate of a release, or the estimate itself.
+    """Return the estimate of a release; an estimate is returned unchanged.
 
     A domain is refused: it is the first argument of the queries for these statistics.
     """
@@ -107,7 +107,7 @@ class CumulativeQuery:
         return self.product.domain.kind(self.attribute).outside == "clip"
 
     def complement(self) -> Product:
-        """Return the queries for the counts behind every cell but the last.
+        """Return the queries for the counts after each cell but the last.
 
         There must be at least two cells.
         """
@@ -129,7 +129,7 @@ class CumulativeQuery:
 def cumulative_query(
     domain: Domain, attribute: str, where: Mapping[str, Any], by: By
 ) -> CumulativeQuery:
-    """Return the question for the counts up to every cell of a number."""
+    """Return the queries for the counts up to each cell of a number."""
     cells = number_cells(domain, attribute)
     groups = groups_of(domain, by, "the groups of a distribution function")
     sets: dict[str, Any] = {attribute: prefix()}
@@ -182,7 +182,7 @@ def cumulative_counts(
 def quantile_difference(
     upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return D, which is at least 0 from a quantile's cell on, and its variance."""
+    """Return counts up to each cell less share times total, and variances."""
     spread = (
         (1 - share) * variances
         + share * complement_variances
@@ -192,7 +192,7 @@ def quantile_difference(
 
 
 def checked_share(share: object) -> float:
-    """Read the share of a quantile."""
+    """Return the share of a quantile, which must be between 0 and 1."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
         raise refuse(
             "a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median"
@@ -201,7 +201,7 @@ def checked_share(share: object) -> float:
 
 
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the non-decreasing shares nearest to noisy counts, (..., n).
+    """Return the non-decreasing shares nearest to noisy cumulative counts.
 
     The last share is 1.
     """
@@ -266,7 +266,7 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
         return self.quantiles[index]
 
     def columns(self) -> Columns:
-        """The columns of a data frame with one row per quantile.
+        """Return the columns of a data frame with one row for each quantile.
 
         One column per key, then share, value, low, high, may_be_below and may_be_above.
         """
@@ -327,7 +327,7 @@ class Cdf(TabularMixin):
         return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
 
     def columns(self) -> Columns:
-        """The columns of the table: keys, upper end of each cell, share, low, high.
+        """Return the columns: keys, upper end of each cell, share, low, high.
 
         One row for each cell of a group.
         """
@@ -337,7 +337,7 @@ class Cdf(TabularMixin):
         )
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
-        """Quantiles with intervals that hold all at once, together with the band."""
+        """Return quantiles whose intervals hold jointly, from the band."""
         checked_shares = [checked_share(share) for share in shares]
         last = len(self.values) - 1
         cells = []
@@ -367,7 +367,7 @@ def _interpolate_quantiles(
     *,
     clips: bool,
 ) -> tuple[Quantile, ...]:
-    """Return quantiles group by group, with values spread evenly within cells.
+    """Return quantiles by group, with values spread evenly within cells.
 
     Args:
         ends: of the cells, shape (n, 2).
@@ -413,7 +413,7 @@ def _interpolate_quantiles(
 def place_at_choices(
     estimated: Quantiles, domain: Domain, statistic: Statistic, choices: IntArray
 ) -> Quantiles:
-    """Return quantiles with privately chosen values; their intervals stay, or grow to the values.
+    """Return quantiles moved to privately chosen cells, with their intervals.
 
     Args:
         estimated: the quantiles by the distribution function, group by group.
@@ -460,7 +460,7 @@ def cdf(
     draws: int | None = None,
     seed: int = 0,
 ) -> Cdf:
-    """Estimate the distribution function of a number, with a band.
+    """Return the estimated distribution function of a number, with a band.
 
     Among the rows that were counted. The band holds everywhere at once.
 
@@ -540,7 +540,7 @@ def cdf(
 
 
 def _least_draws(level: float) -> int:
-    """Return the least number of draws whose maximum covers ``level``.
+    """Return the least number of simulations whose maximum covers ``level``.
 
     The largest of so many draws holds with a probability of at least ``level``.
     """
@@ -548,14 +548,14 @@ def _least_draws(level: float) -> int:
 
 
 def _join_complements(upto: FloatArray) -> FloatArray:
-    """Join counts up to every cell and behind every cell but the last."""
+    """Return the counts up to and after each cell but the last, joined."""
     return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
 
 
 def _band_widths(
     estimate: Estimate, query: CumulativeQuery, draws: int, rank: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the simulated size of each error, and a factor for each group.
+    """Return simulated error sizes, and the factor of each group's band.
 
     No error of a group exceeds the factor times its size.
     """
@@ -578,7 +578,7 @@ def _band_widths(
 def _union_bound_widths(
     estimate: Estimate, query: CumulativeQuery, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the error sizes and factors by the union bound over all counts.
+    """Return error sizes and factors of a band by the union bound.
 
     Without simulation. Half a step of the noise is part of each size.
     """
@@ -592,7 +592,7 @@ def _union_bound_widths(
 
 
 def minimal_draws(estimate: Estimate, level: float) -> int:
-    """Return how many releases to simulate for a band within a release.
+    """Return the number of simulations for a band within a release.
 
     As few as the level allows, or none if that takes long.
     """
@@ -643,7 +643,7 @@ def simulated_noise(
 
 
 def _safe_share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
-    """Return part / (part + rest), or ``empty`` where both are 0.
+    """Return part / (part + remainder), or ``empty`` where both are 0.
 
     Both numbers are at least 0.
     """
@@ -661,7 +661,7 @@ def quantiles(
     by: By = (),
     level: float = 0.95,
 ) -> Quantiles:
-    """Quantiles of a number, by group, from what was measured already.
+    """Return quantiles of a number by group, from existing measurements.
 
     Args:
         source: an estimate or a release; it costs no budget.

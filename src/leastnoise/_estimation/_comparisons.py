@@ -74,11 +74,11 @@ class Differences(TabularMixin):
 
     @property
     def title(self) -> str:
-        """What is compared, and the level of the intervals."""
+        """The title: what is compared, and the level of the intervals."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
-        """The columns: keys, then the numbers; one row for each group."""
+        """Return the columns: keys, then the numbers; one row for each group."""
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -100,7 +100,7 @@ def estimate_side(
     names: tuple[str, ...],
     level: float,
 ) -> Side:
-    """Estimate a quantity in every group, with an axis for each of ``names``."""
+    """Return a quantity's estimate in each group, for one side of a comparison."""
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
     multiplier = interval_multiplier(measurements.noise, level)
@@ -131,7 +131,7 @@ def estimate_side(
 
 
 def pair_covariances(estimate: Estimate) -> PairCovariances:
-    """Return the covariances between answers of an estimate; what is public has no error."""
+    """Return the covariances between answers of an estimate."""
 
     def variances_of(product: Product) -> FloatArray:
         variances = estimate.covariance_of(product.measure).variances(product)
@@ -149,7 +149,9 @@ def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
     bounds = factor_measures(domain.measure(quantity.measure))[0]
     if quantity.kind == "mean":
         return (float(bounds.low_units), float(bounds.high_units))
-    return (0.0, math.inf) if bounds.low_units >= 0 else (-math.inf, math.inf)
+    if bounds.low_units >= 0:
+        return (0.0, math.inf)
+    return (-math.inf, math.inf)
 
 
 def unit_of(quantity: Quantity, domain: Domain) -> float:
@@ -169,6 +171,7 @@ def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
 
 
 def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
+    """Return the number of groups along each attribute."""
     return tuple(map(len, labels))
 
 
@@ -214,13 +217,14 @@ def interval_columns(name: str, interval: Interval, unit: float) -> dict[str, Fl
 
 
 def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
-    """Return both sides in one unit: two domains may declare a measure with different units."""
+    """Return both sides of a comparison in the same unit."""
     if first.unit == second.unit:
         return first, second
     return _in_amounts(first), _in_amounts(second)
 
 
 def _in_amounts(side: Side) -> Side:
+    """Return a side of a comparison in amounts instead of units."""
     scaled = side.estimated._replace(
         value=side.estimated.value * side.unit,
         low=side.estimated.low * side.unit,
@@ -245,7 +249,7 @@ def compare_groups(
     by: By = (),
     level: float | None = None,
 ) -> Differences:
-    """Compare two groups of one release: difference, ratio and lift.
+    """Return difference, ratio and lift between two groups of one release.
 
     Args:
         source: a release or an estimate; it costs no budget.
@@ -303,7 +307,7 @@ def compare_groups(
 
 
 def level_of(source: HasLeastSquares, level: float | None) -> float:
-    """Return the level of the intervals: by default that of the release."""
+    """Return a confidence level, by default that of the release."""
     if level is None:
         return checked_level(getattr(source, "level", 0.95))
     return checked_level(level)
@@ -332,7 +336,7 @@ def compare_releases(
     by: By = (),
     level: float | None = None,
 ) -> Differences:
-    """Compare two finished releases: difference, ratio and lift.
+    """Return difference, ratio and lift between two finished releases.
 
     For example this year against last year. Releases with separate payments have independent
     noise, so their variances add up. Two releases of one payment, such as two periods of a series,
@@ -407,7 +411,7 @@ def _estimate_where(
     where: Mapping[str, object],
     level: float,
 ) -> Side:
-    """Estimate a quantity in every group, of the rows with the cells that ``where`` names."""
+    """Return a quantity's estimate in each group, for selected rows."""
     domain = estimate.observation.measurements.domain
     conditions = {
         name: selected_cells(domain, name, cells, "where") for name, cells in where.items()
@@ -422,7 +426,7 @@ def _estimate_where(
 
 
 def _reordered(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
-    """Return a side with the axes of its groups only; the others have one cell."""
+    """Return a side of a comparison with axes for its groups only."""
     kept = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [side.estimated.value.shape[axis] for axis in kept]
     reshaped = side.estimated._replace(
@@ -436,7 +440,7 @@ def _reordered(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet
 
 
 def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
-    """Refuse a measure that two releases clip at different bounds."""
+    """Raise if two releases clip a measure at different bounds."""
     if quantity.measure is None:
         return
     measures = [factor_measures(domain.measure(quantity.measure))[0] for domain in domains]
@@ -448,7 +452,7 @@ def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
 
 
 def _share_noise(first: Estimate, second: Estimate) -> bool:
-    """Return whether two estimates follow from one payment, or from the same numbers."""
+    """Return whether two estimates are from the same noisy numbers."""
     observations = (first.observation, second.observation)
     receipts = {observation.receipt for observation in observations}
     if "" not in receipts:
@@ -481,11 +485,11 @@ class Shares(TabularMixin):
 
     @property
     def title(self) -> str:
-        """What is divided, and the level of the intervals."""
+        """The title: what is divided, and the level of the intervals."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
-        """The columns: keys, then share, low, high and std_error; one row for each share."""
+        """Return the columns: keys, then share, low, high and std_error."""
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -498,7 +502,7 @@ def shares(
     by: By = (),
     level: float | None = None,
 ) -> Shares:
-    """Estimate the share of every cell in the total, by group.
+    """Return the estimated share of each cell in the total, by group.
 
     Args:
         source: a release or an estimate; it costs no budget.
@@ -566,7 +570,7 @@ def shares(
 
 
 def _check_partition(domain: Domain, name: str, query_set: QuerySet) -> None:
-    """Refuse cells that do not divide an attribute: their shares would not add up to 1."""
+    """Raise unless a query set divides an attribute into disjoint groups."""
     if query_set.kind in ("identity", "level"):
         return
     published = domain.kind(name).published

@@ -57,17 +57,17 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_MOST_EDGES = 2**12 + 1
-_ROWS = 2**9
+_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed at once
+_ROWS = 2**9  # queries in a batch
 
 
 def chunks(length: int, most: int) -> Iterator[slice]:
-    """Split 0 to ``length`` into slices of at most ``most``."""
+    """Yield slices of at most ``most`` entries that cover 0 to ``length``."""
     return (slice(start, start + most) for start in range(0, length, most))
 
 
 def operator_of(product: Product, size: int) -> Operator:
-    """Return the queries along the only attribute.
+    """Return the queries of a product along its only attribute.
 
     The total if the product does not name it.
     """
@@ -82,12 +82,12 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
 
 
 def spread_evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
-    """Spread the counts of runs of cells evenly over these cells."""
+    """Return cells among which the counts of runs are spread evenly."""
     return np.repeat(counts / lengths, lengths)
 
 
 def starts_of(operator: Operator) -> IntArray:
-    """Return the first cells of the runs that the queries do not tell apart."""
+    """Return the first cells of the runs that no query separates."""
     if isinstance(operator, Coarse):
         return operator.starts
     return np.arange(operator.size)
@@ -138,6 +138,7 @@ class DataIndependentEstimate:
     estimator: Estimate
 
     def estimate(self, product: Product) -> Answer:
+        """Return answers whose approximation adds no error."""
         return replace(self.estimator.estimate(product), approximation_std=np.zeros(product.shape))
 
 
@@ -151,7 +152,7 @@ class BucketExpansion:
 
     @staticmethod
     def of(observation: Observation) -> "BucketExpansion":
-        """Estimate the counts from the observation of one step on buckets."""
+        """Return the estimate from an observation of buckets."""
         (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
@@ -171,7 +172,7 @@ class BucketExpansion:
 
     @cached_property
     def even(self) -> FloatArray:
-        """Cells before bounds, shape (n,)."""
+        """The cells with buckets spread evenly, shape (n,)."""
         return spread_evenly(self.counts, self.buckets.lengths)
 
     @cached_property
@@ -181,20 +182,20 @@ class BucketExpansion:
         No aligned block is below 0 or above the one that contains it.
         """
         halving = HalvingTree(self.buckets.size)
-        return halving.together(halving.differences(self.even))
+        return halving.cells_of(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers with noise errors; the approximation errors are unknown."""
+        """Return the answers with errors from noise only."""
         values = answers_of(product, self.cells)
         noise = np.sqrt(self.variances(product))
         return Answer(values, noise, np.full(product.shape, np.nan))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """Return the share of each bucket before some edges, (edges, buckets)."""
+        """Return the share of each bucket below each edge, (edges, buckets)."""
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
-        """Return the variances of least squares given the buckets, before bounds."""
+        """Return the variances of least squares, with the buckets as fixed."""
         covariance = self.covariance
         return variances_of(
             product,
@@ -255,7 +256,7 @@ class Posterior:
 
     @staticmethod
     def of(observation: Observation) -> "Posterior":
-        """Compute the posterior, as of normals, from the observation of both steps."""
+        """Return the posterior from the observation of both steps."""
         from scipy.sparse import csr_matrix
 
         measurements = observation.measurements
@@ -286,7 +287,7 @@ class Posterior:
 
         No block is below 0 or above the one that contains it.
         """
-        return self.halving.together(self.mean)
+        return self.halving.cells_of(self.mean)
 
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with their noise and approximation errors.
@@ -295,7 +296,7 @@ class Posterior:
         """
         values = answers_of(product, self.cells)
         noise, all_errors = self._variances(product)
-        moved = answers_of(product, self.halving.together(self.mean, bounded=False)) - values
+        moved = answers_of(product, self.halving.cells_of(self.mean, bounded=False)) - values
         return Answer(
             values, np.sqrt(noise), np.sqrt(np.maximum(all_errors - noise, 0.0) + moved**2)
         )
@@ -359,7 +360,7 @@ _NEAR = 1e-10
 
 
 def runs_of(measurements: Measurements) -> tuple[IntArray, HalvingTree, Product]:
-    """Return the runs of indistinguishable cells, and their block counts.
+    """Return the runs that no query separates, and their block counts.
 
     The runs by their first cells; the counts of all aligned blocks of runs.
     """
@@ -408,7 +409,7 @@ class SmoothedEstimate:
 
     @staticmethod
     def of(observation: Observation) -> "SmoothedEstimate":
-        """Smooth the observation of one step along one attribute."""
+        """Return the smoothed estimate of an observation along one attribute."""
         measurements = observation.measurements
         random = np.random.default_rng(_SEED)
         stds = [
@@ -476,7 +477,7 @@ def posterior_means(
     has_noise = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
-        cells = spread_evenly(halving.together(vectors[:, 0], bounded=False), lengths)
+        cells = spread_evenly(halving.cells_of(vectors[:, 0], bounded=False), lengths)
         gathered_back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
         return (has_noise * (gathered_back + precision * vectors[:, 0]))[:, None]
 
@@ -495,14 +496,14 @@ def posterior_means(
         plain,
         joint,
         spread_evenly(counts, lengths),
-        spread_evenly(halving.together(mean), lengths),
+        spread_evenly(halving.cells_of(mean), lengths),
     )
 
 
 def level_prior(
     part: FloatArray, mean: FloatArray, posterior_noise: FloatArray, noise: FloatArray
 ) -> FloatArray:
-    """Return the normal priors that lead to a level's posteriors.
+    """Return the normal priors that imply a level's posteriors.
 
     Precisions, and precisions times means; shape (2, blocks).
     """

@@ -56,7 +56,7 @@ class OneSidedBounds:
 
 # what floating point may have added to a whole number: rows, and part of the largest value
 _ROUNDING = 2.0**-20
-_RELATIVE_ROUNDING = 2.0**-44
+_RELATIVE_ROUNDING = 2.0**-44  # of sums of doubles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,13 +85,13 @@ class Answer:
 
     @property
     def std(self) -> FloatArray:
-        """Standard errors of both parts together, as far as they are known."""
+        """Standard errors from noise and approximation, as far as known."""
         if self.approximation_std is None:
             return self.noise_std
         return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """Return how far intervals reach below and above the values.
+        """Return how far intervals extend below and above the values.
 
         For a two-sided and a one-sided multiplier.
         """
@@ -112,7 +112,7 @@ class Estimator(Protocol):
     """Anything that answers products of queries from what was measured."""
 
     def estimate(self, product: Product) -> Answer:
-        """Return values and errors for one product."""
+        """Return the answers to a product, with their standard errors."""
 
 
 Names = tuple[str, ...]
@@ -135,11 +135,11 @@ class Estimate:
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
 
     def least_squares(self) -> "Estimate":
-        """Return itself: see `HasLeastSquares`."""
+        """Return this estimate."""
         return self
 
     def for_observation(self, observation: Observation) -> "Estimate":
-        """Return the estimate of another observation of the same plan.
+        """Return the estimate from another observation of the same plan.
 
         For instance a simulated one. What depends on the plan alone is shared.
         """
@@ -148,7 +148,7 @@ class Estimate:
         )
 
     def errors_for(self, values: Sequence[IntArray]) -> "Estimate":
-        """Return the errors of the answers for given noise in every block.
+        """Return the errors of answers if the blocks had this noise.
 
         The noise is given in whole steps.
         """
@@ -160,7 +160,7 @@ class Estimate:
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def covariance_of(self, measure: str | None) -> Covariance:
-        """Return the covariance of the errors, which the plan decides.
+        """Return the covariance of the errors about counts or a measure.
 
         It also says which queries have answers.
         """
@@ -172,6 +172,7 @@ class Estimate:
         )
 
     def _structure(self, quantity: str | None) -> Structure:
+        """Return the covariance structure of counts or of a measure, computed once."""
         if quantity not in self._structures:
             exact = [table.block for table in self.public]
             self._structures[quantity] = quantity_structure(
@@ -180,7 +181,7 @@ class Estimate:
         return self._structures[quantity]
 
     def solved_cells(self, quantity: str | None) -> Cells:
-        """Return the cells that explain best what was measured of a quantity."""
+        """Return the least-squares cells of counts, a sum or a centred sum."""
         if quantity not in self._cells:
             measurements = self.observation.measurements
             values = self.observation.values
@@ -201,12 +202,12 @@ class Estimate:
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Return the estimated cells of a marginal, hidden ones included."""
+        """Return the estimated cells of a marginal, including hidden cells."""
         domain = self.observation.measurements.domain
         return self.values(table_of_all_cells(domain, names, measure))
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Return cells that explain the measurements.
+        """Return least-squares cells of a marginal, for counts or a measure.
 
         They are right for queries that the measurements determine, and only for them.
         """
@@ -233,7 +234,7 @@ class Estimate:
         return self.answers([product])[0]
 
     def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
-        """Return standard errors; 0 for what is public."""
+        """Return standard errors from variances; 0 if the answers are public."""
         if measure is None and self.public:
             variances = np.where(
                 variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances
@@ -241,12 +242,12 @@ class Estimate:
         return np.sqrt(np.maximum(variances, 0.0))
 
     def values(self, product: Product) -> FloatArray:
-        """Return the values of ``estimate`` alone, shape ``product.shape``."""
+        """Return only the values of `estimate`, shape ``product.shape``."""
         self.covariance_of(product.measure).require(product)
         return apply_along_axes(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
-        """Return ``estimate`` of several products.
+        """Return the answers to several products, in their order.
 
         Products with the same queries along their attributes are computed at once.
         """
@@ -285,7 +286,7 @@ class Estimate:
         ]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
-        """Return ``cells`` of tables of one shape, the tables along the first axis."""
+        """Return the cells of tables of one shape, stacked along the first axis."""
         if len(centred_quantities(self.observation.measurements, measure)) == 1 and not (
             measure is None and self.public
         ):
@@ -306,7 +307,7 @@ class Estimate:
         )
 
     def linear(self, product: Product) -> FloatArray:
-        """Return the matrix from the blocks' numbers to a product's answers.
+        """Return the matrix that maps noisy numbers to a product's answers.
 
         For the blocks in ``block_indices``, in rows or units.
 
@@ -362,23 +363,23 @@ class Finding:
 
     @property
     def done(self) -> Said:
-        """A clause on what was done."""
+        """The key of the text about what was done, with its numbers."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
-        """Return what the intervals do not cover, besides what no interval covers."""
+        """Return keys and numbers of texts on errors that intervals leave out."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """Return a JSON value from which the mechanism reads the finding back."""
+        """Return the finding as a JSON value."""
         return {}
 
     def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002 - there are none
-        """Return the cells of quantiles that were chosen privately."""
+        """Return the privately chosen cells of quantiles, by statistic."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the estimate of the answers."""
+        """Return the estimator of the answers."""
         return Estimate(observation)
 
 
@@ -392,10 +393,11 @@ class Outcome:
 
     @cached_property
     def _least_squares(self) -> Estimate:
+        """The least-squares estimate from the observation and the public counts."""
         return Estimate(self.observation, public_counts_of_plan(self.plan))
 
     def least_squares(self) -> Estimate:
-        """Return least squares of what was measured and what is public.
+        """Return least squares from the observation and public counts.
 
         One object, which computes its covariance once.
         """
@@ -403,6 +405,7 @@ class Outcome:
 
     @cached_property
     def _estimator(self) -> Estimator:
+        """The estimator of the mechanism's finding; least squares if it is linear."""
         if self.finding.linear:
             return self.least_squares()
         return self.finding.estimator(self.observation)
@@ -416,7 +419,7 @@ class Outcome:
 
 
 def join_observations(observations: Sequence[Observation], privacy: Privacy) -> Observation:
-    """Join the observations of several steps of one release."""
+    """Return the observations of several steps as one."""
     measurements = join_measurements(
         [observation.measurements for observation in observations], privacy
     )
@@ -431,7 +434,7 @@ def join_observations(observations: Sequence[Observation], privacy: Privacy) -> 
 
 
 def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
-    """Join the measurements of several steps.
+    """Return the measurements of several steps as one.
 
     Called before payment, this shows whether they can be joined.
     """

@@ -32,14 +32,14 @@ from leastnoise._families import apply_along_axes
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, table_of_all_cells
 
-_LEAST_ROUNDS = 30
-_MOST_ROUNDS = 2000
-_ROUNDS_OF_CELLS = 2**27
+_LEAST_ROUNDS = 30  # iterations of the projection, at least
+_MOST_ROUNDS = 2000  # iterations of the projection
+_ROUNDS_OF_CELLS = 2**27  # iterations times components
 _EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
-    """Split a table into its residual components.
+    """Return the residual components of a table, by attribute set.
 
     Contrasts along some attributes, sums along the others.
     """
@@ -60,7 +60,7 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 def from_residual_parts(
     parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table of given residual components.
+    """Return the table whose residual components these are.
 
     Each is spread evenly over the attributes it does not have.
     """
@@ -100,7 +100,7 @@ class LocallyNonNegative:
         return apply_public_facts(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of a table's cells to a product on its attributes.
+        """Return the answers of non-negative cells to a product.
 
         Their errors are not known.
         """
@@ -211,7 +211,7 @@ def residual_precisions(
 def _groups(
     wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
 ) -> list[_Group]:
-    """Collect the widest tables by shape."""
+    """Return the tables that no other contains, grouped by shape."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in wide:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
@@ -266,7 +266,7 @@ def nearest_tables(
 def _nearest(
     groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]
 ) -> FloatArray:
-    """Return the nearest components for which all table cells are at least 0."""
+    """Return the nearest components for which all cells are non-negative."""
     from scipy.optimize import Bounds, minimize  # slow to import
 
     total, rounds = bounds

@@ -69,7 +69,7 @@ class Means(TabularMixin):
     divisor: str = "count"
 
     def rows(self) -> list[tuple[str, float, float, float]]:
-        """One record for each group: group, mean, low and high.
+        """Return a tuple for each group: group, mean, low and high.
 
         The group is ``all`` if there are no groups.
         """
@@ -81,7 +81,7 @@ class Means(TabularMixin):
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
     def plot(self) -> Any:
-        """The means as an Altair chart, which notebooks show.
+        """Return the means as an Altair chart.
 
         A dot and an interval for each group.
         """
@@ -93,7 +93,7 @@ class Means(TabularMixin):
 
     @property
     def title(self) -> str:
-        """Such as ``mean of pay by store:region``."""
+        """The title, such as ``mean of pay by store:region``."""
         return (
             f"mean of {self.measure}"
             + (f" by {self.groups}" if self.groups else "")
@@ -101,7 +101,7 @@ class Means(TabularMixin):
         )
 
     def columns(self) -> Columns:
-        """The columns of a data frame with one row per group.
+        """Return the columns of a data frame with one row for each group.
 
         One column per key, then mean, low, high, std_error, sum and the divisor.
         """
@@ -115,7 +115,7 @@ class Means(TabularMixin):
 
 @one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
-    """Estimate means of a measure by group, of the rows with a value.
+    """Return estimated means of a measure by group, over rows with a value.
 
     From sums and numbers of values, both measured.
 
@@ -154,19 +154,9 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     summed_of = plan.domain.measure(measure)
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
-    number = plan.domain.count_of(measure)
-    if number is None or not (equations(plan, measure) and equations(plan, number)):
-        advice = (
-            _weighted_advice(plan, measure)
-            or f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
-        )
-        raise InputError(
-            f"A mean of {measure} needs its sums and the number of its values, both measured. "
-            f"{advice}"
-        )
-    bounds = factor_measures(summed_of)[
-        0
-    ]  # of weighted sums a mean is within the bounds of the values
+    number = _require_count(plan, measure)
+    # a weighted mean is within the bounds of the values
+    bounds = factor_measures(summed_of)[0]
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
     )
@@ -219,6 +209,22 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     )
 
 
+def _require_count(plan: Measurements, measure: str) -> str:
+    """Return the measure that counts the values of another; raise if unmeasured."""
+    number = plan.domain.count_of(measure)
+    if number is not None and equations(plan, measure) and equations(plan, number):
+        return number
+    advice = _weighted_advice(plan, measure)
+    if not advice:
+        advice = (
+            f"Ask for means of {measure} in the workload, or for its sums and with count = "
+            f'"{measure}" for the number of its values.'
+        )
+    raise InputError(
+        f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(TabularMixin):
     """Each period compared with an earlier one, by group.
@@ -232,7 +238,7 @@ class Changes(TabularMixin):
     library: str | None = None
 
     def columns(self) -> Columns:
-        """The columns: keys, difference and ratio, each with its interval.
+        """Return the columns: keys, difference and ratio with their intervals.
 
         Named difference, low, high, std_error, ratio, ratio_low and ratio_high; one row for each
         change.
@@ -241,7 +247,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Name the measured weighted means of a measure; empty for none."""
+    """Return a sentence that names the measured weighted means, or ""."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -258,7 +264,7 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
 def changes(
     source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
 ) -> Changes:
-    """Estimate difference and ratio of each period to an earlier one.
+    """Return difference and ratio of each period to an earlier period.
 
     Such as year over year; of counts of rows.
 
@@ -297,9 +303,9 @@ def changes(
     change_product = queries(plan.domain, {**sets, along: change(periods)}).products[0]
     moved = estimate.estimate(change_product)
     labels = [*map(str, plan.domain.kind(along).regular_labels)]
-    ends = [
-        ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
-    ]
+    first_periods = ranges([(label, label) for label in labels[:-periods]])
+    last_periods = ranges([(label, label) for label in labels[periods:]])
+    ends = [first_periods, last_periods]
     before, after = (
         estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends
     )

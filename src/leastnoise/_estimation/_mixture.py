@@ -25,13 +25,13 @@ import numpy as np
 from leastnoise._estimation._non_negative import onto_simplex
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
-KINDS = 100
-_STEP = 0.05
-_SPREAD = 0.2
-_SEED = 20_261_124
-_LEAST_ROUNDS = 60
-_LAST_ROUNDS = 250
-_EVERY = 10
+KINDS = 100  # components of the mixture
+_STEP = 0.05  # first step size of Adam
+_SPREAD = 0.2  # standard deviation of the components' first logits
+_SEED = 20_261_124  # of the first logits
+_LEAST_ROUNDS = 60  # steps before a fit may end
+_LAST_ROUNDS = 250  # steps in which the step size falls to zero
+_EVERY = 10  # steps between looks at the residual
 # at most: if answers are moved towards what was measured, and if the model stands alone
 ROUNDS = 300
 MORE_ROUNDS = 1500
@@ -44,7 +44,7 @@ _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
 _FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
-_SHIFTS = 16
+_SHIFTS = 16  # of the cells over which Haar smoothing is averaged
 # the mean squared residual, in units of the noise, that a fit should leave: some of the noise is
 # fitted
 RESIDUAL = 0.9
@@ -85,7 +85,7 @@ class Mixture:
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Return outer products of parts for each kind, (cells of all, kinds)."""
+    """Return the outer products of parts, for each component of the mixture."""
     joined = np.ones((1, kinds))
     for part in parts:
         joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
@@ -93,7 +93,7 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """Estimate the distribution along an attribute from noisy counts.
+    """Return the distribution along an attribute, from noisy counts.
 
     Steps that noise could have made are removed; all cells are above 0.
     """
@@ -108,6 +108,7 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
 
 
 def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
+    """Return counts smoothed by shift-averaged Haar thresholding."""
     size = len(counts)
     padded_size = 1 << (size - 1).bit_length()
     smooth = np.zeros(size)
@@ -134,7 +135,7 @@ def fit_mixture(
     kinds: int = KINDS,
     rounds: int = MORE_ROUNDS,
 ) -> Mixture:
-    """Fit a mixture to noisy tables of ``total`` rows.
+    """Return a mixture fitted to noisy tables of ``total`` rows.
 
     Starts from a distribution along every attribute, all of whose cells are above 0.
     """
@@ -150,7 +151,7 @@ def refit_mixture(
     tables: Sequence[NoisyTable],
     rounds: int,
 ) -> Mixture:
-    """Fit a mixture again, to other noise in the same tables.
+    """Return a mixture fitted again to the tables with other noise.
 
     Takes some rounds from the given mixture, with its penalty.
     """
@@ -171,7 +172,7 @@ _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 def _side_by_side(
     tables: Sequence[NoisyTable], total: float
 ) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Scale tables to unit noise and join pairs that share a part.
+    """Return tables at unit noise, with pairs joined that share an attribute.
 
     Few large products are quicker than many small ones.
 
@@ -339,7 +340,7 @@ class _Fit:
         penalty: float,
         size: float,
     ) -> None:
-        """Take one step of Adam along the slopes of residuals and penalty."""
+        """Take one step of Adam along the gradient, in place."""
         log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
         log_ratio *= penalty
         spread += log_ratio
@@ -361,7 +362,7 @@ class _Fit:
             np.subtract(state, size * mean / slope, out=state)
 
     def run(self, most: int) -> Mixture:
-        """Take steps until the residuals are small or stall.
+        """Return the mixture after steps until the residuals stall.
 
         First of one step size, then of falling sizes.
         """
@@ -407,7 +408,7 @@ class _Fit:
         return squares / max(self.cells, 1)
 
     def mixture(self, penalty: float) -> Mixture:
-        """Return the mixture that was reached."""
+        """Return the mixture of the current parameters."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
         return Mixture(

@@ -61,20 +61,20 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity, table_of_all_cells
 
-_REFITS = 3
-_ROUNDS = 150
-_SEED = 20_261_125
+_REFITS = 3  # mixtures refitted to simulated noise
+_ROUNDS = 150  # steps of a refit
+_SEED = 20_261_125  # of the noise of refits
 # relative standard error of a share that is modelled but not measured: typical of real tables
 _UNSEEN = 0.5
 # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
 _EVEN_BINS = 0.5
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
-MOST_RECORDS = 2**27
+MOST_RECORDS = 2**27  # synthetic records
 # subtracted from the kept part of residuals: less is not worth its noise where the model is right
 _NOT_KEPT = 0.1
 # of a table that a model is fitted to afterwards
 _MOST_CELLS = 2**20
-_LEAST_STD = 1e-3
+_LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
 _WAYS = (
     0.0,
     0.25,
@@ -82,7 +82,7 @@ _WAYS = (
     0.7,
     0.9,
 )  # parts of the way from least squares to the model that are tried
-_REDRAWN = 100
+_REDRAWN = 100  # attempts to draw records without impossible values
 # public counts are fitted as if they had this part of the noise; tables of at most this number of attributes
 _MET = 0.25
 _FITTED = 2
@@ -111,7 +111,7 @@ class NoisyTables:
         impossible: Sequence[Combination] = (),
         public: Sequence[PublicCounts] = (),
     ) -> "NoisyTables":
-        """Read an observation of attributes alone and of binned tables.
+        """Return the noisy one-way and binned tables of an observation.
 
         Bins without a possible cell have a count of 0.
         """
@@ -149,7 +149,7 @@ class NoisyTables:
     def from_tables(
         names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
     ) -> "NoisyTables":
-        """Collect tables, including every attribute alone.
+        """Return tables over these attributes, with all one-way tables.
 
         Public counts are fitted as if they had a part of the noise.
         """
@@ -177,11 +177,11 @@ class NoisyTables:
         return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
 
     def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
-        """Fit the model."""
+        """Return the mixture fitted to the tables."""
         return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Fit the model again for each of several noises added to the tables.
+        """Return mixtures refitted to the tables with each added noise.
 
         On several cores; the digits do not depend on how many.
         """
@@ -213,7 +213,7 @@ class NoisyTables:
 
 
 def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
-    """Return public counts whose groups are runs of neighbouring cells.
+    """Return public counts of intervals of cells, as noisy tables.
 
     Of one or two attributes.
     """
@@ -254,7 +254,7 @@ class _ResidualSums:
         return _ResidualSums(*np.zeros((5, 3, sizes)))
 
     def add(self, width: int, size_class: IntArray, name: str, values: FloatArray) -> None:
-        """Add the values of a table's cells to a sum, by size class.
+        """Add the values of a table's cells to a sum, by size class, in place.
 
         Args:
             width: the number of the table's attributes, less 1.
@@ -283,11 +283,12 @@ class ModelEstimator:
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The model."""
+        """The fitted mixture."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
+        """Mixtures refitted to tables with fresh simulated noise, and that noise."""
         noise = np.random.default_rng(_SEED)
         added = [
             [
@@ -300,7 +301,7 @@ class ModelEstimator:
 
     @cached_property
     def _residual_sums(self) -> "_ResidualSums":
-        """The sums over the cells of measured tables, by size and width."""
+        """Sums over the cells of measured tables, by size class and table width."""
         sums = _ResidualSums.zeros(len(_SIZES) + 1)
         total = self.measured.total
         for index, table in enumerate(self.measured.tables):
@@ -322,7 +323,7 @@ class ModelEstimator:
 
     @cached_property
     def _shrinkage(self) -> FloatArray:
-        """How much of its gap to the measurement a table keeps, (3, sizes) in [0, 1].
+        """The share of the gap to the measurement that is kept, (3, sizes).
 
         For tables of one to three attributes and each size class: 1 less the ratio of the noise
         that the model does not follow to the gap, with two standard errors against the model.
@@ -396,11 +397,12 @@ class ModelEstimator:
 
     @cached_property
     def _indices(self) -> dict[tuple[int, ...], int]:
+        """The position of each measured table, by its attributes."""
         return {table.attributes: at for at, table in enumerate(self.measured.tables)}
 
     @cached_property
     def _tables(self) -> LocallyNonNegative:
-        """The published tables: never negative, and in agreement."""
+        """The published tables: non-negative and consistent."""
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
@@ -488,18 +490,19 @@ class ModelEstimator:
 
 
 def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
-    """Repeat the value of every bin for each of its cells."""
+    """Return the value of each bin, repeated for each of its cells."""
     for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
         values = np.repeat(values, np.diff(starts, append=cells), axis=axis)
     return values
 
 
 def _bin_shares(mixture: Mixture, table: NoisyTable) -> FloatArray:
+    """Return the share of each bin of a table under a mixture."""
     return _sum_bins(mixture.table(table.attributes), table.starts)
 
 
 def _sum_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
-    """Sum the cells of every bin."""
+    """Return the sum of the cells of each bin."""
     for axis, first in enumerate(starts):
         cells = np.add.reduceat(cells, first, axis=axis)
     return cells
@@ -511,7 +514,7 @@ def _apply_public_facts(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts],
 ) -> Answer:
-    """Set answers about impossible cells to 0, and public answers' errors too."""
+    """Return an answer that agrees with impossible cells and public counts."""
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
@@ -545,6 +548,7 @@ class ShrunkToModel:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
+        """Number of cells of each attribute in the tables."""
         attributes = {*chain.from_iterable(self.tables)}
         domain = self.least_squares.observation.measurements.domain
         return {name: domain.kind(name).size for name in domain.names if name in attributes}
@@ -556,10 +560,11 @@ class ShrunkToModel:
 
     @cached_property
     def _precision(self) -> dict[Names, float]:
+        """The precision of least squares, by set of attributes."""
         return residual_precisions(self.least_squares, self._parts, None)
 
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
-        """Build the requested tables and one-way tables from components."""
+        """Return the requested and one-way tables of residual components."""
         fitted = [
             *((name,) for name in self._sizes),
             *(names for names in self.tables if len(names) > 1),
@@ -572,7 +577,7 @@ class ShrunkToModel:
 
     @cached_property
     def measured(self) -> NoisyTables:
-        """Every attribute alone and all tables, as if noise were independent."""
+        """The least-squares tables and one-way tables, as independent noisy tables."""
         names_of = tuple(self._sizes)
         tables = []
         for names, counts in self._cells_of(self._parts).items():
@@ -599,12 +604,12 @@ class ShrunkToModel:
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The model."""
+        """The fitted mixture."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """Return the factor by which the model misses interactions more.
+        """The factor by which the model misses components of more attributes.
 
         Of components of several attributes against others, less three standard errors; at least 1.
         """
@@ -625,7 +630,7 @@ class ShrunkToModel:
     def _between(
         self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
     ) -> LocallyNonNegative:
-        """Return tables part of the way from least squares to a model.
+        """Return tables a step of the way from least squares to a model.
 
         They are non-negative and consistent.
         """
@@ -637,7 +642,7 @@ class ShrunkToModel:
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """Return the step to the model with least estimated risk, and its tables.
+        """The step to the model with the least estimated risk, and its tables.
 
         Also their squared error in units of noise.
         """
@@ -696,6 +701,7 @@ class ShrunkToModel:
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
     def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        """Return the residual components of a mixture's tables, by attributes."""
         return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
@@ -737,7 +743,7 @@ def _components(
 
 
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
-    """Return the cells of a table and their typical error.
+    """Return all cells of a table, hidden ones included, and their error.
 
     Hidden cells that the release does not determine are taken for empty.
     """
@@ -755,7 +761,7 @@ def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArra
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
-    """Return a release's model, or fit one to its tables.
+    """Return the noisy tables and the mixture of a release.
 
     One is fitted to every counted attribute and to tables of determined cells.
     """
@@ -805,7 +811,7 @@ def draw_records(
     impossible: Sequence[Mapping[int, Sequence[int]]] = (),
     public: Sequence[tuple[tuple[int, ...], KnownSums]] = (),
 ) -> IntArray:
-    """Draw rows of codes from a model, shape (rows, attributes), in random order.
+    """Return records drawn from a model, as codes, in random order.
 
     Rows with impossible combinations of codes are drawn again. Where a public group has too many
     rows, some of them get the codes of groups with too few, in the attributes of the public counts
@@ -826,6 +832,7 @@ def draw_records(
 
 
 def _refuse_endless(again: int, wrong: int) -> None:
+    """Raise if impossible values are still drawn after the last attempt."""
     if again == _REDRAWN:
         raise InputError(
             f"{wrong} records had values that are said to be impossible, after {again} tries. Say "
@@ -840,7 +847,7 @@ def _project_to_public_counts(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Change codes in as few rows as possible to meet public shares, in place.
+    """Change as few records as possible to meet public shares, in place.
 
     Every group gets its public share of the rows.
     """
@@ -887,6 +894,7 @@ def _project_to_public_counts(
 def _impossible_rows(
     codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
 ) -> BoolArray:
+    """Return which records have an impossible combination of values."""
     impossible_rows = np.zeros(len(codes), dtype=bool)
     for combination in impossible:
         impossible_rows |= np.logical_and.reduce(
@@ -896,6 +904,7 @@ def _impossible_rows(
 
 
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
+    """Return records drawn from a mixture, as codes, shape (rows, attributes)."""
     drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(round_systematically(mixture.shares, rows, random).tolist()):

@@ -54,13 +54,13 @@ from leastnoise._trusted.linop import non_negative as has_no_negative_entry
 from leastnoise._trusted.measurements import Measurements, Observation, draw_point, numerators
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
-GAP = 1e-4
-MOST_CELLS = 2**20
+GAP = 1e-4  # duality gap of the objective at which a solution is accepted
+MOST_CELLS = 2**20  # joint cells
 REPETITIONS = 50
 """Simulated releases behind the errors of an answer."""
-_MOST_STEPS = 20000
-_CHECK_EVERY = 25
-_SEED = 20240301
+_MOST_STEPS = 20000  # of the accelerated gradient method
+_CHECK_EVERY = 25  # steps between computations of the gap
+_SEED = 20240301  # of simulated releases, so that equal releases state equal errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class ConsistentCells:
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a table from the groups of the finest table.
+        """Return the answers to a product, from the groups of the finest table.
 
         Every query of the table is a sum of such groups.
         """
@@ -96,7 +96,7 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Put the value of every group at its first cell along an axis.
+    """Return zeros along an axis, with group values at their first cells.
 
     All other cells are 0.
     """
@@ -110,7 +110,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product]) -> Product | None:
-    """Return the table of which all tables of one measure are sums.
+    """Return the table that all tables of a measure sum up; None without one.
 
     None if there is none, or if none of them has levels.
 
@@ -148,7 +148,7 @@ def finest_table(products: Sequence[Product]) -> Product | None:
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
-    """Whether every query of an operator counts all cells of a group alike."""
+    """Return whether each query counts all cells of a group alike."""
     if int(groups.max()) + 1 == len(groups):
         return True
     # columns that differ have the same product with random numbers with a chance of 2^-30 each
@@ -159,7 +159,7 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 
 
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
-    """Return public counts as sums of the groups of a table.
+    """Return public counts as sums of groups; None if the groups do not fit.
 
     None if a group of one crosses a group of the other.
     """
@@ -185,7 +185,7 @@ def make_consistent(
     non_negative: bool,
     whole: bool,
 ) -> ConsistentCells:
-    """Make the answers of all tables agree, in units of the measure."""
+    """Return cells from which all tables' answers follow consistently."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     if non_negative:
@@ -311,7 +311,7 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
 def onto_simplices(
     x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
 ) -> FloatArray:
-    """Return for every column the nearest y >= 0 of a given sum.
+    """Return, for each column, the nearest y >= 0 with a given sum.
 
     Distances are weighted by cell; ``near`` guesses where y is above 0.
     """
@@ -338,7 +338,7 @@ def onto_simplices(
 
 
 def projection_method(product: Product) -> str:
-    """Return how a table becomes non-negative.
+    """Return the name of the projection that makes a table non-negative.
 
     As a marginal, as prefix sums, by clipping, or not at all (none).
     """
@@ -354,12 +354,12 @@ def projection_method(product: Product) -> str:
 
 
 def _divides_by_levels(product: Product) -> bool:
-    """Tell whether every attribute of a table has its cells or one level."""
+    """Return whether each attribute of a table has its cells or one level."""
     return all(asked.kind in ("identity", "level") for asked in product.query_sets)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
-    """Return the nearest non-negative answers that do not fall along an axis.
+    """Return the nearest non-negative answers that never fall along an axis.
 
     In Euclidean distance.
     """
@@ -396,7 +396,7 @@ def non_negative(
 def whole_numbers(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> IntArray:
-    """Return the table in whole numbers.
+    """Return the table rounded to integers.
 
     A marginal keeps its rounded total, or gets the sums that are public.
     """
@@ -429,7 +429,7 @@ class NonNegativeCells:
         # made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2
         # repetitions).
         if product.measure == self.measure:
-            self._known.require(product)
+            self._covariance.require(product)
         values = self.values(product)
         bias = np.zeros(product.shape)
         square = np.zeros(product.shape)
@@ -466,7 +466,8 @@ class NonNegativeCells:
         )
 
     @cached_property
-    def _known(self) -> Covariance:
+    def _covariance(self) -> Covariance:
+        """The covariance of the measurements, computed unless it was passed."""
         if self.known is None:
             return measure_covariance(self.plan, self.measure)
         return self.known
@@ -529,7 +530,7 @@ def nnls(
 def simulate_noise(
     plan: Measurements, indices: Sequence[int], columns: int, generator: np.random.Generator
 ) -> dict[int, FloatArray]:
-    """Simulate noise of some blocks, shape (rows, columns) by index.
+    """Return simulated noise of some blocks, shape (rows, columns) by index.
 
     With the plan's distribution, but from a generator that protects nobody.
     """
@@ -547,6 +548,7 @@ def simulate_noise(
 def _simulate_block(
     plan: Measurements, index: int, columns: int, generator: np.random.Generator
 ) -> FloatArray:
+    """Return simulated noise of a block, shape (queries, columns)."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:
@@ -556,7 +558,7 @@ def _simulate_block(
 
 
 def _below(bound: int, generator: np.random.Generator) -> int:
-    """Return a whole number from 0 to bound - 1, which may be long."""
+    """Return a uniform integer from 0 to bound - 1."""
     words = -(-bound.bit_length() // 64) + 1
     return int.from_bytes(generator.bytes(8 * words), "little") % bound
 
@@ -564,7 +566,7 @@ def _below(bound: int, generator: np.random.Generator) -> int:
 def _simulate_group(
     plan: Measurements, group: Sequence[int], columns: int, generator: np.random.Generator
 ) -> dict[int, FloatArray]:
-    """Simulate K-norm noise of a group of blocks: a ball, and a point of it."""
+    """Return simulated K-norm noise of a group of blocks, by block index."""
     sizes = [plan.blocks[index].rows for index in group]
     scale = float(plan.blocks[group[0]].scale)
     weights = numerators(tuple(sorted(sizes)))
@@ -584,7 +586,7 @@ def _simulate_group(
 
 
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
-    """Minimise f for columns b of shape (cells, columns).
+    """Return non-negative cells that minimise the residual, and the gap.
 
     In a bounded number of steps; returns the cells and the largest remaining gap.
     """

@@ -25,7 +25,7 @@ from leastnoise._trusted.linop import Coarse, Operator, Ordered, Ranges, Total, 
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product
 
-_AT_ONCE = 2**22
+_AT_ONCE = 2**22  # numbers in a batch
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
@@ -38,7 +38,7 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
-    """Return the inverse for nested layers of blocks, finest first.
+    """Return the inverse for nested layers of noisy blocks, finest first.
 
     Each layer joins blocks of the one before. An infinite variance means not measured.
     """
@@ -53,7 +53,7 @@ def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -
 
 
 def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
-    """Return least squares counts of the finest blocks from all layers."""
+    """Return least-squares counts of the finest blocks, from all layers."""
     each = zip(inverse.precisions, values, inverse.levels.groups, strict=False)
     return inverse.solve(
         np.asarray(sum((precision * value)[groups] for precision, value, groups in each))
@@ -68,7 +68,7 @@ def kept_shares(
     base: IntArray,
     levels: Sequence[IntArray],
 ) -> list[FloatArray]:
-    """Return the shrinkage factors of least error for the finest blocks.
+    """Return the shrinkage factors of least error, level by level.
 
     Of the total, and of deviations from evenness by level.
     """
@@ -115,7 +115,7 @@ def kept_shares(
 def bounded_cells(
     cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Bound cells by their blocks, after shrinking deviations by ``kept``.
+    """Return cells bounded by their blocks, after shrinking deviations.
 
     No block, of one or two parts each, is below 0 or above the block that contains it.
     """
@@ -162,7 +162,7 @@ class AdaptiveGridEstimate:
 
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "AdaptiveGridEstimate":
-        """Estimate the parts from the observation of both rounds."""
+        """Return the estimate from the observation of both rounds."""
         measurements = observation.measurements
         (first,), (second,) = (block.factors for block in measurements.blocks)
         if not (
@@ -220,7 +220,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """Return first rows and columns of the parts, and their heights and widths."""
+        """First rows and columns of the parts, and their heights and widths."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
@@ -232,18 +232,19 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The table, even within parts and bounded by its blocks.
+        """The cells, spread evenly within parts and bounded by blocks.
 
         No block of the tree of halves is below 0 or above the one that contains it.
         """
-        cells = self._even.reshape(-1)
+        cells = self._spread_cells.reshape(-1)
         tree = block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
         return bounded.reshape(self.shape)
 
     @cached_property
-    def _even(self) -> FloatArray:
+    def _spread_cells(self) -> FloatArray:
+        """Cells with each region's count spread evenly over its area."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)
@@ -264,23 +265,25 @@ class AdaptiveGridEstimate:
         uneven = self._by_queries(
             product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square
         )
-        moved = self._asked(product, self.cells - self._even)
-        return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
+        moved = self._answers(product, self.cells - self._spread_cells)
+        return Answer(self._answers(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
+        """Return one operator for each attribute of the plane; totals elsewhere."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         return [
             operators.get(name, Total(size))
             for name, size in zip(self.attributes, self.shape, strict=True)
         ]
 
-    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
+    def _answers(self, product: Product, table: FloatArray) -> FloatArray:
+        """Return the answers to a product from a table of cells."""
         return apply_along_axes(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(
         self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Apply a function to the mean entries of queries in each part.
+        """Return a function of each query's mean coefficient in each part.
 
         And to the means of their squares, for some queries at a time.
         """
@@ -300,7 +303,7 @@ class AdaptiveGridEstimate:
         return result.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Return mean query entries over each part, shape (queries, parts).
+        """Return each query's mean coefficient over each part, (queries, parts).
 
         Computed from running sums.
         """
@@ -314,7 +317,7 @@ class AdaptiveGridEstimate:
 def _differences(
     values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray
 ) -> FloatArray:
-    """Return the square that each part may hide.
+    """Return the estimated squared differences between cells of each part.
 
     The mean squared difference of neighbours in its block beyond noise, or its own.
     """

@@ -27,15 +27,15 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
 ]  # attributes, and the codes of each that do not go together
-_ROUNDS = 1000
-_EXACT = 1e-10
-_LEAST = 1e-6
+_ROUNDS = 1000  # of proportional fitting
+_EXACT = 1e-10  # relative error of a sum that counts as met
+_LEAST = 1e-6  # of the mean cell: so small cells can be scaled up to public sums
 
 
 def read_combinations(
     domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
 ) -> tuple[Combination, ...]:
-    """Read impossible combinations from the details of a plan, and check them.
+    """Return the checked impossible combinations of a plan's details.
 
     The plan may come from a file.
     """
@@ -65,7 +65,7 @@ class KnownSums:
     counts: FloatArray
 
     def on(self, names: Names) -> "KnownSums":
-        """Return the sums of a smaller table, of some of these attributes."""
+        """Return the sums of a marginal of the table."""
         summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
         return KnownSums(
             names,
@@ -74,13 +74,13 @@ class KnownSums:
         )
 
     def of(self, cells: FloatArray) -> FloatArray:
-        """Return the sums of the cells of a table in these groups."""
+        """Return the sums of a table's cells within the groups."""
         sums = np.zeros(self.counts.shape)
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
 
     def over(self, values: Array) -> Any:
-        """Repeat the value of every combination of groups for each of its cells."""
+        """Return group values, repeated for each cell of a group."""
         return values[np.ix_(*self.groups)]
 
     @property
@@ -101,7 +101,7 @@ class PublicCounts:
 
     @property
     def block(self) -> Block:
-        """The block that would measure these counts."""
+        """The block of queries that these counts answer."""
         return Block(
             tuple(
                 Factor((name,), query)
@@ -111,7 +111,7 @@ class PublicCounts:
         )
 
     def determines(self, product: Product) -> bool:
-        """Return whether every answer to a product is public.
+        """Return whether the counts answer every query of a product.
 
         Either every cell of its attributes is public, or the product asks for these groups.
         """
@@ -159,7 +159,7 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:
-    """Check the public counts of a table.
+    """Return the checked public counts of a table.
 
     They must partition its attributes and be whole numbers of at least 0.
     """
@@ -185,7 +185,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """Read public counts from the details of a plan.
+    """Return the checked public counts of a plan's details.
 
     Those that follow from others are left out; all must agree. The plan may come from a file.
     """
@@ -228,7 +228,7 @@ def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
 
 
 def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
-    """Sum fine counts to the groups of coarse ones; None if they are not finer."""
+    """Return fine counts summed to coarse groups; None if these are not coarser."""
     if not set(coarse.names) <= set(fine.names):
         return None
     finer = fine.on(coarse.names)
@@ -298,7 +298,7 @@ def apply_public_facts(
 
 
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
-    """Scale cells until they have these sums."""
+    """Return cells scaled until they have these sums."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
@@ -340,7 +340,7 @@ def sums_within(
 
 
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
-    """Shift the cells of each group so that public sums are exact.
+    """Return cells shifted within groups so that public sums are exact.
 
     They were met up to a millionth of the noise.
     """
@@ -357,7 +357,7 @@ def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCoun
 def with_public_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> FloatArray:
-    """Scale non-negative cells of a marginal to the sums that are public."""
+    """Return non-negative cells scaled to the public sums."""
     known_sums = sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
     if known_sums:
@@ -368,7 +368,7 @@ def with_public_sums(
 def whole_with_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> IntArray:
-    """Round cells to the nearest whole numbers with the public sums.
+    """Return cells rounded to integers with the public sums.
 
     Or with the rounded total, if no sums are public.
     """

@@ -25,8 +25,8 @@ import numpy as np
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 
-_ROUNDS = 10
-_STATES = 18
+_ROUNDS = 10  # of expectation and maximisation
+_STATES = 18  # standard deviations of differences, each twice the one before
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
@@ -55,11 +55,11 @@ class HalvingTree:
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
     def levels(self, vector: Array) -> list[Any]:
-        """Split the differences of a vector by level."""
+        """Return the differences of a vector, split by level."""
         return np.split(vector, self._begins)[1:]
 
     def differences(self, cells: FloatArray) -> FloatArray:
-        """Return the vector of some cells."""
+        """Return the total and the block differences of some cells."""
         padded_cells = np.pad(cells, (0, self.padded - self.size))
         parts = []
         for share in self.share:
@@ -68,8 +68,8 @@ class HalvingTree:
             padded_cells = pairs.sum(axis=1)
         return np.concatenate([padded_cells, *parts])
 
-    def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
-        """Return the cells of a vector of differences.
+    def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
+        """Return the cells that have these block differences.
 
         If bounded, no block is below 0 or above the one that contains it.
         """
@@ -85,7 +85,7 @@ class HalvingTree:
         return cells[: self.size]
 
     def transposed(self, query: FloatArray) -> FloatArray:
-        """Turn a query on cells into a query on vectors.
+        """Return the query on differences that equals a query on cells.
 
         The transpose of ``together`` without bounds.
         """
@@ -98,7 +98,7 @@ class HalvingTree:
         return np.concatenate([padded_query, *parts])
 
     def up_to(self, edges: IntArray) -> Any:
-        """Return the sums of the first t cells as queries on vectors.
+        """Return sums of the first cells up to each edge, as queries on differences.
 
         For edges t; a sparse matrix of shape (edges, padded).
         """
@@ -124,7 +124,7 @@ class HalvingTree:
         )
 
     def blocks(self) -> tuple[IntArray, IntArray]:
-        """Return first and last run of every aligned block with real cells.
+        """Return the first and last run of each aligned block.
 
         Single runs, then blocks of two, four and so on.
         """
@@ -134,7 +134,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return the variances of a vector from those of block counts.
+        """Return the noise variances of differences from those of block counts.
 
         0 where a half is padding.
         """
@@ -261,7 +261,7 @@ def posterior_states(
 def checked_errors(
     part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> FloatArray:
-    """Estimate the squared errors of posterior means without the prior.
+    """Return estimated squared errors of posterior means, without the prior.
 
     For one level; the fitted prior is not trusted.
     """

@@ -49,7 +49,7 @@ class TruncatedSumsEstimate:
     def of(
         observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
     ) -> "TruncatedSumsEstimate":
-        """Build the estimate from both measurements and the losses by clipping.
+        """Return the estimate from both measurements and the losses by clipping.
 
         Each loss is from one cell of the attribute to another.
         """
@@ -110,7 +110,7 @@ class DroppedBucketsEstimate:
     def of(
         observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
     ) -> "DroppedBucketsEstimate":
-        """Build the estimate from the measurement and the range of kept cells.
+        """Return the estimate from a measurement and the range of kept cells.
 
         With sums that may be missing from other ranges.
         """
@@ -156,7 +156,7 @@ class DroppedBucketsEstimate:
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """Return by how much omitted cells raised each answer, with variances."""
+        """Return what omitted cells added to each answer, with variances."""
         outside = np.flatnonzero(~self.given.kept)
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
@@ -199,7 +199,7 @@ class GroupedBucketSumsEstimate:
         kept: Sequence[int] | IntArray,
         missing: Sequence[float] | FloatArray,
     ) -> "GroupedBucketSumsEstimate":
-        """Read the sums from the last measurement.
+        """Return the estimate from the last measurement.
 
         With how many buckets each group keeps, and what may be missing.
         """
@@ -223,7 +223,7 @@ class GroupedBucketSumsEstimate:
         return GroupedBucketSumsEstimate(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the sums with exact noise, and what may be missing.
+        """Return the sums with noise errors, and the estimated omissions.
 
         What may be missing is never added to an answer.
         """

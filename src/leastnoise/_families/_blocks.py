@@ -60,7 +60,7 @@ _FINEST = 18.0  # cells from bump to bump of the finest layer
 # distance of bumps over the distance in the layer below, for cells and for blocks
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
-_MOST_BLOCKS = 1024
+_MOST_BLOCKS = 1024  # of 4096 cells
 # up to so many blocks their sums are not measured by themselves: what is measured within them
 # suffices
 _FEW = 256
@@ -68,7 +68,7 @@ _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 # of coefficients, and of row weights
 _BLOCK_BITS = 14
-_MOST_BITS = 20
+_MOST_BITS = 20  # of a coefficient
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 
@@ -138,7 +138,7 @@ class BlockGram(NamedTuple):
 
 
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
-    """Cut the Gram matrix of a workload into blocks of equal width.
+    """Return a workload's Gram matrix, cut into blocks of equal width.
 
     Ranges are averaged: each end is treated as uniform within its block.
     """
@@ -206,7 +206,7 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
 
 
 def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
-    """Multiply the block with given coefficients by a vector."""
+    """Return the product of a block with these coefficients and a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
     falling = coefficients @ rising
     after = falling * v
@@ -220,7 +220,7 @@ def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 def blocks_objective(
     gram_blocks: BlockGram, support: Support, values: FloatArray, above: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the error f and its gradients by both levels of the strategy.
+    """Return the error of a two-level strategy, and its gradients.
 
     The inner Theta has ``values`` on ``support``; ``above`` stacks e and U.
     """
@@ -289,7 +289,7 @@ def blocks_objective(
 
 
 def block_width(size: int) -> int:
-    """Choose a block width that gives at least two blocks of similar size."""
+    """Return a block width that cuts an attribute into similar blocks."""
     width = next(
         (width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most),
         4096,
@@ -298,7 +298,7 @@ def block_width(size: int) -> int:
 
 
 def fit_blocks(gram: Gram) -> BlockPIdentity:
-    """Fit a two-level p-Identity strategy by descent from layers of bumps."""
+    """Return the fitted two-level p-Identity strategy."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
         raise NotApplicable(f"it is made for 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)
@@ -370,6 +370,7 @@ class NestedInverse(GramInverse):
         self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         flat = v.reshape(self.size, -1)
         width = self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
@@ -388,7 +389,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return block, share of the block mean and variance of every cell prefix.
+        """Block, share of the block's mean, and variance of each cell prefix.
 
         For the first 0, 1, ..., n cells: the block of the last cell, the part of its mean that they
         hold, and their variance under R.
@@ -411,7 +412,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """The sums of H over all blocks before each: along one axis, and along both."""
+        """Sums of H over the blocks before each: along one axis, along both."""
         along = np.zeros((len(self.sums_inverse) + 1, len(self.sums_inverse)))
         np.cumsum(self.sums_inverse, axis=0, out=along[1:])
         both = np.zeros((len(self.sums_inverse) + 1,) * 2)
@@ -419,7 +420,7 @@ class NestedInverse(GramInverse):
         return along, both
 
     def _covariances(self, count: IntArray, other: IntArray) -> FloatArray:
-        """Return 1^T (H o m m^T) 1 between two cell prefixes, elementwise.
+        """Return the covariance of the block means between pairs of prefixes.
 
         The prefixes hold the first ``count`` and the first ``other`` cells.
         """
@@ -434,12 +435,14 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         cells = np.arange(1, self.size + 1)
         answer = self._covariances(cells, cells) + self._prefixes[2][1:]
         answer.setflags(write=False)
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Return the variance of each range of cells, low to high inclusive."""
         blocks, _, residuals = self._prefixes
         ends = high + 1
         block = low // self.inner.size
@@ -467,7 +470,7 @@ class NestedInverse(GramInverse):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Bound the variance of every range of cells.
+        """Return an upper bound on the variance of every range of cells.
 
         Ranges within a block are bounded by the inverse of that block. For all other ranges the
         largest parts are added up.
@@ -486,6 +489,7 @@ class NestedInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Nested, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a two-level strategy, if it has one."""
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE
@@ -509,7 +513,7 @@ def _(operator: Nested, factor: Factor) -> GramInverse | None:
 
 
 def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit two-level p-Identity for Laplace noise, in whole numbers.
+    """Return the two-level p-Identity strategy, rounded to integers.
 
     Row weights say how much heavier one block is than another.
     """

@@ -43,7 +43,7 @@ class ContrastRows:
 def best_tilt(
     gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the tilt for a pull, and the dual weights."""
+    """Return the tilt of the total row for a pull, and the dual weights."""
     n = len(gram)
     optimum = _optimal_rows(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.
@@ -59,7 +59,7 @@ def fit_contrast_rows(
     gap: float = 1e-3,
     steps: int = 500,
 ) -> ContrastRows:
-    """Find the best rows for a tilt."""
+    """Return the contrast rows of least error for a tilted total row."""
     columns = np.eye(len(gram))[:-1] - mean[:-1, None]
     return _optimal_rows(columns, _sum_zero(gram), weights, gap, steps)
 
@@ -82,7 +82,7 @@ def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[fl
 def _optimal_rows(
     columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int
 ) -> ContrastRows:
-    """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
+    """Return rows that minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
 
     The rows are Y^(1/2) C, up to a rotation.
     """
@@ -106,7 +106,7 @@ def _optimal_rows(
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Round rows to integers up to ``top``, nearly keeping every column norm."""
+    """Return rows rounded to integers up to ``top``, near equal column norms."""
     # After rounding to nearest the longest column would set the noise of all. So in each column
     # some entries, those nearest to the middle of two whole numbers first, are rounded the other
     # way. With entries up to 255 that costs less than a thousandth of the error.
@@ -151,7 +151,7 @@ def group_contrasts(partition: Operator) -> GroupContrasts:
 
 
 def excludes_total(operator: Operator) -> bool:
-    """Return whether an operator has the form of a strategy without the total.
+    """Return whether a strategy measures contrasts, and so leaves out the total.
 
     That is contrasts of cells or groups, or a matrix with one row fewer than cells.
     """
@@ -187,7 +187,7 @@ def contrast_strength(factor: Factor) -> float | None:
 
 @lru_cache(maxsize=8)
 def contrast_basis(factor: Factor) -> GramInverse:
-    """Return the inverse for a factor that leaves out the total.
+    """Return the inverse Gram matrix of a strategy without the total.
 
     Only its kappa depends on the chosen weight of the total.
     """

@@ -50,7 +50,7 @@ from leastnoise._trusted.linop import Dense
 
 # cells of an eigen-design, and of one that is turned to a smaller L1 norm
 _MOST_EIGEN = 1024
-_MOST_TURNED = 16
+_MOST_TURNED = 16  # cells of an attribute whose eigen-design is rotated
 # The sharpness of the smooth maximum over columns, and the width of the rounded kink of the
 # absolute value, relative to the norm.
 _SHARPENING = (
@@ -64,7 +64,7 @@ _SHARPENING = (
 )
 # most steps; duality gap of the squared error, before columns are filled
 _EIGEN_STEPS = 1000
-_EIGEN_GAP = 1e-4
+_EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE, _EDGE = (
     96,
     16,
@@ -98,7 +98,7 @@ def column_norm(matrix: FloatArray, norm: int) -> float:
 
 
 def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
-    """Add a single-cell query to every column that is below the sensitivity.
+    """Return a strategy with cell queries added until all columns are equal.
 
     This improves accuracy at no privacy cost.
     """
@@ -111,7 +111,7 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
 
 
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
-    """Round a strategy to the grid 2^-bits, as integers.
+    """Return a strategy rounded to the grid 2^-bits, as integers.
 
     Rows that become zero are removed.
     """
@@ -127,7 +127,7 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
 
 
 def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
-    """Fit the best weights of the workload's eigenvectors, and fill columns.
+    """Return the eigenvectors of a workload with the best weights.
 
     Takes O(n^3) once and O(n^2) a step.
     """
@@ -175,7 +175,7 @@ def smooth_norm(
 
 
 def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
-    """Search for a strategy with the same Gram matrix and a smaller L1 norm."""
+    """Return a strategy of the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
     scale = column_norm(matrix, 1)
@@ -213,12 +213,12 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
 
 @memoize_fit
 def short_eigen_design(gram: Gram) -> FloatArray:
-    """Rotate the eigen-design of a short attribute to a smaller L1 norm."""
+    """Return the eigen-design of few cells, rotated to a smaller L1 norm."""
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
 def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the eigen-design of the workload in whole numbers."""
+    """Return the eigen-design of the workload, rounded to integers."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(
             f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most "
@@ -249,7 +249,7 @@ def _roots(values: FloatArray) -> FloatArray:
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """Return the cheapest function from dual weights to eigenvalue roots.
+    """Return a function from dual weights to the roots of eigenvalues.
 
     For dual weights d it gives the roots of the eigenvalues of ``D^1/2 M D^1/2``, and its
     eigenvectors.
@@ -327,6 +327,7 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
 
 
 def _full_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the roots and vectors of the spectrum of a weighted matrix."""
     from scipy.linalg import eigh
 
     root = np.sqrt(weights)
@@ -354,7 +355,7 @@ def _interpolate_duals(small: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Run the dual iteration and return the step with the smallest gap.
+    """Return the dual weights of the smallest gap, the gap and the vectors.
 
     Returns its dual weights, t, and the root K of shape (n, n).
     """
@@ -375,7 +376,7 @@ def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArra
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
-    """Fit the Gaussian strategy of least mean squared error, up to a gap.
+    """Return the Gaussian strategy of least mean squared error, up to a gap.
 
     The gap is relative to the squared error.
     """
@@ -418,7 +419,7 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
 
 
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the optimal Gaussian strategy in whole numbers.
+    """Return the optimal Gaussian strategy, rounded to integers.
 
     The duality gap is 1e-3, and 3e-3 beyond 1024 cells, where a step takes seconds.
     """

@@ -44,7 +44,7 @@ from leastnoise._trusted.measurements import Factor
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # cells up to which fits are kept, and how many of each family: some megabytes
 _MOST_KEPT = 256
-_FITS = 64
+_FITS = 64  # that are remembered
 _AT_ONCE = 2**22  # numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
@@ -98,6 +98,7 @@ class Gram:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
+        """Values that two equal Gram matrices share; the key of a cache."""
         arrays = [
             *(vector for pair in self.pairs for vector in pair),
             *(self.given or ()),
@@ -202,7 +203,7 @@ class Gram:
         return self.multiply_rows(np.eye(self.size))
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Multiply by the diagonal blocks of ``width`` consecutive cells.
+        """Return the diagonal blocks of ``width`` cells times a vector.
 
         The last block may be shorter. Takes O(n) if there is no array.
         """
@@ -335,7 +336,7 @@ class Gram:
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
-    """Return the Gram matrix that is given by its array of shape (n, n)."""
+    """Return the Gram matrix of an array of shape (n, n)."""
     return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
 
 
@@ -392,7 +393,7 @@ def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Order the cells of a matrix workload along a line.
+    """Return the Gram matrix with its cells along a line, and their order.
 
     Returns M in that order, in short form if it has one, and the order.
     """
@@ -408,7 +409,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Merge the cells that no query distinguishes.
+    """Return the Gram matrix of merged cells, and each cell's merged cell.
 
     Returns the smaller M, and the position of every cell in it.
     """
@@ -438,7 +439,7 @@ def is_exchangeable(gram: Gram) -> bool:
 
 
 def seriate_cells(gram: Gram) -> IntArray:
-    """Order cells so that cells which few queries distinguish are neighbours."""
+    """Return an order of cells in which few queries separate neighbours."""
     # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good
     # for ranges of one width) and that of the closeness (for prefix sums, whose cells are not asked
     # for equally often) give two orders; the one with the shorter way from cell to cell undoes any
@@ -487,7 +488,7 @@ Fit = Callable[[Gram, int, int], FittedFamily]
 
 
 def memoize_fit(fit: Fitting) -> Fitting:
-    """Memoize a fit to few cells.
+    """Return a fit that remembers its results for few cells.
 
     Other budgets, strategies and data-dependent mechanisms ask for the same fits again.
     """
@@ -506,7 +507,7 @@ def memoize_fit(fit: Fitting) -> Fitting:
 def fit_family(
     fit: Fit, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
 ) -> FittedFamily:
-    """Fit a family to weighted queries along one attribute.
+    """Return a family's strategy, fitted to weighted queries.
 
     Runs of cells that no query distinguishes are merged first, if the ends of ranges show such
     runs.
@@ -531,7 +532,7 @@ def fit_family(
 
 
 def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFamily:
-    """Fit a family after merging the cells that no query distinguishes."""
+    """Return a family's strategy, fitted after merging equal cells."""
     # Under Laplace noise a family that measures every cell gains much if few queries are asked;
     # other families gain time.
     small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
@@ -542,5 +543,5 @@ def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFam
 
 
 def identity_family(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Measure every cell by itself."""
+    """Return the strategy that measures each cell."""
     return FittedFamily(Identity(gram.size))

@@ -99,7 +99,7 @@ class GramInverse(ABC):
         return largest_range_variance(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
-        """Return the basis that answers for queries, and the queries to ask it.
+        """Return an inverse that answers an operator, and the operator for it.
 
         Raises:
             Undetermined: the measured queries do not determine these.
@@ -108,6 +108,7 @@ class GramInverse(ABC):
 
     @cached_property
     def _of_total(self) -> FloatArray:
+        """The product of the inverse Gram matrix and a vector of ones."""
         return self.solve(np.ones(self.size))
 
     @cached_property
@@ -117,7 +118,7 @@ class GramInverse(ABC):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The estimate of the cells from a total of 1 alone, shape (size,)."""
+        """Least-squares cells if only the total is measured, and is 1; (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property
@@ -128,7 +129,7 @@ class GramInverse(ABC):
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return R v along the first axis."""
+        """Return G^-1 v less the part that the estimated total explains."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
         return np.asarray(np.subtract(solved, along, out=along))  # saves an array of large tables
@@ -212,10 +213,11 @@ class IdentityInverse(GramInverse):
 
     @classmethod
     def of_identity(cls, size: int) -> "IdentityInverse":
-        """Return the basis of every cell measured by itself, with equal noise."""
+        """Return the inverse for cells measured with equal noise."""
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         if self._plain:
             return v
         flat = v.reshape(self.size, -1)
@@ -226,6 +228,7 @@ class IdentityInverse(GramInverse):
         )
 
     def variances(self, operator: Operator) -> FloatArray:
+        """Return the variance of each query of an operator."""
         if interval_ends(operator) is not None:
             return super().variances(operator)
         squares = self.inverse_squares
@@ -243,7 +246,7 @@ class IdentityInverse(GramInverse):
         )
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances, with at most 2^24 numbers in memory."""
+        """Return the variance of each range of cells, low to high inclusive."""
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]
@@ -286,14 +289,17 @@ class DenseInverse(GramInverse):
         self.size, self.inverse, self.space = len(inverse), inverse, space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        """Raise unless the strategy determines an operator; return both."""
         if self.space is not None and not self.space.contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
     def covariance(self) -> FloatArray:
+        """Return the inverse Gram matrix, shape (cells, cells)."""
         return self.inverse
 
 
@@ -307,11 +313,13 @@ class CoarseInverse(GramInverse):
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        """Raise unless the buckets determine an operator; return both on buckets."""
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the pseudo-inverse Gram matrix and a vector."""
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return np.repeat(
@@ -323,7 +331,7 @@ class CoarseInverse(GramInverse):
 
 @singledispatch
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
-    """Return the inverse of a factor by the structure of its operator.
+    """Return an inverse that uses an operator's structure; None without one.
 
     None if it must be computed from the matrix.
     """
@@ -332,6 +340,7 @@ def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None
 
 @structured_inverse.register
 def _(operator: Identity, factor: Factor) -> GramInverse:
+    """Return the inverse Gram matrix of weighted cells."""
     if factor.row_weights is None:
         return IdentityInverse.of_identity(operator.size)
     return IdentityInverse(1 / factor.weights.astype(float) ** 2)
@@ -339,6 +348,7 @@ def _(operator: Identity, factor: Factor) -> GramInverse:
 
 @structured_inverse.register
 def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
+    """Return the inverse Gram matrix of cells and further rows (Woodbury)."""
     weights = factor.weights.astype(float)
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
     below = operator.below * weights[operator.size :, None]
@@ -348,6 +358,7 @@ def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
 
 @structured_inverse.register
 def _(operator: Coarse, factor: Factor) -> GramInverse:
+    """Return the pseudo-inverse Gram matrix of a strategy on buckets."""
     return CoarseInverse(
         invert_gram(Factor(factor.attributes, operator.operator, factor.row_weights)), operator
     )
@@ -355,7 +366,7 @@ def _(operator: Coarse, factor: Factor) -> GramInverse:
 
 @lru_cache(maxsize=8)
 def invert_gram(factor: Factor) -> GramInverse:
-    """Return the basis of a factor on one attribute.
+    """Return the inverse Gram matrix of a factor along one attribute.
 
     Raises:
         Undetermined: its queries do not determine the total, or their noise is too unequal.

@@ -65,11 +65,12 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     ]
     partitions = [group for group in groups if group is not None]
     if len(partitions) == len(groups):
-        return _are_nested(partitions)
+        return _levels_of_nested(partitions)
     return None
 
 
-def _are_nested(groups: Iterable[IntArray]) -> "Levels | None":
+def _levels_of_nested(groups: Iterable[IntArray]) -> "Levels | None":
+    """Return levels if each grouping refines the next coarser one, else None."""
     finest_first = sorted(groups, key=lambda group: -int(group.max()))
     levels = [finest_first[0]]
     parents = []
@@ -110,7 +111,7 @@ class Levels:
 
     @cached_property
     def groups(self) -> tuple[IntArray, ...]:
-        """For every level the group of each cell, shape (size,)."""
+        """The group of each cell, for every level; each of shape (size,)."""
         groups = [np.arange(self.size)]
         for parents in self.parents:
             groups.append(parents[groups[-1]])
@@ -130,14 +131,14 @@ class Levels:
         )
 
     def with_level(self, operator: Operator) -> "Levels | None":
-        """Return these levels together with that of an operator.
+        """Return these levels with an operator's groups; None if not nested.
 
         None if its rows are no partition that is nested with the others.
         """
         if operator not in self._including:
             labels = partition_groups(operator)
             self._including[operator] = (
-                None if labels is None else _are_nested([*self.groups, labels])
+                None if labels is None else _levels_of_nested([*self.groups, labels])
             )
         return self._including[operator]
 
@@ -148,7 +149,7 @@ class Levels:
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
-        """Return, for every level but the last, its groups ordered by parent.
+        """The groups of each level ordered by parent, for all levels but the last.
 
         The order is None if the groups are in it already. Also returns where each parent begins.
         """
@@ -244,7 +245,7 @@ class Levels:
 
     @cached_property
     def orbits(self) -> "Orbits":
-        """Return the classes of groups that have equal variances.
+        """The classes of groups that have equal variances.
 
         Groups with equal trees below them are put into one class; classes are then split by the
         orbits of the parents.
@@ -296,7 +297,7 @@ class Orbits:
     def passes(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Run the upward and downward pass over the levels.
+        """Return the finest measured level, and the variances of both passes.
 
         Every array has a number for each orbit of a level.
 
@@ -428,13 +429,14 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
+        """Groups of subspaces that have equal variances."""
         if all(np.ndim(precision) == 0 for precision in self.precisions):
             return self.levels.orbits
         return self.levels.singleton_orbits
 
     @cached_property
     def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """What `Orbits.passes` returns for the measured precisions."""
+        """The finest measured level, and the variances of both passes."""
         return self._orbits.passes(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
@@ -468,7 +470,7 @@ class LevelInverse:
         return answer
 
     def determines(self, operator: Operator) -> bool:
-        """Return whether the measured levels determine an operator's rows.
+        """Return whether the measured levels determine an operator's queries.
 
         That is, whether every row is a sum of groups of the finest measured level.
         """

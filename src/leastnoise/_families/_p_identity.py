@@ -124,7 +124,7 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """Return the shapes to try for several spacings of the finest bells.
+    """Return shapes of layers to try, for several spacings of bells.
 
     The most promising shape comes first.
     """
@@ -147,7 +147,7 @@ def _random_starts(size: int) -> int:
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
-    """Yield starts with one or two layers of blocks, and random rows.
+    """Yield starting rows: one or two layers of blocks, and random rows.
 
     Random rows ignore the order of the cells.
     """
@@ -278,7 +278,7 @@ class PIdentity:
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
-        """Round ``diagonal`` and ``rows`` to the grid 2^-bits, as integers.
+        """Return ``diagonal`` and ``rows`` on the grid 2^-bits, as integers.
 
         Rows that become zero are removed.
         """
@@ -314,7 +314,7 @@ def p_identity_rmse(
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
-    """Invert a positive definite matrix by its Cholesky factor."""
+    """Return the inverse of a positive definite matrix."""
     # This is stable. Gaussian elimination with row exchanges (`np.linalg.inv`) is not: on
     # overlapping windows its entries can grow exponentially along the band, and a well-conditioned
     # matrix of 765 rows was inverted with an error of 1e-2.
@@ -329,7 +329,7 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
 
 
 def _upper_inverse(upper: FloatArray) -> FloatArray:
-    """Invert an upper triangular matrix by halves.
+    """Return the inverse of an upper triangular matrix, by halves.
 
     In small matrices, elimination exchanges no rows.
     """
@@ -493,7 +493,7 @@ class _DescentRun:
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
     def continue_descent(self, steps: float) -> None:
-        """Descend by some steps, at least ten."""
+        """Descend by further steps, at least ten."""
         gram_diagonal = self.gram.diagonal()
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -519,13 +519,14 @@ def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
 
 
 def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
+    """Return the runs of least root mean square error."""
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
 def _successive_halving(
     runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
 ) -> _DescentRun:
-    """Descend by successive halving.
+    """Return the best run, after rounds that halve the number of runs.
 
     Each round keeps the best runs. The last round takes all remaining steps at once.
     """
@@ -540,7 +541,7 @@ def _successive_halving(
 
 
 def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
-    """Descend from the best layers of bells.
+    """Return the best descent from layers of bells.
 
     All layers are compared before the first step.
     """
@@ -575,7 +576,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 
 
 def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
-    """Descend from blocks and random rows.
+    """Return the best descent from blocks and random rows.
 
     They can be compared only after some steps.
     """
@@ -591,7 +592,7 @@ def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
 
 @memoize_fit
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Fit a p-Identity strategy of small error.
+    """Return a p-Identity strategy of small error.
 
     The starts are bells and the total, and on short attributes blocks and random rows too.
     """
@@ -622,7 +623,7 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
 
 
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
-    """Estimate the least and the most CPU seconds of p-Identity on one core."""
+    """Return the least and the most CPU seconds of a p-Identity fit."""
     if in_line and size > 256:
         # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is
         # what takes the time.
@@ -634,7 +635,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
 
 
 def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> FittedFamily:
-    """Fit p-Identity for Laplace noise in whole numbers.
+    """Return a p-Identity strategy for Laplace noise, rounded to integers.
 
     ``effort`` is the share of all steps to take.
     """

@@ -51,8 +51,8 @@ from leastnoise._trusted.measurements import Factor
 
 _AT_ONCE = 2**22  # numbers in memory
 MOST_DENSE = 4096  # cells of a dense matrix
-_ZERO_EIGENVALUE = 1e-10
-_ZERO_PART = 1e-7
+_ZERO_EIGENVALUE = 1e-10  # relative to the largest eigenvalue
+_ZERO_PART = 1e-7  # relative to the norm of the query
 # Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their
 # transposes.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
@@ -60,7 +60,7 @@ Ends = tuple[IntArray, IntArray]
 
 
 def interval_ends(operator: Operator) -> Ends | None:
-    """Return the first and last cells of all rows, if they are intervals.
+    """Return the first and last cell of each row; None if not intervals.
 
     None if the operator's class does not say so.
     """
@@ -171,6 +171,7 @@ def apply_gram(operator: Operator, x: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def _dense_gram(operator: Operator) -> FloatArray:
+    """Return the Gram matrix of an operator, shape (cells, cells)."""
     real = dense(operator).astype(np.float64)
     return np.asarray(real.T @ real)
 
@@ -184,7 +185,7 @@ def gram_diagonal(operator: Operator) -> FloatArray:
 
 
 def is_zero_one(operator: Operator) -> bool:
-    """Whether all entries are 0 or 1."""
+    """Return whether all entries are 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
 
 
@@ -277,7 +278,7 @@ class RowSpace:
 
     @cached_property
     def interval_basis(self) -> Ranges:
-        """Return a basis of a span of intervals.
+        """A basis of a span of intervals.
 
         Its vectors reach from each node to the next one of its component.
         """
@@ -291,7 +292,7 @@ class RowSpace:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """Return an orthonormal basis, shape (size, dimension).
+        """An orthonormal basis, shape (size, dimension).
 
         For sizes whose matrices fit into memory.
         """
@@ -305,7 +306,7 @@ class RowSpace:
         )
 
     def contains(self, operator: Operator) -> bool:
-        """Whether every row of an operator lies in the space."""
+        """Return whether every row of an operator lies in the space."""
         if self.is_full:
             return True
         span = structural_row_space(operator)
@@ -318,7 +319,7 @@ class RowSpace:
         )
 
     def includes(self, other: "RowSpace") -> bool:
-        """Whether another space lies within this one."""
+        """Return whether another space lies within this one."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
         if (
@@ -340,7 +341,7 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Whether given queries, shape (queries, size), lie in the space."""
+        """Return whether given queries, shape (queries, size), lie in the space."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
@@ -355,6 +356,7 @@ class RowSpace:
 
     @staticmethod
     def _sees(outside: FloatArray, squares: FloatArray) -> bool:
+        """Return whether the part outside a row space is zero up to rounding."""
         return bool(
             (np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all()
         )
@@ -377,13 +379,13 @@ class _OnRuns(RowSpace):
         return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
 
     def contains(self, operator: Operator) -> bool:
-        """Whether every row of an operator lies in the space."""
+        """Return whether every row of an operator lies in the space."""
         return span_of_runs(self.size, self.starts).contains(operator) and self.runs.contains(
             restrict_to_runs(operator, self.starts)
         )
 
     def includes(self, other: RowSpace) -> bool:
-        """Whether another space lies within this one."""
+        """Return whether another space lies within this one."""
         if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
@@ -393,7 +395,7 @@ class _OnRuns(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Whether given queries, shape (queries, size), lie in the space."""
+        """Return whether given queries, shape (queries, size), lie in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 
@@ -473,7 +475,7 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a triangular matrix is lower, and its diagonal ratio.
+    """Return whether a triangular matrix is lower, and its diagonal's ratio.
 
     The ratio is the least diagonal entry over the largest. None if the matrix is not triangular.
     """

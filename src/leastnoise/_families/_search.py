@@ -36,8 +36,8 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # The number of remembered steps, the gain of the logarithm below which a descent ends, and the part
 # of the decrease that the slope predicts which a step must reach.
 _MEMORY = 10
-_LEAST_GAIN = 1e-9
-_PART = 1e-4
+_LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
+_PART = 1e-4  # of the linear decrease that a step must reach (Armijo)
 _STEEP, _TRIALS = (
     0.7,
     20,
@@ -62,7 +62,7 @@ class Deadline:
     ended: bool = False
 
     def has_passed(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         self.ended = self.ended or self.now() >= self.end
         return self.ended
 
@@ -71,12 +71,12 @@ _CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: 
 
 
 def deadline_passed() -> bool:
-    """Whether a search must end."""
+    """Return whether the deadline of the current search has passed."""
     return _CLOCK.get().has_passed()
 
 
 def search_was_cut_short() -> bool:
-    """Whether the present clock has ended a search."""
+    """Return whether the current deadline has ended a search."""
     return _CLOCK.get().ended
 
 
@@ -94,7 +94,7 @@ def check_deadline() -> None:
 
 @contextmanager
 def time_limit(clock: Deadline) -> Iterator[Deadline]:
-    """Let all searches within a ``with`` block look at a clock."""
+    """Set the deadline of all searches within a ``with`` block."""
     before = _CLOCK.set(clock)
     try:
         yield clock
@@ -105,7 +105,7 @@ def time_limit(clock: Deadline) -> Iterator[Deadline]:
 def minimize_lbfgs(
     objective: Objective, start: FloatArray, most: float | FloatArray, steps: int
 ) -> tuple[FloatArray, float]:
-    """Minimise an objective over coefficients in [0, ``most``].
+    """Return coefficients in [0, ``most``] of a small objective, and its value.
 
     Takes at most ``steps`` steps of L-BFGS; returns the last point and its error.
     """
@@ -143,7 +143,7 @@ def minimize_lbfgs(
 def _line_search(
     objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
 ) -> _Point | None:
-    """Search along a direction for a lower and flatter point.
+    """Return a lower and flatter point along a direction; None if none is found.
 
     The direction is clipped at the bounds.
     """
@@ -199,7 +199,7 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 def dual_ascent(
     step: Step[Rest], weights: FloatArray, gap: float, steps: int
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Scale dual weights by powers of column costs until none exceeds 1 + gap.
+    """Return the least largest cost of all steps, with weights and value.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is

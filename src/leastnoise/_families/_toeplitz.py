@@ -48,10 +48,10 @@ from leastnoise._trusted.measurements import Factor
 
 # distances with their own coefficient, and the growth of the steps beyond
 _SINGLE = 16
-_GROWTH = 1.1
+_GROWTH = 1.1  # ratio of the starts of consecutive runs of equal values
 _RUNS = 32  # of equal scales
-_VALUE_BITS = 14
-_SCALE_BITS = 10
+_VALUE_BITS = 14  # of the Toeplitz coefficients
+_SCALE_BITS = 10  # of the column scales
 _MOST_WORK = 2**28  # cells times runs of equal scales
 _MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # in memory at a time
@@ -115,12 +115,13 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def series(self) -> FloatArray:
-        """The coefficients r of the inverse of the Toeplitz matrix, shape (size,)."""
+        """Coefficients of the inverse of the Toeplitz matrix, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
     @cached_property
     def kappa(self) -> float:
+        """Variance of the sum of all cells."""
         return float(
             self.prefix_variances[-1]
         )  # the sum of ``solve``, which uses Fourier transforms, is less exact
@@ -134,6 +135,7 @@ class ToeplitzInverse(GramInverse):
         return convolve(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return np.asarray(
             convolve(self.series, self.lifted(v), self.size)
             / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
@@ -174,7 +176,7 @@ class ToeplitzInverse(GramInverse):
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the squared norms of the differences of E at both ends."""
+        """Return the variance of each range of cells, low to high inclusive."""
         sums = np.cumsum(self.series)
         runs = list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
@@ -212,6 +214,7 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         scales = self.strategy.scales.astype(float)
         sums = np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
@@ -227,13 +230,14 @@ class ToeplitzInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a Toeplitz strategy of even precision."""
     if factor.even:
         return ToeplitzInverse(operator)
     return None
 
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the Toeplitz square root of the prefix sums, for Gaussian noise."""
+    """Return the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if (
         gram.size > MOST_DENSE
         and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED
@@ -251,7 +255,7 @@ _LEAST = 16  # the least rounded entry on the diagonal
 _BESIDE = 1e-3
 # cells, and children of a node
 _MOST_HIERARCHY = 128
-_MOST_BRANCHING = 16
+_MOST_BRANCHING = 16  # of the hierarchies to compare
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
@@ -291,7 +295,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return the cells, weighted best for units with rows in all of them.
+    """Return weighted cell queries, best for units with rows in all cells.
 
     The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
     of the queries' squared entries over the squared weights. Its least is at weights that are the
@@ -311,7 +315,7 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
 
 
 def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
-    """Find the hierarchy, or cells, of least error under Laplace noise.
+    """Return the hierarchy, or cells, of least error under Laplace noise.
 
     The error of an answer is its error when it is first published.
 
@@ -347,7 +351,7 @@ def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool =
 
 
 def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
-    """Build a hierarchy of runs of 1, b, b^2, ... cells, without the total.
+    """Return a hierarchy of runs of 1, b, b^2, ... cells, without the total.
 
     A level has ``ratio`` times the weight of the one below.
     """

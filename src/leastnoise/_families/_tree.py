@@ -49,7 +49,7 @@ _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 _LEAST = -6.0
 # after common steps the best chains of each length start further descents, of this number of steps
 _BEST_CHAINS = 12
-_DESCENT_STEPS = 20
+_DESCENT_STEPS = 20  # L-BFGS steps on the level weights
 _WEIGHT_BITS = 20  # of row weights
 
 
@@ -123,7 +123,7 @@ def _slopes(
 
 
 def _clamp_logs(logs: FloatArray, widths: FloatArray) -> FloatArray:
-    """Shift log weights to a largest of 0, and clip them from below."""
+    """Return log weights shifted to a maximum of 0 and clipped from below."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
@@ -146,7 +146,7 @@ def _parts_of(
 def _optimize_weights(
     parts: FloatArray, widths: FloatArray, norm: int, steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Find the best weights of many chains; return the best chains first.
+    """Return the best chains of widths first, with their best log weights.
 
     Returns their positions and their weights.
     """
@@ -169,7 +169,7 @@ def _optimize_weights(
 def _descend(
     logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, float]:
-    """Descend from given log weights of one chain.
+    """Return the log weights of one chain after a descent, and the error.
 
     Returns the weights and the squared error.
     """
@@ -221,7 +221,7 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
 
 
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
-    """Scale a hierarchy with one weight a level to sensitivity 1.
+    """Return a hierarchy with one weight for each level, at sensitivity 1.
 
     Computes its exact error.
     """
@@ -251,7 +251,7 @@ def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
 
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Find the best branching of a hierarchy with equal weights."""
+    """Return the hierarchy of the best branching, with equal weights."""
     candidates = sorted(
         {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
     )
@@ -276,7 +276,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
 
 @memoize_fit
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Find the widths and level weights of the best hierarchy."""
+    """Return the hierarchy with the best widths and level weights."""
     if gram.size <= 2**16:
         plain = {uniform_tree(gram, norm).widths}
     else:
@@ -317,7 +317,7 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 
 
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> FittedFamily:
-    """Round a hierarchy with a scale for each node to whole row weights.
+    """Return a hierarchy with a scale for each node, rounded to integers.
 
     Levels without any weight are left out.
     """
@@ -327,7 +327,7 @@ def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) 
 
 
 def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFamily:
-    """Round row weights to whole numbers.
+    """Return a strategy whose row weights are rounded to integers.
 
     A weight that would vanish becomes the least one, which costs next to nothing.
     """
@@ -336,19 +336,19 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFami
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the hierarchy without weights, of the best branching."""
+    """Return the hierarchy of the best branching, with equal weights."""
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the hierarchy with the best weight for every level."""
+    """Return the hierarchy with the best weight for each level."""
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
 
 
 def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Fit the Haar wavelet with the best weight for every level."""
+    """Return the Haar wavelet with the best weight for each level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(
             f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most "
@@ -390,10 +390,12 @@ class TreeInverse(GramInverse):
         _, self.upward, self.below, self.posterior = self.levels.passes
 
     def solve(self, v: FloatArray) -> FloatArray:
+        """Return the product of the inverse Gram matrix and a vector."""
         return self.levels.solve(v)
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
+        """Variance of the sum of the first 1, 2, ..., n cells."""
         # Going up, the sum of a node's first cells is a share of the node's value plus independent
         # noise; both are computed for all prefixes of all nodes of a level at once.
         share = np.ones(self.size)
@@ -414,7 +416,7 @@ class TreeInverse(GramInverse):
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances, in O(log n) each."""
+        """Return the variance of each range of cells, low to high inclusive."""
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part
         # of the one that holds its start:
@@ -517,7 +519,7 @@ class TreeInverse(GramInverse):
 def _lift(
     share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Express the sum of a node's part and some siblings by their parent.
+    """Return the parent's share in a prefix of siblings, and its noise.
 
     Returns its share of the parent's value, and the noise.
     """
@@ -542,7 +544,7 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
 def _bound_ranges_across(
     nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part
 ) -> float:
-    """Bound the variances of ranges across two children of a node.
+    """Return an upper bound on variances of ranges across two children.
 
     Over all parents and pairs of their children.
     """
@@ -571,6 +573,7 @@ def _bound_ranges_across(
 
 @structured_inverse.register
 def _(operator: Tree, factor: Factor) -> GramInverse | None:
+    """Return the inverse Gram matrix of a tree that measures its cells."""
     if operator.widths[-1] == 1:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
     return None

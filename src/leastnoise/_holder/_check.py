@@ -145,14 +145,9 @@ def count_fit(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
-    columns += [
-        _Tally(
-            name,
-            Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading),
-            values,
-        )
-        for name, measure in sums.items()
-    ]
+    for name, measure in sums.items():
+        bins = Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading)
+        columns.append(_Tally(name, bins, values))
     if unit_column is None:
         units = None
     else:
@@ -173,9 +168,8 @@ def count_fit(
     for count, encoded, malformed in opened.encoded(encoders):
         malformed_lines += malformed
         chunk = iter(encoded)
-        codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
-            : len(kinds)
-        ]
+        all_codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns]
+        codes = all_codes[: len(kinds)]
         inside_chunks.append(_all([column_codes != DROP for column_codes in codes], count))
         readable_chunks.append(_all([next(chunk) == 0 for _ in sums], count))
         cells = dict(zip(kinds, codes, strict=True))
@@ -196,11 +190,9 @@ def count_fit(
     else:
         is_kept = units.keep(max_rows, bytes)
     used = is_kept & is_inside & (np.logical_or.reduce(is_in_table) if tables else True)
-    first = protected_tables(source)[0]
+    faults = Counter[str]()
     if malformed_lines:
-        faults = _line_faults(first)
-    else:
-        faults = Counter[str]()
+        faults = _line_faults(protected_tables(source)[0])
     left_out = []
     for names, in_table in zip(tables, is_in_table, strict=True):
         if any(kinds[name].hidden for name in names):
@@ -259,6 +251,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
+    """Return how many rows find a partner row in the second table."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
@@ -332,6 +325,7 @@ class _Tally:
         return numbers
 
     def _number(self, value: object) -> int:
+        """Return the number of a value's text, a new one for a new text."""
         value_text = text(value)
         if isinstance(value, bytes):
             description = _NOT_TEXT
@@ -458,6 +452,9 @@ def check(
                 "A check must have data; name them as source, or in the spec with [source] path."
             )
         source = what.data(what.source)
+    tables: dict[tuple[str, ...], None] = {}
+    for product in workload:
+        tables[tuple(name for name in product.attributes if name in attributes)] = None
     counts = count_fit(
         source,
         workload.domain,
@@ -468,12 +465,7 @@ def check(
         max_per_cell=max_per_cell,
         unit_reading=unit_reading,
         values=whole("values", values, 0, 1000),
-        tables=tuple(
-            {
-                tuple(name for name in product.attributes if name in attributes): None
-                for product in workload
-            }
-        ),
+        tables=tuple(tables),
     )
     return DataCheck(
         counts, values, tuple(name for name in read_attributes if name not in attributes)
@@ -490,6 +482,7 @@ def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
 
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the page that shows how rows fit a spec."""
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
@@ -531,6 +524,7 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
 
 
 def _used_rows_lines(fit: Fit) -> Iterator[str]:
+    """Yield lines about the rows that are used, and left out of tables."""
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
@@ -547,6 +541,7 @@ def _used_rows_lines(fit: Fit) -> Iterator[str]:
 def _column_lines(
     title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
 ) -> Iterator[str]:
+    """Yield lines about the values of one column."""
     yield ""
     matched = _format_share(column.matched, rows)
     null = _format_share(column.null, rows)
@@ -567,4 +562,5 @@ def _column_lines(
 
 
 def _format_share(count: int, whole_count: int) -> str:
+    """Return a count as text, with its percentage of the whole."""
     return f"{count:,}" + (f" ({count / whole_count:.1%})" if whole_count else "")

@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 20.0
+SECONDS = 20.0  # default CPU seconds of planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ class Search:
         return self.own or PLANNERS.get(self.strategy)
 
 
-_MOST_BUDGET = 2**20
+_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 # Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
 # all searches end, so that with the last error and the look for crowded tables planning ends by
 # 1.5.
 _QUICK = 1 / 20
-_LATEST = 1.3
+_LATEST = 1.3  # times the stated seconds, until when a search may end itself
 _GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
 # how likely the best plan has the other kind of noise, and that more steps of a search find it
 _SECOND = 1 / 8
@@ -128,16 +128,18 @@ class Candidate:
     @property
     def mechanism(self) -> str:
         """The name of the noise of its plan, or of the noise that was tried."""
-        return self.noise.value if self.plan is None else noise_name(self.plan.measured())
+        if self.plan is None:
+            return self.noise.value
+        return noise_name(self.plan.measured())
 
     @property
     def left_out(self) -> bool:
-        """Whether it was not tried, because it can gain next to nothing."""
+        """Whether it was not tried because it can gain next to nothing."""
         return self.needless and self.plan is None
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The key by which the least candidate is chosen."""
+        """The key that orders candidates, the best first."""
         return self.needless, self.total
 
     @property
@@ -282,7 +284,7 @@ def _tasks_of(
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return a planner, also by its name."""
+    """Return a planner, also from its name."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
@@ -308,7 +310,7 @@ class _ResultsSoFar:
         return min(self.least.values())
 
     def promising_noise(self) -> list[Noise]:
-        """Return the kinds of noise, the most promising for slow ones first."""
+        """Return the kinds of noise, ordered by the least error so far."""
         return sorted(
             self.least,
             key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
@@ -331,7 +333,7 @@ class _ResultsSoFar:
         return message(_CONTAINED, name=container)
 
     def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
-        """Take note of the expected error of a plan."""
+        """Record the expected error of a plan."""
         if not needless:
             promise = plan.expected_error()
             self.least[noise] = min(self.least[noise], promise.total_squared_error)
@@ -417,7 +419,7 @@ def _search_deadline(
 def _best_candidate_plan(
     planner: Planner, task: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the better plan of counts and sums, measured jointly or apart.
+    """Return the better of two plans with joint and separate sums, or why none.
 
     Jointly is usually better. Or None and the reason.
     """
@@ -474,7 +476,7 @@ def not_applicable_if_arithmetic_fails() -> Iterator[None]:
 
 
 def _check_finite(plan: Plan) -> None:
-    """Raise ArithmeticError where the expected error of a plan is no number."""
+    """Raise ArithmeticError if a plan's expected error is not finite."""
     total = plan.expected_error().total_squared_error
     if not math.isfinite(total):
         raise FloatingPointError(f"the expected error is {total}")
@@ -505,7 +507,7 @@ class _TimeRequest:
 def _time_requests(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
 ) -> list[_TimeRequest]:
-    """Return the seconds that planners could use, in order.
+    """Return the planners in order, with the seconds that each can use.
 
     Further steps of a search count as one more planner.
     """
@@ -533,7 +535,7 @@ def _time_requests(
 def allocate_time(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
 ) -> list[tuple[Planner, PlanningProblem]]:
-    """Share the time among planners: quick ones first.
+    """Return the planning problems in order, each with its share of the time.
 
     Then by their seconds over the likelihood that they find the best plan. Shares are parts of
     estimates, so the same workload has the same plan on every machine. Planners without a share
@@ -563,7 +565,7 @@ def allocate_time(
 
 
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
-    """Reweight the measured tables of a plan for another workload.
+    """Return a plan's measured tables with the best weights for a workload.
 
     There is no search, so it takes little time.
     """
@@ -579,7 +581,7 @@ def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
 def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
-    """Plan another workload with the strategy, budget and noise of a plan."""
+    """Return the plan of another workload by a plan's strategy and budget."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
@@ -615,11 +617,13 @@ def _planning_passes(workload: Workload) -> int:
 
     Twice if counts and sums may be measured apart or jointly.
     """
-    return 2 if workload.counted_sums else 1
+    if workload.counted_sums:
+        return 2
+    return 1
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Say what ran out of memory."""
+    """Return a sentence that says which computation ran out of memory."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -632,7 +636,7 @@ def memory_error_reason(error: MemoryError) -> str:
 
 
 def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Give all candidates of a kind of noise the largest lower bound.
+    """Return candidates with the largest lower bound of their kind of noise.
 
     A bound that one of them computed holds for all but those with K-norm noise, which keep theirs.
     """
@@ -746,7 +750,7 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return the tables with over twice the error of a plan by themselves.
+    """Return tables whose error is twice that of a plan for them only.
 
     That plan has an equal share of the budget. Returns the ratios by name.
     """
@@ -776,7 +780,10 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             partition_groups(operator) is not None
             for operator in single_workload.products[0].operators
         )
-        strategy = "marginals" if disjoint else "auto"
+        if disjoint:
+            strategy = "marginals"
+        else:
+            strategy = "auto"
         with suppress(InputError):
             tried, _ = choose_plan(
                 single_workload,

@@ -96,10 +96,10 @@ _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 # Limits on two attributes that are checked beforehand, because nothing may fail or take hours when
 # all is paid.
 _MOST_SIDE = 2**12
-_MOST_CELLS = 2**20
-MOST_QUERIES = 2**20
-_MOST_ENTRIES = 2**24
-_MOST_PAIRS = 2**33
+_MOST_CELLS = 2**20  # of both attributes together
+MOST_QUERIES = 2**20  # of a table
+_MOST_ENTRIES = 2**24  # queries times cells along an attribute
+_MOST_PAIRS = 2**33  # queries times cells of the plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class DawaSetting:
         return tuple(self.plan.domain.kind(name).size for name in self.attributes)
 
     @cached_property
-    def asked(self) -> Gram:
+    def workload_gram(self) -> Gram:
         """All queries on the one attribute, with the weights of their squared errors."""
         (size,), parts = self.shape, list[tuple[float, Gram]]()
         for product in self.plan.workload:
@@ -194,17 +194,17 @@ class DawaSetting:
 
     @property
     def choice(self) -> Fraction:
-        """The epsilon of the test; 0 if there is none."""
+        """The epsilon of the test for structure; 0 without a test."""
         return _choice(self.attributes, self.plan.privacy.budget, self.plan.strategy)
 
     @property
     def rest(self) -> Budget:
-        """What the test leaves of the budget."""
+        """The budget that remains after the test."""
         return self.plan.privacy.budget.without(self.choice)
 
     @property
     def unit(self) -> Fraction:
-        """The Laplace scale of the whole budget.
+        """The Laplace scale if the whole budget measured the cells.
 
         For Gaussian noise, the Laplace scale with the same standard deviation.
         """
@@ -222,7 +222,7 @@ class DawaSetting:
         return block_variance(measurements, measurements.blocks[0])
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
-        """Measure one block within a part of the budget."""
+        """Return the measurements of one block within a part of the budget."""
         return fit_noise_scales(
             self.plan.domain,
             self.plan.privacy.within(budget),
@@ -231,7 +231,7 @@ class DawaSetting:
         )
 
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
-        """Pay for the test, and return the noisy least cost of any partition.
+        """Return the noisy least cost of a partition, and facts about the test.
 
         Also returns the numbers about it that are published.
         """
@@ -242,7 +242,7 @@ class DawaSetting:
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
     def without_structure(self, series: Series) -> Observation:
-        """Measure the data-independent plan with what the test left."""
+        """Return the observation of the data-independent plan after the test."""
         return series.measure(
             rescale_noise(reference_measurements(self.plan), self.plan.privacy.within(self.rest))
         )
@@ -255,7 +255,7 @@ def plan_dawa(
     progress: Progress = None,
     reference: Plan | None = None,
 ) -> Plan:
-    """Return the public plan.
+    """Return the public plan of the mechanism ``dawa``.
 
     Shares of the budget, and the best data-independent plan.
     """
@@ -333,7 +333,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 
 
 def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
-    """Return the epsilon of the test.
+    """Return the epsilon of the test for structure.
 
     0 for the strategy of levels, which has none.
     """
@@ -348,7 +348,7 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the steps of a plan, and what each may spend."""
+    """Return the steps of the mechanism, with the budget of each."""
     test_epsilon = _choice(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -375,7 +375,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
 
 
 def setting_from_plan(plan: Plan) -> DawaSetting:
-    """Read a plan and check it before anything is paid.
+    """Return the checked setting of a plan, before anything is paid.
 
     The plan may come from a file.
     """
@@ -388,7 +388,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
-    """Run the test, then levels and buckets or the data-independent plan.
+    """Return the outcome of the test and of the steps that it chooses.
 
     Levels and buckets if the test finds the data nearly empty, or if requested.
     """
@@ -396,7 +396,9 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     if setting.choice:
         _, test = setting.test_structure(series)
         test["blur"] = (
-            float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
+            float(1 / setting.choice / setting.unit)
+            * plan.privacy.distance
+            / setting.workload_gram.size
         )
         if not nearly_empty(test["per_cell"], test["blur"]):
             observed = setting.without_structure(series)
@@ -411,17 +413,17 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Whether the answer of the test says so, given its noise per cell."""
+    """Return whether the noisy count per cell is small against its noise."""
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
-    """Choose the levels of blocks for the workload, and scale their noise.
+    """Return measurements of the levels of blocks that suit the workload.
 
     To the given budget.
     """
-    weighted_queries = setting.asked
-    halving = HalvingTree(setting.asked.size)
+    weighted_queries = setting.workload_gram
+    halving = HalvingTree(setting.workload_gram.size)
     costs = difference_costs(weighted_queries, halving.left, halving.right)
     widths, weights = first_levels(
         [float(cost.sum()) for cost in costs], total_cost(weighted_queries), setting.noise.norm
@@ -436,24 +438,24 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
 def _adaptive(
     setting: DawaSetting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
-    """Measure levels, choose a partition from them, measure its buckets.
+    """Return the outcome of measuring levels, then buckets chosen from them.
 
     Both are used for the answers.
     """
     first = series.measure(fit_levels(setting, budget.scaled(FIRST_SHARE)))
     second = budget.scaled(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
-    costs = difference_costs(setting.asked, halving.left, halving.right)
+    costs = difference_costs(setting.workload_gram, halving.left, halving.right)
     squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = split_noise(setting, costs) * setting.unit_variance(second)
     starts = cheapest_blocks(squares, costs, noise, halving)
     most = max(
-        256, min(_MOST_ADAPTIVE, 2**25 // setting.asked.size)
+        256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size)
     )  # the error bars of n answers cost n k^2
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
-    buckets = bucket_strategy(setting.attributes, setting.asked, starts, setting.noise.norm)
+    buckets = bucket_strategy(setting.attributes, setting.workload_gram, starts, setting.noise.norm)
     observed = series.measure(setting.fitted(buckets, second))
     finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)
     return Outcome(
@@ -481,7 +483,7 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
 
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:
-    """Run the test, then the adaptive grid or the data-independent plan."""
+    """Return the outcome of the test and of the adaptive grid."""
     # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
     # paid answer and the plan alone; the second round depends on the noisy counts of the first one
     # besides.
@@ -502,7 +504,7 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
 def _adaptive_grid(
     blocks: int, cost: float, setting: DawaSetting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
-    """Measure blocks, then parts and groups that follow from their counts.
+    """Return the outcome of measuring blocks, then parts chosen from them.
 
     Parts are runs in the order of the tree of halves.
     """
@@ -556,7 +558,7 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the plan by `plan_dawa`."""
+        """Return the public plan."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def prepare(self, plan: Plan) -> Run:

@@ -24,15 +24,15 @@ class Linear(Mechanism):
     names = ()
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
-        """Take whatever no other mechanism takes."""
+        """Return True: this mechanism takes what no other one takes."""
         return True
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Choose the plan of least expected error."""
+        """Return the plan of least expected error."""
         return choose_plan(workload, privacy, search)[0]
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that the measurements answer the workload with the promised errors."""
+        """Check the plan's stated errors, and return its run."""
         measurements = plan.measured()
         exact = [public.block for public in public_counts_of_plan(plan)]
         _check_promise(
@@ -46,7 +46,7 @@ class Linear(Mechanism):
         return run
 
     def explain(self, plan: Plan) -> Explanation:
-        """Give the kind of noise and the promise."""
+        """Return the kind of noise, and that errors are known beforehand."""
         return Explanation(mechanism=noise_name(plan.measured()), promise=plan.expected_error())
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
@@ -87,6 +87,7 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
 
 
 def _nearly_equal(stated: object, computed: float) -> bool:
+    """Return whether a stated number is the computed one within 1e-6."""
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

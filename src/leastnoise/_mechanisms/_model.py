@@ -90,8 +90,8 @@ _FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, no
 # these take more from the pairs.
 _ALONE = Fraction(1, 5)
 _ALONE_FULLER = {1: Fraction(1, 10), 2: Fraction(1, 5)}
-_MOST_CELLS = 2**22
-_MOST_PAIRS = 2**13
+_MOST_CELLS = 2**22  # of a table that the model answers
+_MOST_PAIRS = 2**13  # of attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class BinnedModelFinding(_FromModel):
     cells: int
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the model."""
+        """Return the estimator that answers from the fitted model."""
         impossible, public = self._stated(observation.measurements.domain)
         return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
@@ -153,7 +153,7 @@ class TableModelFinding(_FromModel):
     hides = "aware_model_tables"
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return tables between the model and least squares."""
+        """Return the estimator that shrinks least squares towards the model."""
         impossible, public = self._stated(observation.measurements.domain)
         return ShrunkToModel(
             Estimate(observation, public), tuple(map(tuple, self.asked)), impossible
@@ -171,7 +171,7 @@ class ModelSetting:
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
-        """The widest tables that are requested."""
+        """The requested tables that no other requested table contains."""
         tables = {
             product.attributes: frozenset(product.attributes) for product in self.plan.workload
         }
@@ -202,7 +202,7 @@ class ModelSetting:
 
     @property
     def noise(self) -> Noise:
-        """The noise of all that is measured."""
+        """The kind of noise of all steps."""
         return adaptive_details(self.plan).noise
 
     @cached_property
@@ -221,7 +221,7 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return what is measured for a number of rows.
+        """Return the name of the steps to carry out for a number of rows.
 
         None if the rows are not counted.
         """
@@ -250,7 +250,7 @@ class ModelSetting:
 
     @property
     def may_use_reference(self) -> bool:
-        """Whether the data-independent plan may be carried out."""
+        """Whether the data-independent plan may be the better one."""
         return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
@@ -271,17 +271,17 @@ class ModelSetting:
         }
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-        """Scale the noise of blocks to a part of the budget."""
+        """Return measurements of blocks within a share of the budget."""
         return fit_noise_scales(
             self.plan.domain, step_privacy(self.plan).scaled(share), self.noise, blocks
         )
 
     def total(self, share: Fraction) -> Measurements:
-        """Measure the number of rows."""
+        """Return the measurement of the number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
     def one_way_marginals(self, case: str) -> Measurements:
-        """Measure the one-way marginal of every requested attribute.
+        """Return measurements of the marginal of each requested attribute.
 
         Also of attributes that are in no pair.
         """
@@ -313,7 +313,7 @@ class ModelSetting:
     def binned_tables(
         self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
     ) -> Measurements:
-        """Measure binned tables, with bins from noisy one-way counts."""
+        """Return measurements of binned tables, bins from noisy one-way counts."""
         noisy = NoisyTables.of(first)
         total_block = self.total(share)
         std = math.sqrt(block_variance(total_block, total_block.blocks[0]))
@@ -369,7 +369,7 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: ModelSetting) -> Steps:
-    """Return the steps, for every case that the number of rows may decide."""
+    """Return the steps and budgets, for each case of the number of rows."""
     budget = step_privacy(setting.plan).budget
 
     def steps_of(case: str) -> tuple[Step, ...]:
@@ -386,7 +386,7 @@ def _steps(setting: ModelSetting) -> Steps:
 
 
 def setting_from_plan(plan: Plan) -> ModelSetting:
-    """Read a plan and check it before anything is paid.
+    """Return the checked setting of a plan, before anything is paid.
 
     The plan may come from a file.
     """
@@ -426,7 +426,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
 
 
 def run_model(setting: ModelSetting, series: Series) -> Outcome:
-    """Count the rows if they decide, then measure.
+    """Return the outcome of counting the rows if needed, then measuring.
 
     Tables on bins, or the data-independent plan.
     """
@@ -451,7 +451,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 
 
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
-    """Measure one-way marginals, then binned tables.
+    """Return the outcome of measuring one-way marginals, then binned tables.
 
     In all cases but that of whole tables.
     """
@@ -540,5 +540,5 @@ class Model(Mechanism):
         )
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan by `setting_from_plan`, to be carried out by `run_model`."""
+        """Check the plan, and return its run."""
         return partial(run_model, setting_from_plan(plan))

@@ -73,7 +73,11 @@ def release_contract(plan: Plan) -> ReleaseContract:
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
-    series = plan.series if isinstance(plan, SeriesPlan) else None
+    along = ""
+    late = "drop"
+    if isinstance(plan, SeriesPlan):
+        along = plan.series.along
+        late = plan.series.late
     return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
@@ -82,8 +86,8 @@ def release_contract(plan: Plan) -> ReleaseContract:
         only=plan.measurements if isinstance(plan, LinearPlan) else None,
         gaussian=plan.adaptive.mu_squared if isinstance(plan, AdaptivePlan) else None,
         text=plan.to_json(),
-        along="" if series is None else series.along,
-        late="drop" if series is None else series.late,
+        along=along,
+        late=late,
     )
 
 
@@ -99,18 +103,18 @@ class Mechanism(Protocol):
     """The kinds of its findings."""
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
-        """Whether this is the mechanism for a strategy and a workload."""
+        """Return whether this is the mechanism of a strategy and a workload."""
         return strategy in self.names
 
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
-        """Return the attributes that decisions depend on.
+        """Return the attributes that the mechanism's private choices read.
 
         They are read even if no query is about them.
         """
         return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the public plan."""
+        """Return the public plan."""
 
     def prepare(self, plan: Plan) -> Run:
         """Check a plan before anything is paid, and return its run.
@@ -119,14 +123,14 @@ class Mechanism(Protocol):
         """
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the steps, and the reference if the details have one."""
+        """Return the plan's steps, and its data-independent reference if any."""
         adaptive = adaptive_details(plan)
         return Explanation(
             mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Read what `Finding.facts` wrote."""
+        """Return the finding of facts from a manifest."""
         kind = {finding.regime: finding for finding in self.findings}[facts["regime"]]
         values = {
             field.name: facts[field.name]
@@ -155,7 +159,7 @@ def reference_plan(
 
 
 def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
-    """Return the measurements of a plan within another budget, without a promise."""
+    """Return a plan's measurements in another budget, without stated errors."""
     return LinearPlan(
         workload=plan.workload,
         privacy=privacy,
@@ -194,7 +198,7 @@ def reference_measurements(plan: Plan) -> Measurements:
 
 
 def require_adaptive(plan: Plan) -> AdaptivePlan:
-    """Return a plan that says which steps it has.
+    """Return a plan that has steps; raise for a linear plan.
 
     Raises:
         InputError: the plan, which may come from a file, does not say it.
@@ -208,12 +212,12 @@ def require_adaptive(plan: Plan) -> AdaptivePlan:
 
 
 def adaptive_details(plan: Plan) -> AdaptiveDetails:
-    """Return what a data-dependent plan does, or raise InputError."""
+    """Return the steps of a data-dependent plan; raise for other plans."""
     return require_adaptive(plan).adaptive
 
 
 def reference_of(plan: Plan) -> ReferencePlan:
-    """Return the summary of the best data-independent plan.
+    """Return the summary of the data-independent plan, for comparison.
 
     Raises:
         InputError: the plan has none, or one for other tables.
@@ -286,25 +290,26 @@ class DataDependentFinding(Finding):
 
     @property
     def done(self) -> Said:
-        """The key of the clause that says what was done, and the numbers in it."""
+        """The key of the text about what was done, with its numbers."""
         return f"regime_{self.regime}", asdict(self)
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """Return the sentences on errors that the intervals do not cover."""
+        """Return keys and numbers of texts on errors that intervals leave out."""
         return [(self.hides, {})]
 
     def facts(self) -> dict[str, Any]:
         """Return the finding as a JSON value, without numbers that are None."""
-        return {"regime": self.regime, **_is_known(asdict(self))}
+        return {"regime": self.regime, **_without_none(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of the answers."""
         return type(self).estimate(observation)
 
 
-def _is_known(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping without the entries that are None."""
     return {
-        name: _is_known(inner) if isinstance(inner, Mapping) else inner
+        name: _without_none(inner) if isinstance(inner, Mapping) else inner
         for name, inner in value.items()
         if inner is not None
     }

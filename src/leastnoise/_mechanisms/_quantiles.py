@@ -63,7 +63,7 @@ class SelectedQuantile:
 
 
 def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
-    """Return the rows within which a choice is of its target, but for a risk.
+    """Return the rows between a choice and its target, exceeded with some risk.
 
     Args:
         selection: the choice.
@@ -76,7 +76,7 @@ def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
 
 
 def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQuantile, ...]:
-    """Return the choices of all quantiles of a workload, in order.
+    """Return the private choice of each quantile of a workload, in order.
 
     Raises:
         InputError: no quantiles, or some that cannot be chosen.
@@ -120,7 +120,7 @@ def _check_statistic(statistic: Statistic) -> None:
 
 
 def _weight(share: Fraction) -> Fraction:
-    """Return the weight of a quantile in the budget: the root of its sensitivity.
+    """Return the weight of a quantile when quantiles divide the budget.
 
     Errors are proportional to sensitivity over budget, so that their sum is least with this weight.
     """
@@ -166,11 +166,11 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
     @property
     def done(self) -> Said:
-        """No clause: what was measured is what the plan says."""
+        """No text: the plan says what was measured."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
-        """Return nothing: the intervals cover all errors."""
+        """Return no texts: the intervals cover all errors."""
         return []
 
     def facts(self) -> dict[str, Any]:
@@ -212,14 +212,14 @@ _OTHER_CHOICES = (
 
 
 def _short(epsilon: Fraction) -> Fraction:
-    """Return an epsilon, rounded down to a multiple of 1 / _GRAIN if it has many digits."""
+    """Return an epsilon rounded down to few digits."""
     if epsilon.denominator <= _GRAIN:
         return epsilon
     return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
 
 
 def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDetails:
-    """Return the steps of a plan, each with the accuracy that is known beforehand."""
+    """Return the steps of a plan, each with its expected accuracy."""
     budget = plan.privacy.budget
     steps = [Step("tables", budget.scaled(TABLES_SHARE))]
     for quantile in quantiles:
@@ -227,14 +227,17 @@ def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDet
         share = f"{float(quantile.selection.share):g}"
         name = f"quantile {share} of {quantile.statistic.of}, within {math.ceil(rows):,} rows (95%)"
         steps.append(Step(name, budget.scaled(quantile.part)))
-    measured = reference_measurements(plan) if isinstance(plan, AdaptivePlan) else plan.measured()
+    if isinstance(plan, AdaptivePlan):
+        measured = reference_measurements(plan)
+    else:
+        measured = plan.measured()
     return AdaptiveDetails(noise=measured.noise, steps=tuple(steps), selects_quantiles=True)
 
 
 def run_selections(
     plan: AdaptivePlan, quantiles: tuple[SelectedQuantile, ...], series: Series
 ) -> Outcome:
-    """Measure the tables, then choose the cells of every quantile."""
+    """Return the outcome of measuring tables, then choosing quantiles."""
     observation = series.measure(reference_measurements(plan))
     choices = [tuple(series.choose_cells(quantile.selection).tolist()) for quantile in quantiles]
     return Outcome(

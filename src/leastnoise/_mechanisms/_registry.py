@@ -29,5 +29,5 @@ def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
-    """Return the mechanism that made a plan and carries it out."""
+    """Return the mechanism that carries out a plan."""
     return mechanism_for(plan.strategy, plan.workload)

@@ -74,7 +74,7 @@ from leastnoise._workload import Workload, identity
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
 """The part of the budget that chooses the threshold."""
-_MOST_GROUPS = 2**14
+_MOST_GROUPS = 2**14  # whose sums are cut separately
 
 
 def _describe_omitted_values(
@@ -82,7 +82,7 @@ def _describe_omitted_values(
     domain: Domain,
     **ends: int,
 ) -> list[Said]:
-    """Describe which values the sums leave out, and their estimated sum.
+    """Return texts on the values that sums leave out, and their total.
 
     By ends in units of the measure.
     """
@@ -123,11 +123,11 @@ class RangeFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Say what is left out."""
+        """Return texts on the buckets that the sums leave out."""
         return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares on the kept buckets, with estimated losses.
+        """Return least squares on the kept buckets, with estimated omissions.
 
         The losses are added to the errors.
         """
@@ -154,11 +154,11 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Say what the cut and the buckets that were left out do to sums."""
+        """Return texts on what the threshold and omitted buckets do to sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Add up the buckets that each group keeps."""
+        """Return the estimator that adds up each group's kept buckets."""
         block = observation.measurements.blocks[-1]
         if block.limits is None:
             limited = None
@@ -187,11 +187,11 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Say what the cut does to sums."""
+        """Return texts on what the threshold does to sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Use least squares, and add the estimated loss by the cut to the errors."""
+        """Return least squares with the estimated loss by the threshold."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
@@ -207,7 +207,7 @@ class SumsSetting:
 
     @property
     def noise(self) -> Noise:
-        """The noise of all steps."""
+        """The kind of noise of all steps."""
         return noise_kinds(self.plan.privacy)[0]
 
     @property
@@ -217,24 +217,24 @@ class SumsSetting:
 
 
 def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
-    """Make the plan of a release of sums; refuse what cannot be carried out."""
+    """Return the checked setting of a release of sums."""
     if (
         len(workload.measures) != 1
         or workload.measures[0] is None
         or not workload.products[0].of_values
         or workload.products[0].is_per_unit
     ):
-        asked = {
-            product.measure: f"sums of {product.measure}"
-            if product.of_values
-            else "counts of units"
-            if product.of_units
-            else product.measure
-            for product in workload
-        }
+        quantities: dict[str | None, str] = {}
+        for product in workload:
+            if product.of_values:
+                quantities[product.measure] = f"sums of {product.measure}"
+            elif product.of_units:
+                quantities[product.measure] = "counts of units"
+            else:
+                quantities[product.measure] = product.measure or "counts"
         raise InputError(
             f"{STRATEGY} answers sums of one measure; this workload asks for "
-            f"{' and '.join(asked[name] or 'counts' for name in workload.measures)}. "
+            f"{' and '.join(quantities[name] for name in workload.measures)}. "
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
@@ -258,7 +258,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
 
 
 def setting_from_plan(plan: Plan) -> SumsSetting:
-    """Read a plan and check it before anything is paid.
+    """Return the checked setting of a plan, before anything is paid.
 
     The plan may come from a file.
     """
@@ -272,7 +272,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
-    """Return the measure's attribute, and the most a row adds in each cell.
+    """Return the measure's attribute, and the largest amount in each cell.
 
     In units.
     """
@@ -298,16 +298,13 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
             f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the "
             "column in the same way."
         )
-    whole_numbers = (
-        [Fraction(label) for label in kind.regular_labels] if isinstance(kind, Integers) else []
-    )
-    ends = (
-        kind.edges[1:]
-        if isinstance(kind, (Bins, Edges))
-        else kind.values
-        if isinstance(kind, Decimals)
-        else whole_numbers
-    )
+    ends: Sequence[Fraction] = []
+    if isinstance(kind, Integers):
+        ends = [Fraction(label) for label in kind.regular_labels]
+    elif isinstance(kind, (Bins, Edges)):
+        ends = kind.edges[1:]
+    elif isinstance(kind, Decimals):
+        ends = kind.values
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
     upper_ends = [
         max(
@@ -333,7 +330,7 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
 
 
 def tail_counts(setting: SumsSetting) -> Measurements | None:
-    """Count the rows between consecutive candidate thresholds.
+    """Return the measurements of rows between consecutive candidates.
 
     None if there is only one candidate.
     """
@@ -355,7 +352,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 
 
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Scale the noise of the second step to the remaining budget.
+    """Return measurements of blocks within the budget left after the first.
 
     What the counts of the tail leave.
     """
@@ -381,9 +378,12 @@ def measure_under_threshold(
     choose: Chooser,
     measurements: Callable[[int], Measurements],
 ) -> tuple[ThresholdChoice, list[Observation]]:
-    """Count the tail, choose the threshold, and measure the sums under it."""
+    """Return the chosen threshold, and the observations of both steps."""
     tail = tail_counts(setting)
-    counted = [] if tail is None else [series.measure(tail)]
+    if tail is None:
+        counted = []
+    else:
+        counted = [series.measure(tail)]
     choice = choose(np.zeros(0) if tail is None else counted[0].values[0] / tail.grid)
     return choice, [*counted, series.measure(measurements(choice.threshold))]
 
@@ -399,7 +399,7 @@ def _deviation(measurements: Measurements | None) -> float:
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
-    """Choose buckets of the number, and scale the noise of their sums.
+    """Return buckets of the number, and the measurements of their sums.
 
     To the whole budget.
     """
@@ -414,13 +414,13 @@ def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
 def measure_bucket_sums(
     setting: SumsSetting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
-    """Measure the sums of buckets, and choose which of them to keep.
+    """Return the outcome of measuring buckets and choosing which to sum.
 
     From the noisy answers.
     """
     observation = series.measure(measurements)
     groups = BucketExpansion.of(observation)
-    kept_range = buckets.choices(groups.covariance).kept(groups.counts)
+    kept_range = buckets.choices(groups.covariance).choose_range(groups.counts)
     finding = RangeFinding(
         measure=setting.measure,
         attribute=setting.attribute,
@@ -447,7 +447,7 @@ class BucketsBelowThreshold:
 
 
 def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
-    """Choose the buckets under a threshold, and scale their noise.
+    """Return the buckets below a threshold, and their measurements.
 
     To the second part of the budget.
     """
@@ -502,7 +502,7 @@ def measure_sums_by_group(
     choose: Chooser,
     series: Series,
 ) -> Outcome:
-    """Choose the threshold, measure buckets, and choose those to keep.
+    """Return the outcome: a threshold, buckets, and those that groups sum.
 
     From the noisy sums, for each group.
     """
@@ -510,7 +510,9 @@ def measure_sums_by_group(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
     )
     values, noise = measured_by_group(observed[-1], setting.attribute)
-    kept_buckets = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
+    kept_buckets = thresholds[choice.threshold].buckets.choose_ranges(
+        values.reshape(-1, len(noise)), noise
+    )
     missing = kept_buckets.missing + kept_buckets.shares * choice.excess.sum()
     finding = GroupedThresholdFinding(
         measure=setting.measure,
@@ -561,7 +563,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 
 
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
-    """Measure the sums under a threshold.
+    """Return the measurements of the sums under a threshold.
 
     By the first of three strategies whose noise can be drawn exactly.
     """
@@ -582,7 +584,7 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
 
 
 def _every_cell(setting: SumsSetting, limits: IntArray) -> Block:
-    """Return the block of the sums of all cells of the workload's attributes."""
+    """Return the block that sums each cell of the workload's attributes."""
     domain = setting.plan.domain
     attributes = {
         setting.attribute,
@@ -597,7 +599,7 @@ def _every_cell(setting: SumsSetting, limits: IntArray) -> Block:
 
 
 def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) -> Outcome:
-    """Choose the threshold, and measure the sums under it."""
+    """Return the outcome of choosing a threshold and measuring sums under it."""
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: fit_limited_sums(setting, threshold)
     )
@@ -653,14 +655,14 @@ class TruncatedSums(Mechanism):
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the plan: one step if only the number is used by a query, else two."""
+        """Return the public plan, with one step or two."""
         plan = plan_sums(workload, privacy).plan
         if search.tell is not None:
             search.tell(STRATEGY)
         return plan
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that this version would plan the same, and prepare its run.
+        """Check that this version plans the same, and return the run.
 
         The measurements of all thresholds are prepared or tried.
         """

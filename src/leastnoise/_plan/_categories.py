@@ -62,7 +62,7 @@ class CategoryPlan:
 
     @property
     def threshold(self) -> int:
-        """The number of units at which a category is found with even chances.
+        """The number of units at which a category is found half of the time.
 
         A category with one unit fewer is seldom found.
         """
@@ -70,7 +70,7 @@ class CategoryPlan:
 
     @property
     def often(self) -> int:
-        """The number of units at which 95 of 100 searches find a category.
+        """The number of units at which a category is found in 95% of searches.
 
         If there are no more than ``kind.most`` categories.
         """
@@ -86,11 +86,11 @@ class CategoryPlan:
 
     @property
     def domain(self) -> Domain:
-        """The attribute alone."""
+        """The domain of only the searched attribute."""
         return Domain({self.attribute: self.kind})
 
     def to_json(self) -> str:
-        """The plan as one JSON text, the same for equal plans."""
+        """Return the plan as JSON text, equal for equal plans."""
         rule = {
             "noise": self.rule.noise.value,
             "scale": str(self.rule.scale),
@@ -103,12 +103,12 @@ class CategoryPlan:
         )
 
     def digest(self) -> str:
-        """SHA-256 of the plan's JSON text, in hexadecimal."""
+        """Return the SHA-256 of the plan's JSON text, in hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @staticmethod
     def from_json(text: str) -> "CategoryPlan":
-        """Read what ``to_json`` wrote."""
+        """Return the plan whose JSON text `to_json` wrote."""
         return read(lambda: _category_plan(read_json(text)), "search for categories", _ADVICE)
 
 
@@ -118,6 +118,7 @@ def is_category_plan(text: str) -> bool:
 
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
+    """Return the plan of a search for categories from its JSON object."""
     entries: dict[str, Any] = known_keys(
         "a search for categories", value, ["search", "privacy", "rule", "attribute"]
     )
@@ -138,7 +139,7 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
-    """Plan a search for the categories of an attribute.
+    """Return the plan of a search for an attribute's categories.
 
     Public, without data, and with the number of people that a category needs to be found.
 

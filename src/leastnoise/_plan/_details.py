@@ -26,7 +26,7 @@ _Entry = TypeVar("_Entry")
 
 
 def amount(name: str, value: Any) -> float:
-    """Return a number of at least 0 that is far from overflow, as it was written."""
+    """Return a checked number of at least 0 and at most 1e150."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _LARGEST_NUMBER:
         raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
@@ -66,7 +66,7 @@ class ReferencePlan:
 
     @staticmethod
     def from_json(value: Any) -> "ReferencePlan":
-        """Read what `to_json` wrote."""
+        """Return the reference plan whose JSON value `to_json` wrote."""
         entries = _mapping(value)
         return ReferencePlan(
             strategy=_text("strategy", entries["strategy"]),
@@ -112,10 +112,12 @@ _ONE_OF = "one of"
 
 
 def _steps_from_json(value: Any) -> Steps:
+    """Return the steps of a mechanism from a JSON list."""
     return tuple(_step_from_json(entry) for entry in _listed(value))
 
 
 def _step_from_json(value: Any) -> Step | StepChoice:
+    """Return a step, or a choice between lists of steps, from JSON."""
     entries = _mapping(value)
     if entries["step"] != _ONE_OF:
         return _plain_step_from_json(entries)
@@ -127,6 +129,7 @@ def _step_from_json(value: Any) -> Step | StepChoice:
 
 
 def _plain_step_from_json(value: Any) -> Step:
+    """Return a step with its budget from a JSON object."""
     entries = _mapping(value)
     return Step(_text("step", entries["step"]), budget_from_json(_mapping(entries["budget"])))
 
@@ -186,7 +189,7 @@ class AdaptiveDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "AdaptiveDetails":
-        """Read what `to_json` wrote."""
+        """Return the details whose JSON value `to_json` wrote."""
         entries: dict[str, Any] = known_keys(
             "the steps of a plan", value, [entry.name for entry in fields(AdaptiveDetails)]
         )
@@ -247,7 +250,7 @@ class SeriesDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "SeriesDetails":
-        """Read what `to_json` wrote."""
+        """Return the details whose JSON value `to_json` wrote."""
         entries: dict[str, Any] = known_keys(
             "the series of a plan", value, [entry.name for entry in fields(SeriesDetails)]
         )
@@ -313,7 +316,7 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Read what `to_json` wrote; a plan file can say nothing else.
+        """Return the details of a plan file, which can state nothing else.
 
         Raises:
             InputError: an unknown fact, or one of another type.
@@ -346,12 +349,14 @@ NO_DETAILS = PlanDetails()
 def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
-    """Read an entry that may be missing."""
-    return reader(entries[name]) if name in entries else None
+    """Return an optional entry of a mapping; None if it is missing."""
+    if name in entries:
+        return reader(entries[name])
+    return None
 
 
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Read the cells of some attributes.
+    """Return the cells of each attribute, from a JSON object.
 
     For example of a combination that is impossible.
     """
@@ -363,22 +368,26 @@ def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _noise(value: Any) -> Noise:
+    """Return the kind of noise of a JSON value."""
     return Noise(one_of("mechanism", value, [kind.value for kind in Noise]))
 
 
 def _listed(value: Any) -> list[Any]:
+    """Return a JSON value that must be a list."""
     if not isinstance(value, list):
         raise refuse("a part of the details of a plan", value, "a list")
     return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON value that must be an object."""
     if not isinstance(value, Mapping):
         raise refuse("a part of the details of a plan", value, "an object")
     return value
 
 
 def _text(name: str, value: Any) -> str:
+    """Return a JSON value that must be a text."""
     if not isinstance(value, str):
         raise refuse(name, value, "a text")
     return value

@@ -15,6 +15,7 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Raise: a frozen dictionary cannot be changed."""
         raise TypeError(
             "What a plan says cannot be changed; make another plan, for example with "
             "dataclasses.replace."

@@ -31,7 +31,7 @@ def guard_share(value: Any) -> Fraction | None:
 
 
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy that a guard leaves to the plan.
+    """Return the privacy that remains for the plan after the guard.
 
     A guard takes nothing of delta, as its noise is pure. Within (epsilon, delta) guard and plan
     together are within the budget both by their epsilons and by their mu squared.
@@ -44,7 +44,7 @@ def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
 
 
 def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
-    """Return the largest (epsilon, delta) that guard and plan leave within the budget.
+    """Return the largest (epsilon, delta) that a guard leaves to a plan.
 
     A guard of the given share of epsilon is pure. Usually it costs less in mu squared than it
     takes of the plan's; where its share is large, all epsilons are made smaller.
@@ -63,13 +63,13 @@ def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
 
 
 def _mu_squared_with_guard(planned: ApproxDP, share: Fraction) -> Fraction:
-    """Return the mu squared of a plan with Gaussian noise and of its guard together."""
+    """Return the mu squared of a Gaussian plan together with its guard."""
     guard_mu_squared = pure_mu_squared(planned.epsilon * share / (1 - share))
     return gaussian_mu_squared(planned.epsilon, planned.delta) + guard_mu_squared
 
 
 def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
-    """Return the largest of the numbers 1 to 1000 that is accepted, or 0.
+    """Return the largest number from 1 to 1000 that is accepted, or 0.
 
     Every number below an accepted one is accepted, too.
     """
@@ -79,7 +79,7 @@ def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
 
 
 def guard_budget(planned: Budget, share: Fraction) -> Budget:
-    """Return the budget of the guard of a plan, from the plan's budget; it has no delta.
+    """Return the guard's budget, computed from the plan's budget.
 
     Args:
         planned: the budget of the plan, without the guard.
@@ -95,7 +95,7 @@ def guard_budget(planned: Budget, share: Fraction) -> Budget:
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return a privacy that covers a plan and its guard, from the plan's privacy.
+    """Return the privacy of a plan together with its guard.
 
     It is the one that `without_guard` started from or, within (epsilon, delta) and for a large
     share, a little less that covers both.
@@ -108,7 +108,7 @@ def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
 
 
 def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
-    """Return the least (epsilon, delta) among some that covers a plan and its guard.
+    """Return a least (epsilon, delta) that covers a plan and its guard.
 
     Both by their epsilons and by their mu squared. `_without_guard_in_mu` divides by the same
     thousandths.
@@ -130,6 +130,6 @@ def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
 
 
 def _times(privacy: Privacy, part: Fraction | int) -> Privacy:
-    """Return the privacy with its first parameter multiplied, and the same delta."""
+    """Return the privacy with epsilon or rho multiplied and delta unchanged."""
     name, number = next(iter(parameters(privacy.budget).items()))
     return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name, whichever budget it is

@@ -8,7 +8,7 @@ program could not.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import (
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Return the operator that ``to_json`` of ``_linop`` wrote.
+    """Return the operator of a JSON object; raise if it is not valid.
 
     It must have one column for each of the cells.
     """
@@ -96,7 +96,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Call a reader of untrusted text, turning its errors into InputError."""
+    """Return what a reader of untrusted text returns; raise InputError."""
     try:
         return reader()
     except InputError:
@@ -116,36 +116,44 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Raise: NaN and infinity are no JSON numbers."""
     raise ValueError(name)
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Return the measurements that `measurements_value` wrote."""
+    """Return measurements from the JSON object of `measurements_value`."""
     if domain is None:
         domain = Domain.from_json(value["domain"])
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]
+    privacy = privacy_from_json(value["privacy"])
+    noise = Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise]))
     return Measurements(
         domain=domain,
-        privacy=privacy_from_json(value["privacy"]),
-        noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
-        blocks=tuple(
-            Block(
-                tuple(
-                    factors[whole("a factor's place", number, 0, len(factors) - 1)]
-                    for number in entry["factors"]
-                ),
-                fraction_from_text("scale", entry["scale"]),
-                entry["measure"],
-                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
-                if "limits" in entry
-                else None,
-                entry.get("ends", False),
-                entry.get("k_norm_group"),
-            )
-            for entry in value["blocks"]
-        ),
+        privacy=privacy,
+        noise=noise,
+        blocks=tuple(_block(entry, factors, limits) for entry in value["blocks"]),
         grid=value["grid"],
+    )
+
+
+def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
+    """Return a block of a plan file, which refers to factors and limits by number."""
+    block_factors = [
+        factors[whole("a factor's place", number, 0, len(factors) - 1)]
+        for number in entry["factors"]
+    ]
+    scale = fraction_from_text("scale", entry["scale"])
+    block_limits = None
+    if "limits" in entry:
+        block_limits = limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
+    return Block(
+        tuple(block_factors),
+        scale,
+        entry["measure"],
+        block_limits,
+        entry.get("ends", False),
+        entry.get("k_norm_group"),
     )
 
 
@@ -166,6 +174,7 @@ def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    """Return the limits of a block's sums from its JSON object."""
     name = entry["attribute"]
     return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
 

@@ -79,7 +79,7 @@ class Promise(TabularMixin):
     units: tuple[float, ...] = field(default=(), compare=False)
 
     def columns(self) -> Columns:
-        """The columns: name, queries, weight, typical and largest error.
+        """Return the columns: name, queries, weight, typical and largest error.
 
         One row for each table; standard errors in rows or the measure's amounts.
         """
@@ -93,7 +93,7 @@ class Promise(TabularMixin):
         }
 
     def table_errors(self) -> list[tuple[str, float, float]]:
-        """Return name, typical and largest error of every table.
+        """Return the name, typical and largest error of each table.
 
         In rows or in the measure's own unit.
         """
@@ -111,7 +111,7 @@ class Promise(TabularMixin):
 
     @property
     def times_least(self) -> float | None:
-        """The error over the least possible, None without a bound.
+        """The error divided by the lower bound; None without a bound.
 
         The root of the total squared error over its lower bound.
         """
@@ -163,7 +163,7 @@ class Plan(ABC):
         return html_facts("Plan", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what a notebook shows: a name and a text for each fact."""
+        """Return labels and texts for display in a notebook."""
         facts = [
             (
                 "asks",
@@ -187,11 +187,11 @@ class Plan(ABC):
 
     @abstractmethod
     def cost(self) -> Cost:
-        """Return what a release costs."""
+        """Return the privacy cost of a release."""
 
     @abstractmethod
     def measured(self) -> Measurements:
-        """Return what is measured.
+        """Return the measurements that the kernel sees.
 
         Raises:
             InputError: what is measured depends on the data.
@@ -199,7 +199,7 @@ class Plan(ABC):
 
     @abstractmethod
     def expected_error(self) -> Promise:
-        """The expected error of the workload.
+        """Return the expected error of the workload.
 
         Raises:
             InputError: the error depends on the data.
@@ -207,7 +207,7 @@ class Plan(ABC):
 
     @abstractmethod
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that are read beyond those of the workload."""
+        """Return the attributes and measures that the measurements read."""
 
     @abstractmethod
     def json_value(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class Plan(ABC):
         return self.expected_error().lower_bound
 
     def plot(self) -> Any:
-        """The expected error of every table as an Altair chart.
+        """Return the expected error of each table as an Altair chart.
 
         Notebooks show it: typical errors as bars, largest errors as ticks.
 
@@ -234,7 +234,10 @@ class Plan(ABC):
         """
         errors = self.expected_error().table_errors()
         measures = self.workload.measures
-        drawn = None if None in measures else measures[0]
+        if None in measures:
+            drawn = None
+        else:
+            drawn = measures[0]
         rows = []
         for error, product in zip(errors, self.workload, strict=True):
             if product.measure == drawn:
@@ -251,7 +254,7 @@ class Plan(ABC):
         return self.workload.domain
 
     def details_for(self, workload: Workload) -> PlanDetails:
-        """Return the details that hold for another workload too.
+        """Return the details that also hold for another workload.
 
         A lower bound that a planner found holds only for the workload of the plan.
 
@@ -291,11 +294,12 @@ class Plan(ABC):
         )
 
     def to_json(self) -> str:
-        """The plan as one JSON text, the same for equal plans."""
+        """Return the plan as JSON text, equal for equal plans."""
         return self._text
 
     @cached_property
     def _text(self) -> str:
+        """The plan as JSON text, on one line."""
         return json.dumps(self.json_value(), separators=(",", ":"), allow_nan=False)
 
     def _json_of_workload(self) -> dict[str, Any]:
@@ -306,12 +310,12 @@ class Plan(ABC):
         return value
 
     def digest(self) -> str:
-        """SHA-256 of the plan's JSON text, in hexadecimal."""
+        """Return the SHA-256 of the plan's JSON text, in hexadecimal."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     @staticmethod
     def from_json(text: str) -> "Plan":
-        """Read what ``to_json`` wrote.
+        """Return the plan whose JSON text `to_json` wrote.
 
         Raises:
             InputError: the text is no plan, or of another format.
@@ -361,18 +365,22 @@ class LinearPlan(Plan):
         return html_facts("Plan", [*self._facts(), *tables])
 
     def _facts(self) -> list[tuple[str, str]]:
+        """Return labels and texts for display, with the ratio to the lower bound."""
         facts = super()._facts()
-        ratio = None if self.promise is None else self.promise.times_least
+        if self.promise is None:
+            ratio = None
+        else:
+            ratio = self.promise.times_least
         if ratio is not None:
             facts.append(("error / least possible", f"{ratio:.3f}"))
         return facts
 
     def measured(self) -> Measurements:
-        """Return what is measured."""
+        """Return the measurements that the kernel sees."""
         return self.measurements
 
     def expected_error(self) -> Promise:
-        """The expected error of the workload.
+        """Return the expected error of the workload.
 
         Raises:
             InputError: it was not computed.
@@ -385,13 +393,15 @@ class LinearPlan(Plan):
         return self.promise
 
     def cost(self) -> Cost:
-        """Return what a release costs, from its exact scales."""
+        """Return the privacy cost, computed from the exact scales."""
         return cost(self.measurements)
 
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that the measurements read."""
         return self.measurements.columns()
 
     def json_value(self) -> dict[str, Any]:
+        """Return the values of the plan for a JSON object."""
         return {
             "format": FORMAT,
             "strategy": self.strategy,
@@ -440,7 +450,7 @@ class AdaptivePlan(Plan):
     fallback: LinearPlan | None = None
 
     def measured(self) -> Measurements:
-        """Raise InputError, since what is measured depends on the data."""
+        """Raise InputError, since the measurements depend on the data."""
         raise self._depends_on_data("no measurements that are known beforehand")
 
     def expected_error(self) -> Promise:
@@ -448,18 +458,20 @@ class AdaptivePlan(Plan):
         raise self._depends_on_data("no expected error")
 
     def _depends_on_data(self, lacks: str) -> InputError:
+        """Return the error for a request that needs a data-independent plan."""
         return InputError(
             f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
         )
 
     def cost(self) -> Cost:
-        """Return what a release costs: the budget that its steps share."""
+        """Return the privacy cost: the budget that the steps share."""
         if self.adaptive.mu_squared is not None:
             return GaussianCost(self.adaptive.mu_squared)
         return SeriesCost(self.privacy.budget)
 
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that the mechanism reads."""
         return self.adaptive.attributes, ()
 
     def details_json(self) -> dict[str, Any]:
@@ -467,7 +479,11 @@ class AdaptivePlan(Plan):
         return {**super().details_json(), "adaptive": self.adaptive.to_json()}
 
     def json_value(self) -> dict[str, Any]:
-        independent = None if self.fallback is None else self.fallback.json_value()
+        """Return the values of the plan for a JSON object."""
+        if self.fallback is None:
+            independent = None
+        else:
+            independent = self.fallback.json_value()
         return {
             "data_aware": FORMAT,
             "strategy": self.strategy,
@@ -480,7 +496,7 @@ class AdaptivePlan(Plan):
 
 
 def _plan_from_value(value: Mapping[str, Any]) -> Plan:
-    """Read a plan of any kind from its JSON value."""
+    """Return a plan of any kind from its JSON object."""
     is_adaptive = "data_aware" in value
     plan_format = value["data_aware" if is_adaptive else "format"]
     if plan_format != FORMAT:
@@ -496,6 +512,7 @@ def _plan_from_value(value: Mapping[str, Any]) -> Plan:
 
 
 def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
+    """Return a data-dependent plan from its JSON object."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     adaptive = AdaptiveDetails.from_json(domain, details.pop("adaptive"))
@@ -513,6 +530,7 @@ def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
 
 
 def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
+    """Return a linear plan or a series plan from its JSON object."""
     domain = Domain.from_json(value["domain"])
     details = dict(value["details"])
     series = details.pop("series", None)
@@ -532,6 +550,7 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
 
 
 def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
+    """Return the workload of a plan's JSON object."""
     questions = value["questions"]
     if not questions:
         raise InputError(
@@ -545,7 +564,7 @@ _MOST_QUERIES = 2**200
 
 
 def _promise_from_value(value: Mapping[str, Any], workload: Workload) -> Promise:
-    """Read the expected error of a plan file, which has one entry for each table."""
+    """Return the expected error from a plan file's JSON object."""
     tables = tuple(map(_table_error, value["tables"]))
     if len(tables) != len(workload.products):
         raise refuse(
@@ -559,6 +578,7 @@ def _promise_from_value(value: Mapping[str, Any], workload: Workload) -> Promise
 
 
 def _table_error(entry: Any) -> TableError:
+    """Return the expected error of a table from its JSON list."""
     name, queries, weight, rmse, largest, *bound = entry
     if not isinstance(name, str) or not isinstance(entry, list) or bound not in ([], [True]):
         raise refuse("the error of a table in a plan", entry, "a list that begins with its name")

@@ -6,7 +6,7 @@ numbers: the size of the groups, and perhaps the expected mean. Public: no data 
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,17 +71,17 @@ class ComparisonGoal:
 
     @property
     def most(self) -> float:
-        """The largest error."""
+        """The largest error that the target allows."""
         return float(self.target.most)
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """About the largest errors of the tables where the target is kept, to begin with."""
+        """First guesses of the tables' largest errors that keep the target."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the promised error; a large one where an interval has no end."""
+        """Return the expected error; a large number if an interval has no end."""
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:
             return errors.std_error
@@ -93,7 +93,7 @@ class ComparisonGoal:
 def comparison_goals(
     workload: Workload, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonGoal, ...]:
-    """Return the goals of comparisons, each on the tables from which it follows.
+    """Return the goals of comparisons, each with the tables it depends on.
 
     Raises:
         InputError: no table has the attributes of a comparison.
@@ -107,12 +107,7 @@ def comparison_goals(
             if part is not None
         ]
         tables = tuple(
-            number
-            for number, table in enumerate(workload)
-            if any(
-                table.measure == part.measure and {*part.attributes} <= {*table.attributes}
-                for part in products
-            )
+            number for number, table in enumerate(workload) if _answers_any(table, products)
         )
         if not tables:
             raise InputError(
@@ -123,8 +118,16 @@ def comparison_goals(
     return tuple(goals)
 
 
+def _answers_any(table: Product, products: Iterable[Product]) -> bool:
+    """Return whether a table has the measure and attributes of one of some products."""
+    return any(
+        table.measure == product.measure and {*product.attributes} <= {*table.attributes}
+        for product in products
+    )
+
+
 def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:
-    """Return the errors that a plan promises for a comparison.
+    """Return the expected errors of a comparison under a plan.
 
     Where the expected value is not stated, they are the largest over all means within the bounds.
 
@@ -146,7 +149,7 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return the pairs of values, in rows or units, for which the error is computed."""
+    """Return the pairs of values at which the error is computed."""
     from leastnoise._estimation import possible_values, unit_of  # slow to import
 
     quantity = target.comparison.quantity
@@ -160,7 +163,10 @@ def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, 
     else:
         ends = possible_values(quantity, plan.domain)
         return list(itertools.product(ends, ends))
-    ratio = float(target.ratio) if target.form == "ratio" else 1.0
+    if target.form == "ratio":
+        ratio = float(target.ratio)
+    else:
+        ratio = 1.0
     return [(ratio * against, against)]
 
 
@@ -171,7 +177,7 @@ def _errors_at(
     values: tuple[float, float],
     level: float,
 ) -> ComparisonErrors:
-    """Return the errors where both quantities have these values."""
+    """Return the expected errors if the two quantities have these values."""
     from leastnoise._estimation import unit_of  # slow to import
 
     covariance = plan_covariances(plan)
@@ -203,7 +209,7 @@ def _errors_at(
 
 
 def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> FloatArray:
-    """Return the standard error of a ratio by the delta method, clear of 0 or not."""
+    """Return the standard error of a ratio by the delta method."""
     ratio = first.value / second.value
     variance = (
         first.std_error**2
@@ -214,7 +220,7 @@ def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> 
 
 
 def plan_covariances(plan: Plan) -> PairCovariances:
-    """Return the covariances between answers that a plan promises."""
+    """Return the covariances of answers that a plan implies."""
     from leastnoise._estimation import public_counts_of_plan  # slow to import
 
     public = [counts.block for counts in public_counts_of_plan(plan)]
@@ -233,6 +239,7 @@ def plan_covariances(plan: Plan) -> PairCovariances:
 
 
 def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
+    """Return the attributes of two compared quotients, in domain order."""
     used = {
         name
         for side in sides
@@ -252,7 +259,7 @@ def expect_sides(
     covariance: PairCovariances,
     multiplier: float,
 ) -> tuple[Estimated, Estimated]:
-    """Return both quantities as a release would estimate them without noise in the values.
+    """Return estimates of both quantities as a noiseless release has them.
 
     Args:
         plan: the plan.
@@ -288,7 +295,7 @@ def expect_sides(
 
 
 def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget, ...]:
-    """Read targets of differences and ratios over a workload's domain; None for none."""
+    """Return the targets of differences and ratios over a domain."""
     if targets is None:
         return ()
     return read_comparison_targets(workload.domain, targets)
@@ -315,11 +322,14 @@ class ComparisonStatus:
 def comparison_statuses(
     plan: Plan, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonStatus, ...]:
-    """Return target and promised error of every comparison."""
+    """Return target and expected error of each comparison."""
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)
-        error = errors.margin if target.kind == "margin" else errors.std_error
+        if target.kind == "margin":
+            error = errors.margin
+        else:
+            error = errors.std_error
         statuses.append(ComparisonStatus(target.name, target.kind, float(target.most), error))
     return tuple(statuses)
 
@@ -327,7 +337,7 @@ def comparison_statuses(
 def target_errors(
     plan: Plan, targets: Mapping[str, Any], *, level: float = LEVEL
 ) -> tuple[ComparisonStatus, ...]:
-    """Return the errors that a plan promises for differences and ratios.
+    """Return the expected errors of differences and ratios under a plan.
 
     Args:
         plan: a plan whose errors are known beforehand.

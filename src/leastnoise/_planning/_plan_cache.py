@@ -32,7 +32,7 @@ _Found = TypeVar("_Found")
 
 
 def plan_folder() -> Path | None:
-    """Return the folder of plans, or None if the cache is off.
+    """Return the folder of cached plans, or None if the cache is off.
 
     It is LEASTNOISE_CACHE_DIR, or else a folder in the user's cache folder.
 
@@ -76,7 +76,7 @@ def cache_file(
 def cached_plan(
     path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]
 ) -> Plan:
-    """Return the plan of an entry, or else make and keep it."""
+    """Return the plan of a cache entry, or make and store it."""
     cached = _read(path, lambda text: _checked_plan(text, workload, privacy))
     if cached is None:
         cached = make()
@@ -99,7 +99,7 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 def cached_candidates(
     workload: Workload, privacy: Privacy, search: Search
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of the automatic choice, its choice first."""
+    """Return all candidates of the automatic choice, the chosen one first."""
 
     def read(text: str) -> tuple[Candidate, ...]:
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
@@ -164,7 +164,7 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
 
 
 def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
-    """Return what an entry holds, or None."""
+    """Return what a reader makes of a cache entry, or None."""
     if path is None:
         return None
     try:

@@ -75,7 +75,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 
 
 def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Raise InputError for a cell bound that helps no table.
+    """Raise for a bound on rows per cell that helps no table.
 
     Also if cells cannot hold ``max_rows`` under it.
     """
@@ -99,7 +99,7 @@ def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
-    """Return the privacy with another number of rows of a unit.
+    """Return the privacy with another bound on a unit's rows.
 
     The number is given as text. No more of them count in a cell.
     """
@@ -137,7 +137,7 @@ def plan(
     guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
-    """Plan a release: public, without data, and with its expected error.
+    """Return the plan of a release: public, without data, with its error.
 
     Args:
         workload: what is asked.
@@ -183,11 +183,10 @@ def plan(
     privacy = (
         stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)
     )
-    search = (
-        Search(strategy, seconds)
-        if isinstance(strategy, str)
-        else Search(OWN, seconds, own=user_planner(strategy))
-    )
+    if isinstance(strategy, str):
+        search = Search(strategy, seconds)
+    else:
+        search = Search(OWN, seconds, own=user_planner(strategy))
     search = replace(search, comparisons=read_targets(checked_workload, targets))
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
@@ -293,14 +292,14 @@ def plan_workload(
 
 
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
-    """Return the workload over the measured domain, with its hidden cells."""
+    """Return the workload over the domain with the hidden cells to measure."""
     return with_hidden_cells(
         workload, attributes_of_public_counts(search.public), _decided(workload, search)
     )
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return a plan's error over its error if all attributes were complete.
+    """Return a plan's error relative to that with complete attributes.
 
     The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
     has a hidden cell, or the errors depend on the data.
@@ -321,7 +320,7 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
 
 
 def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
-    """Return the attributes that a mechanism reads to decide what to measure."""
+    """Return the attributes that a mechanism's private choices read."""
     if not is_data_dependent(search.strategy):
         return ()
     from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
@@ -400,7 +399,7 @@ def _plan_cached(
 
 
 def is_data_dependent(strategy: str) -> bool:
-    """Return whether a strategy looks at the data."""
+    """Return whether a strategy makes private choices."""
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out
@@ -418,7 +417,7 @@ def compare(
     by_name: bool = False,
     own: Own = None,
 ) -> Comparison:
-    """Compare all strategies, least expected error first.
+    """Return all strategies side by side, least expected error first.
 
     Those that do not apply come last, with the reason.
 

@@ -48,7 +48,7 @@ _ARMS = ("B", "A")  # treatment and control
 _OUTCOME = "outcome"
 _MOST_ROWS = 2**50  # of an arm
 _MOST_SIZE = Fraction(100)  # of a budget: the noise of whole numbers is below a tenth of a row
-_LEAST_SIZE = Fraction(1, 2**20)
+_LEAST_SIZE = Fraction(1, 2**20)  # epsilon or rho where the search for a budget begins
 _DIGITS = 4  # of a budget that is searched
 _EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
 
@@ -112,7 +112,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Compute the power of an A/B test before any data, or what it needs for a power.
+    """Return the power of an A/B test before any data, or what it needs.
 
     With a budget, an effect and a size it returns the power. With one of the three left out, it
     returns the smallest effect, size or budget that reaches ``power``.
@@ -169,6 +169,7 @@ def ab_power(
 
 
 def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level: float) -> _Outcome:
+    """Return the checked mean, standard deviation and bounds of an outcome."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise refuse("bounds", bounds, "a pair of numbers, the lower first")
     measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=unit)
@@ -191,6 +192,7 @@ def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level:
 
 
 def _check_effect(effect: object, outcome: _Outcome) -> None:
+    """Raise unless an effect keeps the mean within the bounds."""
     if effect is None:
         return
     room_below = float(outcome.measure.low) - outcome.mean
@@ -206,14 +208,17 @@ def _check_effect(effect: object, outcome: _Outcome) -> None:
 
 
 def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
-    """Return the plan for the means by arm; for a budget of size 1 if it is searched."""
-    privacy = with_budget_size(budget, 1) if isinstance(budget, Least) else budget
+    """Return the plan of the means of both arms."""
+    if isinstance(budget, Least):
+        privacy = with_budget_size(budget, 1)
+    else:
+        privacy = budget
     domain = Domain({"arm": Categories(_ARMS, complete=True)}, measures={_OUTCOME: outcome.measure})
     return plan(mean_queries(domain, _OUTCOME, by=["arm"]), privacy)
 
 
 def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Errors:
-    """Return the power of a test, and both parts of its standard error."""
+    """Return the power of a test, and the standard errors of its parts."""
     from leastnoise._estimation import (  # slow to import
         design_effect,
         sampling_variance,
@@ -236,7 +241,10 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
     )
     shared = error_covariance(sides, estimates, covariance, ("arm",))
     noise = difference_interval(*estimates, correlation_of(shared, *estimates))
-    std = None if outcome.std is None else outcome.std / unit
+    if outcome.std is None:
+        std = None
+    else:
+        std = outcome.std / unit
     effect_of_units = design_effect(test_plan.privacy)
     variances = [effect_of_units * sampling_variance(each, std) for each in estimates]
     normal = NormalDist()
@@ -259,6 +267,7 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
 
 
 def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABPower:
+    """Return the power of an A/B test for an effect and a group size."""
     errors = _errors(outcome, test_plan, effect, size)
     return ABPower(
         effect=effect,
@@ -272,7 +281,7 @@ def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABP
 
 
 def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float) -> int:
-    """Return the least number of rows of an arm that reaches the power."""
+    """Return the least number of rows in each arm that reaches the power."""
 
     def reaches(size: int) -> bool:
         return _errors(outcome, test_plan, effect, size).power >= power
@@ -284,7 +293,7 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
 
 
 def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | None:
-    """Return the least whole number that reaches a goal; None if none up to ``most`` does."""
+    """Return the least integer that meets a condition, or None."""
     high = low
     while not reaches(high):
         low = high
@@ -301,7 +310,7 @@ def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | N
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Return about the smallest effect above 0 that is shown with the power."""
+    """Return about the smallest positive effect detected with the power."""
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:
@@ -323,7 +332,7 @@ def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) 
 def _search_budget(
     outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
 ) -> ABPower:
-    """Return the result with the least budget, of four digits, that reaches the power."""
+    """Return the power at the least budget, of four digits, that reaches it."""
 
     @cache
     def plan_of(number: Fraction) -> Plan:
@@ -353,7 +362,7 @@ def _search_budget(
 
 
 def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
-    """Return the budget of an epsilon, a delta and a rho as texts; the least epsilon for none."""
+    """Return the budget of an epsilon, a delta and a rho as texts."""
     stated_sizes = {name: value for name, value in sizes.items() if value is not None}
     if not stated_sizes or [*stated_sizes] == ["delta"]:
         return Least("epsilon", stated_sizes.get("delta"))

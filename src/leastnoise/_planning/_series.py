@@ -8,7 +8,7 @@ ordinary release over the domain that ends there, from the first rows of C.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -40,7 +40,7 @@ from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan, SeriesDetails, SeriesPlan
 from leastnoise._planning._plan_calls import plan_workload
-from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, one_of, refuse, whole
 from leastnoise._trusted.linop import Operator, largest_entry, last_cells
 from leastnoise._trusted.measurements import Block, Factor, Measurements
@@ -50,7 +50,7 @@ LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _BITS = 29
-_LEAST_BITS = 5
+_LEAST_BITS = 5  # of a coefficient along time, below which rounding costs too much
 _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
@@ -75,7 +75,7 @@ class SeriesOptions:
             whole("max_rows", self.max_rows, 1)
 
     def dates(self, domain: Domain) -> Dates:
-        """Return the attribute of dates.
+        """Return the attribute of dates along which a series runs.
 
         Raises InputError if its cells are not consecutive periods.
         """
@@ -147,7 +147,8 @@ def series_plan(
     _check_workload(workload, series)
     _check_groups_of_units(workload, privacy, series)
     workload = with_hidden_cells(workload)
-    domain, along = workload.domain, series.along
+    domain = workload.domain
+    along = series.along
     operators = [product.operators[product.attributes.index(along)] for product in workload]
     other_queries = [_other_queries(product, along) for product in workload]
     noise = max(
@@ -158,25 +159,14 @@ def series_plan(
     in_all_periods = privacy.max_per_cell is not None
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
-        """Return strategies along time for weighted tables.
-
-        Tables are weighted by their errors along the other attributes.
-        """
+        """Return strategies along time for tables weighted by their other errors."""
         weights: dict[Operator, float] = {}
         for product, operator, other in zip(workload, operators, other_queries, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
-        weighted = [(weight, operator) for operator, weight in weights.items()]
-        if noise.norm == 1:
-            return [
-                causal_hierarchy(along, weighted, in_all_cells=in_all_cells)
-                for in_all_cells in ([True, False] if in_all_periods else [False])
-            ]
-        gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted])
-        strategies = causal_strategies(along, gram, bits)
-        if not in_all_periods:
-            return strategies
-        squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
-        return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
+        weighted_queries = [(weight, operator) for operator, weight in weights.items()]
+        return _strategies_along_time(
+            along, weighted_queries, noise, bits, in_all_periods=in_all_periods
+        )
 
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
     rows = {
@@ -227,8 +217,37 @@ def series_plan(
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
 
 
+def _strategies_along_time(
+    along: str,
+    weighted_queries: Sequence[tuple[float, Operator]],
+    noise: Noise,
+    bits: int,
+    *,
+    in_all_periods: bool,
+) -> list[Factor]:
+    """Return lower triangular strategies along time to choose from.
+
+    If a unit may have rows in all periods, one of them is best for such units.
+    """
+    if noise.norm == 1:
+        if in_all_periods:
+            unit_cases = [True, False]
+        else:
+            unit_cases = [False]
+        return [
+            causal_hierarchy(along, weighted_queries, in_all_cells=in_all_cells)
+            for in_all_cells in unit_cases
+        ]
+    gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted_queries])
+    strategies = causal_strategies(along, gram, bits)
+    if not in_all_periods:
+        return strategies
+    squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted_queries)
+    return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
+
+
 def _room(base: Plan) -> int:
-    """Return the bits that one period leaves to whole numbers along time."""
+    """Return the bits of precision left for coefficients along time."""
     measured = base.measured()
     largest = (
         int(measured.largest_values(block).max())
@@ -239,7 +258,7 @@ def _room(base: Plan) -> int:
 
 
 def _check_workload(workload: Workload, series: SeriesOptions) -> None:
-    """Raise InputError for questions that have no answer period by period."""
+    """Raise for queries that cannot be answered period by period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of what came late is not known."
@@ -264,7 +283,10 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "A unit counts once in each period, and not once in all.",
         )
     for product in workload:
-        places = product.unit_groups(along) if along in product.attributes else None
+        if along in product.attributes:
+            places = product.unit_groups(along)
+        else:
+            places = None
         if any(place != cells[-1] for cells, place in (places or {}).items()):
             raise refuse(
                 f"the queries of units along {along}",
@@ -287,7 +309,7 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
 
 
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
-    """Refuse counts of units in groups of cells beside a bound on all periods together.
+    """Raise for counts of units in groups under a bound on all periods.
 
     Then a unit's rows of closed periods are left out, which a window of periods may need.
     """
@@ -306,7 +328,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _Others:
-    """Return what a table asks of the other attributes."""
+    """Return a table's queries on attributes other than time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -316,7 +338,7 @@ def _other_queries(product: Product, along: str) -> _Others:
 
 
 def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
-    """Return the queries of one period, weighted by their errors along time."""
+    """Return the queries of one period, weighted by their errors over time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
@@ -338,7 +360,7 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
-    """Return the domain with the first periods alone, and the groups of units that end there."""
+    """Return the domain of the first periods only."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     measures = {
         name: _ending_groups(measure, along, periods) for name, measure in domain.measures.items()
@@ -347,7 +369,7 @@ def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
 
 
 def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
-    """Return a count of units with the groups of periods that end within the first ones.
+    """Return a count of units over groups of periods that have ended.
 
     Without any, and for a single period, its periods are counted. Other measures stay as they are.
     """
@@ -361,7 +383,7 @@ def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
 
 
 def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
-    """Return the block of one period as a block of all periods."""
+    """Return the block of one period as a block over all periods."""
     factors = [timed]
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in timed.attributes)
@@ -451,7 +473,7 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return each table's typical error at first publication, by period.
+    """Return each table's typical error when first published, by period.
 
     None for a period without answers.
     """

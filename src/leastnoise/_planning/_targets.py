@@ -63,7 +63,7 @@ class MeanGoal:
     sizes. With weights, C is the sum of the weights, and so is the size.
     """
 
-    asked: Statistic
+    statistic: Statistic
     most: float  # the target
     size: float  # of a group, in rows or as the sum of their weights
     tables: tuple[int, int]  # positions of the tables of counts and of sums
@@ -82,14 +82,14 @@ class MeanGoal:
         measured = plan.measured()
         tables = plan.expected_error().tables
         counts, sums = (tables[number] for number in self.tables)
-        amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
+        amounts = float(plan.domain.measure(self.statistic.of).unit) / self.size
         if self.level is None:
-            return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
+            return mean_error(measured, self.statistic.of, counts.rmse, sums.rmse) * amounts
         times = measured_multiplier(measured, self.level, plan.workload)
         step = 0.5 / measured.grid
-        half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
-        half += step * (1 + largest_mean_deviation(measured, self.asked.of))
-        number = plan.domain.count_of(self.asked.of)
+        half = times * mean_error(measured, self.statistic.of, counts.largest_std, sums.largest_std)
+        half += step * (1 + largest_mean_deviation(measured, self.statistic.of))
+        number = plan.domain.count_of(self.statistic.of)
         if number is None:
             count_unit = 1.0
         else:
@@ -111,7 +111,7 @@ class Goal:
 
     @property
     def has_target(self) -> bool:
-        """Whether there is a target at all."""
+        """Whether the table has a target."""
         return math.isfinite(self.most) or bool(self.means)
 
     def ratio(self, plan: Plan, number: int) -> float:
@@ -151,7 +151,7 @@ class Goal:
 def table_goals(
     workload: Workload, level: float, comparisons: Sequence[ComparisonTarget] = ()
 ) -> tuple[Goal, ...]:
-    """Return the goals of the tables of a workload, with intervals of this level.
+    """Return the goal of each table of a workload.
 
     ``comparisons`` are targets of differences and ratios that follow from the tables.
     """
@@ -171,7 +171,7 @@ def table_goals(
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """Return the goals of means, in the order of the statistics."""
+    """Return the goal of each mean of a workload."""
     where = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
@@ -204,7 +204,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
 def _goal(
     product: Product, level: float, means: tuple[MeanGoal | ComparisonGoal, ...] = ()
 ) -> Goal:
-    """Return the goal of one table, with those of the means that follow from it."""
+    """Return the goal of one table, with those of means that use it."""
     if product.target is None:
         return Goal(math.inf, None, means)
     most = float(product.target.most) / product.unit
@@ -221,15 +221,15 @@ def _goal(
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
-    """Return squared error over squared target of every table, (tables,).
+    """Return each table's squared error over its squared target, (tables,).
 
     At most 1 where the goal is met.
     """
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
-_WEIGHT_BITS = 20
-_LEAST_WEIGHT = 2.0**-10
+_WEIGHT_BITS = 20  # of a table's exact weight
+_LEAST_WEIGHT = 2.0**-10  # of the heaviest table
 _SEARCHES = 2  # of a strategy again where its tables cannot be reweighted without one
 _ROUNDS = 8  # of moving weights; on tables that share attributes six reached what thirty did
 _NEAR = 1.002  # ratios this near to their bound need no further round
@@ -246,7 +246,7 @@ class BalancedPlan:
     """A plan for some weights of tables, and how it keeps the goals."""
 
     plan: Plan
-    asked: Workload  # with the weights
+    workload: Workload  # with the weights
     goals: tuple[Goal, ...]
     ratios: FloatArray  # of squared error to squared target, of every table
     shares: FloatArray  # weight of each table's ratio in the total squared error; their sum is 1
@@ -280,7 +280,7 @@ def balance_plan(
     )[:_FINALISTS]:
         if search.tell is not None:
             search.tell(trial.plan.strategy)
-        again = _search_weights(trial, trial.asked, search)  # with all its steps
+        again = _search_weights(trial, trial.workload, search)  # with all its steps
         finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 
@@ -307,7 +307,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """Return the search with a part of its time.
+    """Return the search with a smaller time limit.
 
     Enough for the strategies that are usually best, and for promising ones that take at most half.
     """
@@ -348,7 +348,7 @@ def _compare_strategies(
 
 
 def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Move table weights until all ratios are equal or weightless.
+    """Return a plan whose table weights equalise the ratios.
 
     For one strategy.
 
@@ -358,7 +358,10 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
     now = start
     searches = 0
     noise = start.plan.measured().noise
-    step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
+    if noise is Noise.DISCRETE_LAPLACE:
+        step = 1.5
+    else:
+        step = 2.0
     for _ in range(rounds - 1):
         if now.ratio <= _NEAR * now.mean:
             break
@@ -368,7 +371,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
             0.0,
         )
-        workload = _weighted(now.asked, now.goals, shares, noise)
+        workload = _weighted(now.workload, now.goals, shares, noise)
         try:
             now = _trial(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
@@ -381,14 +384,15 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
                 break
             now = searched
             searches = searches + 1
-        best = now if now.ratio < best.ratio else best
+        if now.ratio < best.ratio:
+            best = now
     return best
 
 
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Return what the strategy of a plan finds for other weights.
+    """Return what a plan's strategy finds for other weights, or None.
 
     Perhaps in a part of the time; None if it does not apply.
     """
@@ -473,9 +477,9 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
 _DIGITS = 4  # decimal digits of a least budget
 _GUESSES = 30  # of the budget for fixed measurements
-_MOST_BUDGET = 2**20
+_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 _NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
-SMALL = Fraction(1, 2**20)
+SMALL = Fraction(1, 2**20)  # epsilon or rho where the search for a least budget begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,12 +540,12 @@ class Least:
 
 
 def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
-    """Return the budget with neighbours and unit, None if it is to be found."""
+    """Return a stated budget with its unit; None if it must be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return the budget with neighbours and unit.
+    """Return the smallest budget of a search, with neighbours and unit.
 
     A very small one if it is still to be found.
     """
@@ -580,12 +584,14 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     within = privacy.privacy(size)
     try:
         best = _move_weights(
-            _trial(plan_for_workload(best.asked, best.plan, within), best.asked, best.goals),
+            _trial(plan_for_workload(best.workload, best.plan, within), best.workload, best.goals),
             _ROUNDS,
             search,
         )
     except InputError:  # its measurements cannot be rescaled
-        best = balance_plan(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
+        best = balance_plan(
+            best.workload, within, goals, replace(search, strategy=best.plan.strategy)
+        )
 
     @cache
     def scaled(number: Fraction) -> tuple[Plan, float]:
@@ -604,7 +610,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
 
 def _part(ratio: float, privacy: Privacy) -> float:
-    """Return the budget factor that makes a ratio of squared errors about 1.
+    """Return the budget factor that brings a ratio of errors to about 1.
 
     Errors go as 1 / epsilon or 1 / sqrt(rho).
     """
@@ -614,7 +620,7 @@ def _part(ratio: float, privacy: Privacy) -> float:
 
 
 def _step(size: Fraction) -> Fraction:
-    """Return one unit in the last of the four digits of a size."""
+    """Return one unit in the last of a budget's four digits."""
     return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
 
 
@@ -646,7 +652,7 @@ def plan_worst_ratio(
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `worst`."""
+    """Estimate the CPU seconds of `plan_worst_ratio`."""
     has_targets = workload.has_targets or search.comparisons
     single_workloads = [] if has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
@@ -655,7 +661,7 @@ def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float
 
 
 def _single_table_workloads(workload: Workload) -> dict[tuple[object, ...], Workload]:
-    """Return a workload for each different table, by its question."""
+    """Return a workload for each different table."""
     return {product.table_key: Workload(workload.domain, (product,)) for product in workload}
 
 
@@ -720,7 +726,7 @@ def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None,
 
     In a group of the public size; None for a statistic without a target.
     """
-    goals = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
+    goals = {goal.statistic: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
         None
         if statistic.target is None
@@ -759,7 +765,7 @@ class Price:
     saved: float  # the budget that the other tables need less, if they are asked without these
 
 
-MOST_PRICED = 24
+MOST_PRICED = 24  # tables, each of which takes a plan
 _NEARLY_ALL = (
     0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
 )
@@ -788,7 +794,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: Known | None = None,
 ) -> Price:
-    """Return the price of some tables of a plan together."""
+    """Return the joint price of some tables of a plan."""
     count = len(plan.workload.products)
     chosen = set(numbers)
     if cached_prices is None:
@@ -797,17 +803,11 @@ def joint_price(
         raise InputError(
             "Tables have a price where there are others beside them; keep at least one more."
         )
+    inside_tables = [number for number in range(count) if number in chosen]
+    outside_tables = [number for number in range(count) if number not in chosen]
     inside, outside = (
-        _part(
-            _ratio(
-                plan,
-                [number for number in range(count) if (number in chosen) is is_kept],
-                search or Search(),
-                cached_prices,
-            ),
-            plan.privacy,
-        )
-        for is_kept in (True, False)
+        _part(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
+        for tables in (inside_tables, outside_tables)
     )
     return Price(
         ", ".join(plan.workload.products[number].name for number in numbers),
@@ -817,7 +817,7 @@ def joint_price(
 
 
 def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
-    """Estimate the largest ratio of errors if only some tables were asked.
+    """Estimate the largest error ratio of a workload with only some tables.
 
     Ratio of squared errors to those of the plan.
     """

@@ -277,6 +277,7 @@ def _remove_if_dead(lock_file: Path) -> None:
 
 
 def _rename_draft(partial: Path, target: Path) -> None:
+    """Rename the partial directory to the target; raise if that exists."""
     try:
         if os.path.lexists(target):  # the system would replace an empty directory
             raise FileExistsError
@@ -288,6 +289,7 @@ def _rename_draft(partial: Path, target: Path) -> None:
 
 
 def _existing_target_error(target: Path) -> InputError:
+    """Return the error for an output directory that exists already."""
     return InputError(
         f"The output directory must not exist yet; {str(target)!r} came into being while the "
         "release was made. Write it to another."
@@ -295,6 +297,7 @@ def _existing_target_error(target: Path) -> InputError:
 
 
 def _unusable_target_error(target: Path, error: OSError) -> InputError:
+    """Return the error for an output directory that cannot be created."""
     reason = (error.strerror or type(error).__name__).lower()
     return InputError(
         f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; "
@@ -420,7 +423,7 @@ class CategoriesManifest:
 
 
 def read_categories_manifest(directory: Path) -> CategoriesManifest:
-    """Read and check the manifest that `write_categories` wrote."""
+    """Return the checked manifest that `write_categories` wrote."""
     try:
         text = (directory / "manifest.json").read_text(encoding="utf-8")
         manifest = read(
@@ -447,7 +450,7 @@ def read_categories_manifest(directory: Path) -> CategoriesManifest:
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
-    """Read the categories that `write_categories` wrote."""
+    """Return the categories that `write_categories` wrote."""
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:

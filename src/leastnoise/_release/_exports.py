@@ -116,6 +116,7 @@ def _seed_warning(publication: Publication) -> str:
 
 
 def _describe_utility(manifest: Manifest) -> str:
+    """Return a sentence with the typical standard error of each table."""
     tables = manifest.answers.tables
     if isinstance(tables, str):
         return f"Standard errors are {tables}."
@@ -237,10 +238,12 @@ def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
 
 
 def _markdown_cell(text: str) -> dict[str, Any]:
+    """Return a Markdown cell of a Jupyter notebook."""
     return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
 
 
 def _code_cell(text: str) -> dict[str, Any]:
+    """Return a code cell of a Jupyter notebook."""
     return {
         "cell_type": "code",
         "metadata": {},
@@ -251,6 +254,7 @@ def _code_cell(text: str) -> dict[str, Any]:
 
 
 def _describe_cost(manifest: Manifest) -> str:
+    """Return a sentence about what the queries and the guard cost."""
     cost = manifest.privacy.cost
     guard = manifest.guard
     within = "within" if cost.within_budget else "NOT within"
@@ -267,6 +271,7 @@ def _describe_cost(manifest: Manifest) -> str:
 
 
 def _describe_unit(unit: UnitFacts) -> str:
+    """Return a sentence that says which rows belong to one unit."""
     if unit.second_table is None:
         second_table = ""
     else:
@@ -285,6 +290,7 @@ def _describe_unit(unit: UnitFacts) -> str:
 
 
 def _describe_payment(payment: Payment | None) -> str:
+    """Return a sentence about the payment in the ledger."""
     if payment is None:
         return "No ledger paid for this release."
     return (
@@ -295,6 +301,7 @@ def _describe_payment(payment: Payment | None) -> str:
 
 
 def _describe_errors(manifest: Manifest) -> str:
+    """Return lines with the typical standard error of each table."""
     tables = manifest.answers.tables
     if isinstance(tables, str):
         return (
@@ -312,6 +319,7 @@ def _describe_errors(manifest: Manifest) -> str:
 
 
 def _capitalize(text: str) -> str:
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 

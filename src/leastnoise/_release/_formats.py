@@ -81,7 +81,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def result_title(result: ResultTable, catalogue: Catalogue) -> str:
-    """Return the title of a table or statistic; its name if nothing has a display name."""
+    """Return the display title of a table or statistic, or else its name."""
     if not catalogue.names.is_empty:
         if isinstance(result, Table):
             return table_title(result.product, catalogue)
@@ -117,7 +117,7 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
 
 
 def _typical_spread(result: ResultTable) -> float:
-    """Return the root mean square of the half widths of intervals; NaN without any."""
+    """Return the root mean square half width of intervals; NaN without any."""
     half_widths = (result.high - result.low) / 2
     published = half_widths[np.isfinite(half_widths)]
     return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
@@ -234,7 +234,7 @@ class Workbook:
             self._write_line(sheet, number, row, formats=formats)
 
     def _label_columns(self, result: ResultTable) -> Columns:
-        """Return the columns of a result, with a column of texts behind each key of codes.
+        """Return a result's columns, with the texts of codes after their column.
 
         The flags of a survey are words.
         """
@@ -301,6 +301,7 @@ class Workbook:
         self._workbook.close()
 
     def _say(self, key: str, **values: object) -> str:
+        """Return the catalogue's text of a key, with the confidence level."""
         return self._catalogue.say(
             key, percent=self._catalogue.format_percent(self._release.level), **values
         )
@@ -314,6 +315,7 @@ class Workbook:
         bold: bool = False,
         formats: Sequence[Any] = (),
     ) -> None:
+        """Write values into one row of a worksheet."""
         for column, value in enumerate(values):
             style = [self._bold] if bold else []
             if formats and formats[column] is not None:
@@ -429,14 +431,14 @@ def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[li
 
 
 def _catalogues(options: Options) -> list[Catalogue]:
-    """Return the catalogue of each language; only English without display names and labels."""
+    """Return the catalogues of all languages that the display names use."""
     if not options.names and not options.labels:
         return [load_catalogue()]
     return [options.catalogue(language) for language in options.languages]
 
 
 def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, str]:
-    """Return the id and the display name of a unit; the id is from the measure's name."""
+    """Return the id and the display name of a measure's unit."""
     code, name = "ROWS", name_rows(catalogue)
     if result.unit_name:
         (code,) = make_ids([result.unit_name])
@@ -488,6 +490,7 @@ def _make_dimensions(
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
+    """Return the column headings of a result in the catalogue's language."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -500,6 +503,7 @@ def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tu
 
 
 def _domain_of(result: ResultTable) -> Domain:
+    """Return the domain of a table or a statistic."""
     if isinstance(result, Table):
         return result.product.domain
     if isinstance(result, StatisticTable):
@@ -508,6 +512,7 @@ def _domain_of(result: ResultTable) -> Domain:
 
 
 def _csv_header(flow: DataFlow) -> list[str]:
+    """Return the header of an SDMX-CSV file."""
     dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,
@@ -523,7 +528,7 @@ def agency_id(release: Release) -> str:
 
 
 def _list_statuses(result: ResultTable) -> list[tuple[str, str]]:
-    """Return the status of each published answer: estimated, or of low reliability."""
+    """Return each published answer's status: estimated, or unreliable."""
     flags = result.numbers().get("reliability")
     if flags is None:
         return [_STATUS[0]] * result.cells

@@ -233,7 +233,7 @@ class Manifest:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read and check the manifest of a release.
+    """Return the checked manifest of a release.
 
     Args:
         directory: the directory of the release.
@@ -264,6 +264,7 @@ class OtherFormatError(InputError):
 
 
 def _parse_manifest(value: object) -> Manifest:
+    """Return a checked manifest from its JSON value."""
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
         if isinstance(versions, Mapping):
@@ -292,6 +293,7 @@ def check_receipt(receipt: Mapping[str, Any]) -> None:
 
 
 def _parse_guard_counts(receipt: Mapping[str, Any]) -> GuardCounts | None:
+    """Return the guard's noisy counts from a receipt; None without a guard."""
     facts = {
         name.removeprefix("guard_"): value
         for name, value in receipt.items()
@@ -393,6 +395,7 @@ def _read_union(kind: UnionType, value: Any, place: str) -> Any:
 
 
 def _read_tuple(kind: Any, value: Any, place: str) -> tuple[Any, ...]:
+    """Return a tuple of typed values from a JSON list."""
     if not isinstance(value, list):
         raise refuse(place, value, "a list")
     return tuple(
@@ -401,30 +404,35 @@ def _read_tuple(kind: Any, value: Any, place: str) -> tuple[Any, ...]:
 
 
 def _read_mapping(kind: Any, value: Any, place: str) -> Mapping[str, Any]:
+    """Return a mapping with typed values from a JSON object."""
     if not isinstance(value, Mapping):
         raise refuse(place, value, "an object with names and values")
     return {name: _read_value(kind, entry, f"{place}.{name}") for name, entry in value.items()}
 
 
 def _read_text(value: Any, place: str) -> str:
+    """Return a JSON value that must be a valid text."""
     if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode("utf-8"):
         raise refuse(place, value, "a text")
     return value
 
 
 def _read_truth(value: Any, place: str) -> bool:
+    """Return a JSON value that must be true or false."""
     if not isinstance(value, bool):
         raise refuse(place, value, "true or false")
     return value
 
 
 def _read_whole(value: Any, place: str) -> int:
+    """Return a JSON value that must be an integer."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
         raise refuse(place, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
     return value
 
 
 def _read_number(value: Any, place: str) -> float:
+    """Return a JSON value that must be a finite number, as a float."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not abs(value) <= _LARGEST_NUMBER or math.isnan(value):
         raise refuse(place, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
@@ -432,6 +440,7 @@ def _read_number(value: Any, place: str) -> float:
 
 
 def _read_day(value: Any, place: str) -> dt.date:
+    """Return the date of an ISO text in JSON."""
     try:
         return dt.date.fromisoformat(_read_text(value, place))
     except ValueError:

@@ -125,7 +125,7 @@ _MOST_LISTED_KEYS = 8
 
 
 def check_key(what: str, key: str, allowed: Iterable[str]) -> None:
-    """Raise if a key is not one of the allowed ones; the message lists the first of these."""
+    """Raise if a key is not one of the allowed keys."""
     keys = [*allowed]
     if key in keys:
         return
@@ -166,6 +166,7 @@ def check_text(what: str, text: object) -> Text:
 
 
 def _check_line(what: str, line: object) -> str:
+    """Return a name that must be a text of one line."""
     if not isinstance(line, str) or not line.strip() or len(line.splitlines()) > 1:
         raise refuse(what, line, "a text of one line, or one for each language")
     return line
@@ -248,6 +249,7 @@ def names_in(names: Mapping[str, Any], language: str) -> Names:
 
 
 def _entry_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
+    """Return the names and the number format of a quantity in a language."""
     texts = {
         key: text_in(value, language) for key, value in entry.items() if key not in _FORMAT_KEYS
     }

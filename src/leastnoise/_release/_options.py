@@ -477,7 +477,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table whose cells are the answers of a table or the groups of a mean.
+    """Return the table with the same cells as a table or a mean's groups.
 
     None if there is no such table or mean.
     """
@@ -492,7 +492,7 @@ def find_groups(workload: Workload, key: str) -> Product | None:
 
 
 def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
-    """Return a part ``[survey]`` with rules by the names of tables; see `resolve_survey`."""
+    """Return a part ``[survey]`` with its rules by table name."""
     return resolve_survey(survey, workload, _table_names(workload))
 
 
@@ -508,7 +508,7 @@ def check_names_and_survey(options: Options, workload: Workload) -> None:
 
 
 def call_tables_by_name(options: Options, workload: Workload) -> Options:
-    """Return options whose display names and rules of surveys call tables by name.
+    """Return options whose names and survey rules refer to tables by name.
 
     Nothing is refused: a release of a series has only the first of the planned answers.
     """
@@ -552,6 +552,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
+    """Return a product with its sets of all ranges replaced by another set."""
     sets = tuple(
         replacement if queries == all_ranges() else queries for queries in product.query_sets
     )

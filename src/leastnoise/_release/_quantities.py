@@ -81,6 +81,7 @@ def describe_columns(result: ResultTable) -> dict[str, str]:
 
 
 def _describe_table_columns(table: Table) -> dict[str, str]:
+    """Return the meaning of each number column of a table."""
     product = table.product
     if product.measure is None:
         measure = None
@@ -92,6 +93,7 @@ def _describe_table_columns(table: Table) -> dict[str, str]:
 
 
 def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
+    """Return the meaning of each number column of a statistic."""
     statistic = table.statistic
     domain = table.domain
     if statistic.form.of_measure:
@@ -119,6 +121,7 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
 
 
 def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
+    """Return the meaning of each number column of means."""
     if isinstance(measure, Weighted):
         values = measure.of
     else:

@@ -192,6 +192,7 @@ def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> A
 
 @singledispatch
 def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
+    """Return a value for each code of an attribute: its label."""
     labels = [*kind.regular_labels]
     if (mark := kind.reading.decimal) != ".":  # numbers have the decimal mark of the data
         numbers = [
@@ -208,6 +209,7 @@ def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> li
 @_draw_values.register(Bins)
 @_draw_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
+    """Return a random number within the bin of each code."""
     edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
     drawn: list[Any] = []
@@ -226,6 +228,7 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
 
 @_draw_values.register
 def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
+    """Return a random date or time within the period of each code."""
     first = (kind.start - _EPOCH.date()).days
     days = (kind.end - kind.start).days + 1
     with_time = kind.by in ("hour", "hour_of_day")

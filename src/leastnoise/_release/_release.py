@@ -124,11 +124,13 @@ class Release:
         return html_facts(f"Release of {self._describe_size()}", facts)
 
     def _describe_size(self) -> str:
+        """Return a text with the numbers of answers and tables."""
         answers = ENGLISH.say_count("answers", self.workload.rows)
         tables = ENGLISH.say_count("tables", len(self.tables))
         return f"{answers} in {tables}"
 
     def _list_facts(self) -> list[tuple[str, str]]:
+        """Return labels and texts: unit, cost, row limit and a warning about seeds."""
         privacy = self.privacy
         facts = [
             ("protects", privacy.unit),
@@ -619,7 +621,7 @@ def statement_path(number: int) -> str:
 def interval_width(
     measurements: Measurements, level: float, products: Sequence[Product]
 ) -> IntervalWidth:
-    """Return the width of intervals of products' answers that cover a share ``level``."""
+    """Return the width of intervals that cover a share ``level``."""
     two_sided, one_sided = (
         measured_multiplier(measurements, coverage, products)
         for coverage in (level, max(2 * level - 1, 0.0))
@@ -806,6 +808,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
 def _check_non_negative(
     measurements: Measurements, workload: Workload, *, joint: bool, local: bool
 ) -> None:
+    """Raise if non-negative answers cannot be computed for a workload."""
     measures = _non_negative_measures(workload)
     if not measures:
         raise InputError(
@@ -895,6 +898,7 @@ def _rehearse_non_negative(
 
 
 def _non_negative_measures(workload: Workload) -> list[str | None]:
+    """Return the measures that cannot be negative; None means counts."""
     measures = workload.domain.measures
     return [
         measure
@@ -904,6 +908,7 @@ def _non_negative_measures(workload: Workload) -> list[str | None]:
 
 
 def _attribute_sets(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
+    """Return the distinct attribute sets of a measure's products."""
     return list(
         dict.fromkeys(product.attributes for product in workload if product.measure == measure)
     )

@@ -141,7 +141,7 @@ def _list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[
 
 
 def report_file(options: Options, language: str) -> str:
-    """Return the name of the report in a language; the main one is ``report.html``."""
+    """Return the file name of the report in a language."""
     return "report.html" if language == options.language else f"report.{language}.html"
 
 
@@ -173,6 +173,7 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
+    """Return the line that names the data source; empty without one."""
     source = release.options.text("source", catalogue.language)
     if source:
         return catalogue.say("source_line", source=source)
@@ -204,6 +205,7 @@ def _format_citation(release: Release, catalogue: Catalogue) -> str:
 
 
 def _make_title(release: Release, catalogue: Catalogue) -> str:
+    """Return the title of the report."""
     title = release.options.text("title", catalogue.language)
     if title:
         return title
@@ -891,7 +893,7 @@ def _sampling_headings(catalogue: Catalogue) -> list[str]:
 def _format_sampling_errors(
     sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
 ) -> list[list[str]]:
-    """Return the margins of the noise and of the sample, and the flag, of some cells."""
+    """Return the margins of noise and sample, and the flag, of some cells."""
     is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
     rows = []
     for suppressed, noise, sample, flag in zip(
@@ -1171,7 +1173,7 @@ def write_series_page(
     tables: Sequence[Product],
     errors: Mapping[str, Sequence[float | None]],
 ) -> None:
-    """Write ``index.html`` of a series, and such a page for each further language.
+    """Write ``index.html`` of a series, in each language.
 
     Args:
         folder: the folder of the series.

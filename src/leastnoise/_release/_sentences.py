@@ -448,7 +448,7 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
 def list_cut_amounts(
     release: Release, catalogue: Catalogue = ENGLISH, over: float | None = None
 ) -> list[str]:
-    """Say for each total of units how much of it clipping and the limit of cells cut.
+    """Return sentences on how much of each total of units was cut.
 
     Args:
         release: whose receipt may have the amounts that a guard counted.
@@ -488,7 +488,7 @@ def list_cut_amounts(
 
 
 def has_series_limit(plan: Plan) -> bool:
-    """Tell whether a series bounds a unit's rows in all periods by more than in each.
+    """Return whether a series also bounds a unit's rows in all periods.
 
     Then its rows in later periods count only if it has not used them up.
     """
@@ -569,7 +569,7 @@ def has_weights(release: Release) -> bool:
 
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say that no margin contains the effect of unused rows; empty without such rows."""
+    """Return a sentence on unused rows, which no margin contains; or ""."""
     unused = unused_row_share(release)
     if not unused:
         return ""

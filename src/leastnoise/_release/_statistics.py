@@ -369,6 +369,7 @@ class Statistics(LazySequence[StatisticTable]):
         return self._positions[key]
 
     def _compute(self, position: int) -> StatisticTable:
+        """Return the table of a statistic at a position, computed once."""
         if position not in self._computed:
             statistic = self.workload.statistics[position]
             options = self.options
@@ -434,7 +435,7 @@ class Statistics(LazySequence[StatisticTable]):
 def add_sampling_errors(
     table: StatisticTable, survey: Survey | None, level: float
 ) -> StatisticTable:
-    """Return a statistic with its sampling errors, without values whose CV is too large.
+    """Return a statistic with sampling errors; values of large CV suppressed.
 
     A mean that is suppressed has no sum and no count in its file either.
     """
@@ -505,7 +506,7 @@ def _compute_statistic(
     workload: Workload,
     choices: IntArray | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Compute a statistic; quantiles have their values at privately chosen cells, if there are any.
+    """Return the extra key columns and the values of a statistic.
 
     Returns:
         The names of its extra keys, and the arguments of `StatisticTable` that hold its labels,

@@ -67,7 +67,7 @@ class Design:
         return max(0.0, 1 - self.sample / self.population)
 
     def errors_of_counts(self, answer: FloatArray, total: float) -> FloatArray:
-        """Return the standard errors of counts that add up to ``total`` in the sample.
+        """Return the standard errors of counts of a sample with this total.
 
         They are total * sqrt(effect * (1 - n/N) * p (1 - p) / n) at the estimated share p.
         """
@@ -315,7 +315,7 @@ def _counts_persons(product: Product) -> bool:
 
 
 def _is_share(domain: Domain, measure: str) -> bool:
-    """Return whether the mean of a measure is a share, because its bounds are 0 and 1."""
+    """Return whether the mean of a measure is a share, with bounds 0 and 1."""
     declared = domain.measure(measure)
     values = declared.of if isinstance(declared, Weighted) else declared
     return values.low == 0 and values.high == 1
@@ -466,6 +466,7 @@ def read_survey(survey: Mapping[str, Any]) -> Survey | None:
 
 
 def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRule:
+    """Return the sampling rule from its table in a spec."""
     method = next(method for method in _METHODS if method in rule)
     stated = rule[method]
     if method == "variance_model":
@@ -484,6 +485,7 @@ def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRu
 
 
 def _number(text: str) -> float:
+    """Return a number of the survey table as a float."""
     return float(exact("a number of survey", text))
 
 
@@ -543,7 +545,7 @@ def resolve_survey(
 
 
 def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
-    """Return the number of values of means or quantiles; a CDF has one for each cell."""
+    """Return the number of values of means, quantiles or a CDF."""
     table = workload.tables_of(statistic)[0]
     if statistic.form.along:
         return table.rows

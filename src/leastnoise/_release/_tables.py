@@ -446,7 +446,7 @@ def round_table(table: Table, options: Options) -> Table:
 
 
 def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
-    """Return a table with its sampling errors, without answers whose CV is too large.
+    """Return a table with sampling errors; answers of large CV suppressed.
 
     Everything follows from the published answers and from public figures of the spec. A
     suppressed answer is missing in all columns.
@@ -468,7 +468,7 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
 
 
 def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
-    """Return a table without some answers; they are missing in all columns but noise_std."""
+    """Return a table without some answers; only their noise_std is kept."""
     if not is_suppressed.any():
         return table
 
@@ -721,6 +721,7 @@ class Tables(LazySequence[Table]):
                 cells = 0
 
     def _compute(self, position: int) -> Table:
+        """Return the table at a position, with its answers and errors."""
         return self._build_table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
@@ -805,7 +806,7 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table without answers that its own rule or a mean's rule suppresses."""
+        """Return a table with the answers suppressed that rules name."""
         table = self._build_own_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -813,6 +814,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
+        """Return a table of a product from its estimated answers."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))

@@ -178,6 +178,7 @@ class Catalogue:
         return self._format_three_digits(value)
 
     def _format_three_digits(self, value: float) -> str:
+        """Return a number with three significant digits, in local notation."""
         rounded = float(f"{value:.3g}")
         if not rounded > 0:
             return "0"
@@ -356,7 +357,7 @@ def make_picture(
 
 
 def _describe_picture_unit(product: Product, privacy: Privacy | None, catalogue: Catalogue) -> str:
-    """Return the title of the axis of answers: their unit, or their quantity without one."""
+    """Return the title of the axis of answers: their unit or quantity."""
     title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
     if not catalogue.names.is_empty:
         title = capitalize(title)
@@ -865,7 +866,7 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
 def estimate_cut_amount(
     receipt: Mapping[str, Any], measure: str, level: float
 ) -> ShareInterval | None:
-    """Estimate the share of a total of units that clipping and the limit of cells cut.
+    """Return the estimated share of a total of units that was cut.
 
     It follows from the guard's noisy amounts as for rows; None without them, or if the noise hides
     it.
@@ -882,7 +883,7 @@ def estimate_cut_amount(
 def _estimate_share(
     cut: float, kept: float, cut_error: float, kept_error: float, level: float
 ) -> ShareInterval | None:
-    """Return the share that is cut of two independent noisy amounts; None if it is too uncertain.
+    """Return the share of two noisy amounts with its interval, or None.
 
     Args:
         cut: the noisy amount that is cut.

@@ -227,6 +227,7 @@ def write_covariances(release: Release, directory: Path) -> None:
 
 
 def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
+    """Return the manifest's entry of a written table."""
     product = table.product
     if product.measure is None:
         unit = None

@@ -211,7 +211,7 @@ class PaidGuard:
 
     @property
     def payment_words(self) -> str:
-        """A sentence about its payment, for an error of the release that it belongs to."""
+        """A sentence about the guard's payment, for error messages."""
         return (
             f"Its guard was paid ({self.receipt.charge}); the same release again uses its counts."
         )
@@ -253,6 +253,7 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
 
 
 def _guard_text(plan: Plan, share: Fraction) -> str:
+    """Return the JSON text that identifies a guard of a plan."""
     return json.dumps({"guard": str(share), "of": plan.digest()})
 
 
@@ -428,7 +429,7 @@ def _reason_to_stop(
 def _missing_columns(
     measured: Measurements, used_rows: int, lacking: Sequence[int], columns: Sequence[str]
 ) -> str:
-    """Return why columns that nearly no used row has stop a release (4 of the module).
+    """Return why nearly empty columns stop a release.
 
     An empty text if there are none.
     """
@@ -472,7 +473,7 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
 
 
 def rows_to_see_columns(measured: Measurements) -> int:
-    """Return the used rows from which the guard sees that all of them lack a column.
+    """Return how many used rows a guard needs to detect an empty column.
 
     It sees that with a chance of about 1 - ``MISSED``.
 
@@ -497,6 +498,7 @@ def rows_to_see_columns(measured: Measurements) -> int:
 
 
 def _what_to_do(payment: GuardPayment) -> str:
+    """Return advice for a release that its guard stopped."""
     advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
     if not payment.number:
         return f"Nothing was spent. {advice}."

@@ -206,7 +206,10 @@ def require_receipt(series: Series) -> Receipt:
 def check_note(note: str) -> None:
     """Refuse a note that is not one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
-        got = note if isinstance(note, str) else type(note).__name__
+        if isinstance(note, str):
+            got = note
+        else:
+            got = type(note).__name__
         raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
 
 
@@ -290,7 +293,7 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
 
 
 def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
-    """Refuse a budget if its ledger would refuse the least that a plan within it can charge.
+    """Raise if a ledger would refuse even the least charge within a budget.
 
     Only a plan tells the noise, and how much of a rho is spent.
     """
@@ -320,7 +323,7 @@ def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
 
 
 def check_writable(spec: Spec) -> None:
-    """Refuse a wrong environment, and formats that cannot be written.
+    """Raise for a wrong environment variable, or a format that cannot be written.
 
     The sizes of tables are known once all categories are found.
     """
@@ -344,13 +347,16 @@ def check_affordable(
 def check_affordable_at_first(
     whole: Privacy, dataset: str, plan: Plan | CategoryPlan, share: Fraction | None
 ) -> None:
-    """Refuse a plan and a guard that a new ledger with a whole budget would refuse to pay."""
+    """Raise if a new ledger would refuse to pay a plan and its guard."""
     Ledger.check_new(dataset, whole, *_payments(plan, share))
 
 
 def _payments(plan: Plan | CategoryPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
-    """Return cost and privacy of each payment of a release: its guard, then its plan."""
-    cost = plan.cost() if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget)
+    """Return cost and privacy of a release's payments: guard, then plan."""
+    if isinstance(plan, Plan):
+        cost = plan.cost()
+    else:
+        cost = SeriesCost(plan.privacy.budget)
     payments = [(cost, plan.privacy)]
     if share is not None:
         guard = guard_budget(plan.privacy.budget, share)
@@ -426,7 +432,7 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _left_by_guards_in_mu(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return what stopped guards have left of an (epsilon, delta) budget; None as above.
+    """Return what stopped guards left of an (epsilon, delta) budget, or None.
 
     The result can be paid with pure and with Gaussian noise.
     """

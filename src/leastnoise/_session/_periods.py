@@ -298,7 +298,10 @@ def _draw_and_publish(
         guard = pay_for_guard(ledger, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
         request = replace(request, guard=guard.facts)
-    paid_before = "" if guard is None else guard.payment_words
+    if guard is None:
+        paid_before = ""
+    else:
+        paid_before = guard.payment_words
     with payment_run(ledger, ledger_bytes_needed(plan), paid_before) as run:
         if job.entry is None:
             receipt = _pay(plan, request, ledger, target, run, note)

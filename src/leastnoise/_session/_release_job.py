@@ -104,7 +104,7 @@ class ReleaseRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
-        """Read what `to_json` wrote."""
+        """Return the request whose JSON text `to_json` wrote."""
         try:
             value = json.loads(text)
             return cls(
@@ -232,7 +232,7 @@ def read_table(
 
 
 def _log_columns(plan: Plan | CategoryPlan, source: Any) -> None:
-    """Log which attributes and measures are read, and which rows tables leave out."""
+    """Log which columns are read, and which rows tables omit."""
     name = reading.dataset_name(source) or "the data"
     if isinstance(plan, CategoryPlan):
         LOGGER.info("reading %s: %s", name, plan.attribute)
@@ -335,9 +335,10 @@ def finish_paid(
     data = locate_data(source, request.address, request.joined)
     if is_too_late(ledger, entry):
         ledger.check_period_of(entry)  # raises; the kernel would refuse it too
-    target = (
-        None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    )
+    if out is None and entry.output == IN_MEMORY:
+        target = None
+    else:
+        target = check_target(out or entry.output)
     with (
         nullcontext() if target is None else open_draft(target) as folder,
         payment_run(ledger, job.room) as process,
@@ -354,7 +355,8 @@ def finish_paid(
                 )
             table = read_table(job.plan, data, progress)
             outcome = job.draw(Series.resumed(job.terms, table, ledger, receipt))
-        request = request if options is None else replace(request, options=options)
+        if options is not None:
+            request = replace(request, options=options)
         result = publish(job.plan, request, outcome, folder, receipt_facts(ledger, receipt))
         ledger.seal(receipt)
         return FinishedRelease(entry, result, target)
@@ -464,6 +466,7 @@ def outcome_from_json(plan: str, observation: str) -> Outcome:
 
 
 def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a plan from its JSON object."""
     if value["plan_digest"] != plan.digest():
         raise InputError(
             "This observation belongs to another plan. Read it with the plan that lies beside it."
@@ -599,7 +602,10 @@ def _spent_on_release(directory: Path) -> _Spent:
     """Return what a release spent; for a series, the cost of all periods."""
     release, manifest = read_published(directory)
     plan = release.plan
-    series = plan.series if isinstance(plan, SeriesPlan) else None
+    if isinstance(plan, SeriesPlan):
+        series = plan.series
+    else:
+        series = None
     return _Spent(
         private=release.observation.private,
         privacy=plan.privacy,

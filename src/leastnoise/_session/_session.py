@@ -134,7 +134,10 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    target = None if out is None else check_target(out)
+    if out is None:
+        target = None
+    else:
+        target = check_target(out)
     job = build_release_job(plan)
     options = Options()
     categories: FoundCategories
@@ -244,7 +247,8 @@ def release(
             "it."
         )
     job = build_release_job(plan)
-    options = Options() if options is None else options
+    if options is None:
+        options = Options()
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
     if whole is None:
@@ -253,7 +257,10 @@ def release(
         raise refuse("whole", whole, "a Privacy, or None")
     check_options(plan, options)
     check_note(note)
-    target = None if out is None else check_target(out)
+    if out is None:
+        target = None
+    else:
+        target = check_target(out)
     check_memory(plan, in_files=target is not None)
     result: Release
     if seed is not None:
@@ -281,6 +288,7 @@ def release(
 
 
 def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
+    """Return the noise source of a seed; raise if a ledger would pay."""
     if ledger is not None:
         raise InputError(
             f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the "

@@ -110,7 +110,7 @@ class RunObserver:
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> AbstractContextManager[RowProgress | None]:
-        """Return a context for reading rows, which gives the callback for its progress.
+        """Return a context for reading rows, which yields a progress callback.
 
         Args:
             spec: the spec.
@@ -342,7 +342,10 @@ def run_spec(
         if published is not None:
             return published
         check_target(out)
-    folder = Path.cwd() if out is None else check_target(out).parent
+    if out is None:
+        folder = Path.cwd()
+    else:
+        folder = check_target(out).parent
     check_before_planning(ledger_path, spec, folder)
     observer.warn(warnings_of_spec(spec))
     is_new_ledger = not ledger_path.exists()
@@ -411,7 +414,10 @@ def with_data(
         dataset: the name of the data in the ledger; None for that of the spec.
         share: the share that pays; None for that of the spec.
     """
-    data = spec.source if source is None else source
+    if source is None:
+        data = spec.source
+    else:
+        data = source
     if data is None:
         raise InputError(
             f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or use '
@@ -423,7 +429,7 @@ def with_data(
 
 
 def choose_ledger(spec: Spec) -> Path:
-    """Return the file of the ledger: that of the spec, or the one beside the data."""
+    """Return the file of the ledger: the spec's, or the one beside the data."""
     if spec.ledger is not None:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):
@@ -507,6 +513,7 @@ def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
 
 
 def _other_release_error(target: Path, differences: Iterable[str]) -> InputError:
+    """Return the error for an output directory of another job."""
     return InputError(
         f"The output directory {str(target)!r} has a release of another job: "
         f"{', '.join(differences)} differ. Choose another name, or move the old release away."
@@ -587,7 +594,10 @@ def _run_seeded(
     spec: SpecFile, out: Path | None, plan: Plan | None, seed: int, observer: RunObserver
 ) -> SpecRun:
     """Release a spec with noise that protects nobody; nothing is paid."""
-    folder = Path.cwd() if out is None else check_target(out).parent
+    if out is None:
+        folder = Path.cwd()
+    else:
+        folder = check_target(out).parent
     check_before_planning(None, spec, folder)
     observer.warn(warnings_of_spec(spec))
     observer.show_not_private()
@@ -637,9 +647,15 @@ def _pay_search(
     seed: int | None,
 ) -> FoundCategories:
     """Find the categories of an attribute, and show how many there are."""
-    directory = search.directory if seed is None else None
+    if seed is None:
+        directory = search.directory
+    else:
+        directory = None
     data = spec.data(spec.source)
-    payer = None if ledger_path is None else _payer(spec, ledger_path)
+    if ledger_path is None:
+        payer = None
+    else:
+        payer = _payer(spec, ledger_path)
     with observer.reading(spec, data, f"finding the categories of {search.attribute}") as progress:
         found = find_categories(
             plan,
@@ -701,4 +717,6 @@ def _newest_period(spec: SpecFile, out: Path) -> Release | None:
     labels = map(str, spec.series.dates(spec.domain).labels)
     published = [out.expanduser() / label for label in labels]
     published = [folder for folder in published if (folder / "manifest.json").is_file()]
-    return read_published(published[-1]).release if published else None
+    if published:
+        return read_published(published[-1]).release
+    return None

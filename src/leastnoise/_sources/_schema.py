@@ -52,7 +52,10 @@ def has_text_rows(source: Any) -> bool:
     """
     from leastnoise._trusted.reading._files import KINDS
 
-    path = source.path if isinstance(source, CSV) else source
+    if isinstance(source, CSV):
+        path = source.path
+    else:
+        path = source
     if not isinstance(path, (str, os.PathLike)):
         return False
     name = Path(path).name.lower()

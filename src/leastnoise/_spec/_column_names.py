@@ -11,6 +11,7 @@ from functools import cache
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the set of words in a text."""
     return frozenset(text.split())
 
 
@@ -220,7 +221,7 @@ def words_in(name: str) -> tuple[str, ...]:
 
 
 def _split_identifier(word: str) -> tuple[str, ...]:
-    """Split a word such as ``patientid`` into what it identifies and ``id``."""
+    """Return a word such as ``patientid`` split before ``id``."""
     entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
     if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
@@ -235,7 +236,7 @@ def _split_identifier(word: str) -> tuple[str, ...]:
 
 
 def names_person(name: str) -> bool:
-    """Whether a name says that a column holds which person a row is of.
+    """Return whether a name denotes the person that a row belongs to.
 
     >>> [names_person(name) for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")]
     [True, True, True, False, False]
@@ -268,7 +269,7 @@ def names_staff(name: str) -> bool:
 
 
 def looks_like_identifier(name: str) -> bool:
-    """Whether a name may tell persons, things or rows apart, as far as it says.
+    """Return whether a name may denote an identifier.
 
     >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "admission_type_id", "age")]
     [True, True, False, False]
@@ -278,7 +279,10 @@ def looks_like_identifier(name: str) -> bool:
         return True
     if not _CLASSES.isdisjoint(words):
         return False
-    ends = {words[0], words[-1]} if words else set()
+    if words:
+        ends = {words[0], words[-1]}
+    else:
+        ends = set()
     near_persons = not _NEAR_PERSONS.isdisjoint(words)
     last = words[-1] if words else ""
     # in one word: fullvisitorid, idno
@@ -313,7 +317,7 @@ def names_row_identifier(name: str) -> bool:
 
 
 def names_free_text(name: str) -> bool:
-    """Whether a name says that a column holds names, addresses or free texts.
+    """Return whether a name denotes names, addresses or free text.
 
     >>> [names_free_text(name) for name in ("Name", "e-mail address", "ship_address", "store_name")]
     [True, True, True, False]
@@ -324,7 +328,7 @@ def names_free_text(name: str) -> bool:
 
 
 def names_age(name: str) -> bool:
-    """Whether a name says that a column holds ages in years.
+    """Return whether a name denotes ages in years.
 
     >>> [names_age(name) for name in ("age", "Alter", "age_group", "image")]
     [True, True, False, False]
@@ -334,7 +338,7 @@ def names_age(name: str) -> bool:
 
 
 def names_day(name: str) -> bool:
-    """Whether a name says that a column holds days or times.
+    """Return whether a name denotes days or times.
 
     >>> [names_day(name) for name in ("date_entree", "pickup_time", "time_in_hospital", "created_at")]
     [True, True, False, True]
@@ -352,7 +356,7 @@ def names_day(name: str) -> bool:
 
 
 def names_birth(name: str) -> bool:
-    """Whether a name says that a column holds days of birth.
+    """Return whether a name denotes days of birth.
 
     >>> names_birth("date_of_birth"), names_birth("visit_date")
     (True, False)
@@ -361,7 +365,7 @@ def names_birth(name: str) -> bool:
 
 
 def names_whole_number(name: str) -> bool:
-    """Whether a name says that a column holds whole numbers.
+    """Return whether a name denotes integers.
 
     >>> [names_whole_number(name) for name in ("num_procedures", "hours-per-week", "house_number_text", "sex")]
     [True, True, True, False]
@@ -390,7 +394,7 @@ def names_nonnegative_number(name: str) -> bool:
 
 
 def names_amount(name: str) -> bool:
-    """Whether a name says that a column holds numbers that need not be whole.
+    """Return whether a name denotes numbers that may be fractions.
 
     >>> names_amount("fare_amount"), names_amount("CLM_PMT_AMT"), names_amount("sex")
     (True, True, False)
@@ -399,7 +403,7 @@ def names_amount(name: str) -> bool:
 
 
 def names_flag(name: str) -> bool:
-    """Whether a name says that a column holds yes or no.
+    """Return whether a name denotes yes or no.
 
     >>> [names_flag(name) for name in ("is_inpatient", "store_and_fwd_flag", "flagship")]
     [True, True, False]
@@ -413,7 +417,7 @@ def names_flag(name: str) -> bool:
 
 
 def names_few_codes(name: str) -> bool:
-    """Return whether a name denotes whole numbers that code few classes.
+    """Return whether a name denotes integers that code a few classes.
 
     >>> [names_few_codes(name) for name in ("payment_type", "VendorID", "zip_code")]
     [True, True, False]
@@ -423,7 +427,7 @@ def names_few_codes(name: str) -> bool:
 
 
 def names_small_count(name: str) -> bool:
-    """Whether a name says that a column counts children, rooms or persons.
+    """Return whether a name denotes counts of children, rooms or persons.
 
     >>> [names_small_count(name) for name in ("passenger_count", "children", "num_medications")]
     [True, True, False]
@@ -449,7 +453,7 @@ _RANGES = (
 
 
 def implied_range(name: str) -> tuple[int, int] | None:
-    """Return the range of numbers that a name implies everywhere, or None.
+    """Return the range of integers that a name implies, or None.
 
     >>> implied_range("month"), implied_range("hours-per-week"), implied_range("pay")
     ((1, 12), (0, 168), None)
@@ -463,4 +467,6 @@ def implied_range(name: str) -> tuple[int, int] | None:
     listed = [
         ends for entity_words, ends in _RANGES if words and entity_words & {words[-1], words[0]}
     ]
-    return listed[0] if listed and len(words) <= 2 else None
+    if listed and len(words) <= 2:
+        return listed[0]
+    return None

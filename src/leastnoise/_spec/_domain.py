@@ -56,7 +56,7 @@ JOIN_PART = "[source.join]"
 
 
 def check_text(name: str, value: object) -> str:
-    """Return the value if it is a non-empty text; refuse it otherwise."""
+    """Return a value, which must be a non-empty text."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
@@ -65,7 +65,7 @@ def check_text(name: str, value: object) -> str:
 def read_location(
     folder: Path, table: Mapping[str, Any], where: str
 ) -> tuple[Path | None, DatabaseTable | None]:
-    """Return the path or the database table that a part names, and None.
+    """Return the path, or else the database table, of a part of the spec.
 
     Both are None if it names neither.
     """
@@ -267,7 +267,7 @@ def domain_from_spec(
     files: PublicFiles = _NO_FILES,
     reading: Mapping[str, Any] | None = None,
 ) -> Domain:
-    """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file."""
+    """Return the domain of the tables ``[domain.*]`` and ``[measures.*]``."""
     for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
             raise refuse(what, tables, "a table of tables")
@@ -309,7 +309,7 @@ def kind_from_spec(
     files: PublicFiles = _NO_FILES,
     reading: Mapping[str, Any] | None = None,
 ) -> Kind:
-    """Read one table ``[domain.NAME]``."""
+    """Return the kind of an attribute from its table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
     settings: dict[str, Any] = known_keys(
@@ -406,7 +406,7 @@ _LEVEL_FORMS = (
 def _levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """Return each level as a map from cells to groups, a list, or a width."""
+    """Return each level: a map from cells to groups, a list, or a width."""
     if not isinstance(value, Mapping):
         raise refuse(
             "levels",
@@ -438,7 +438,7 @@ def _levels(
 
 
 def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
-    """Return the group of every cell between edges: 0-17, 18-64, 65+."""
+    """Return the group of each cell, from edges: 0-17, 18-64, 65+."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
         raise refuse(
             what, value, "given where cells are numbers (integers, decimals, bins or edges)"
@@ -482,7 +482,7 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
 
 
 def _by_digits(what: str, kind: Kind, value: object) -> list[str]:
-    """Return the group of every code: its first digits or letters."""
+    """Return the group of each code: its first digits or letters."""
     digits = whole(what, value, 1)
     codes = [str(label) for label in kind.regular_labels]
     lengths = {*map(len, codes)}
@@ -508,7 +508,7 @@ _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Read ``[[impossible]]``: by attribute, values that exclude each other.
+    """Return the impossible combinations of ``[[impossible]]``, as cells.
 
     Each entry has the codes of values that do not occur together.
     Values of numbers and dates are a first and a last one, others a list.
@@ -544,7 +544,7 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
 def public_from_spec(
     domain: Domain, value: object, files: PublicFiles
 ) -> tuple[dict[str, Any], ...]:
-    """Read ``[[public]]``: tables with public counts, as plan details."""
+    """Return the public counts of ``[[public]]``, as plan details."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse(
             "[[public]]",
@@ -572,7 +572,7 @@ def public_from_spec(
 
 
 def _flat(counts: object) -> list[object]:
-    """Return the numbers in nested lists."""
+    """Return the numbers of nested lists as one list."""
     if isinstance(counts, list):
         return [count for inner in counts for count in _flat(inner)]
     return [counts]
@@ -639,7 +639,7 @@ def labels_from_spec(
 def measure_from_spec(
     name: str, table: object, reading: Mapping[str, Any] | None = None
 ) -> Measure:
-    """Read one table ``[measures.NAME]``."""
+    """Return the measure of a table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
     settings: dict[str, Any] = known_keys(
@@ -675,6 +675,7 @@ def measure_from_spec(
 
 
 def _bounds(what: str, value: object) -> tuple[Any, Any]:
+    """Return the two entries of a [low, high] list."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise refuse(what, value, "a list of two numbers, [low, high]")
     return value[0], value[1]

@@ -65,7 +65,7 @@ class SourceColumn:
 
     @property
     def typed(self) -> bool:
-        """Whether the data have a type for it."""
+        """Whether the data declare a type for the column."""
         return self.field.type is not None
 
     @property
@@ -84,7 +84,7 @@ class SourceColumn:
 
     @property
     def guess(self) -> "dict[str, Any]":
-        """The keys of [domain.NAME] to suggest from name or type; maybe none."""
+        """Suggested keys of [domain.NAME] by name or type; empty without any."""
         return _guess(self)
 
 
@@ -105,7 +105,7 @@ class SourceColumns:
 
     @cached_property
     def names_several_persons(self) -> bool:
-        """Whether several columns say which person a row is of."""
+        """Whether several columns denote the person of a row."""
         return len(_columns_of_persons(self.listed)) > 1
 
     @cached_property
@@ -139,7 +139,7 @@ def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
 
 
 def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
-    """Return one of the columns of these names."""
+    """Return what the name and type of one column suggest."""
     name = field.name
     bare = field.name.strip()
     kind = _kind_of(field)
@@ -174,7 +174,7 @@ def _left_out(name: str, kind: str) -> str:
 
 
 def _may_name_person(column: SourceColumn) -> bool:
-    """Whether a column may hold which person a row is of, by its name and type."""
+    """Return whether a column may identify persons, by its name and type."""
     return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
 
 
@@ -188,17 +188,20 @@ def _kind_of(field: SchemaField) -> str:
 
 
 def _kind_of_name(name: str) -> str:
+    """Return the kind of values that a column name suggests."""
     if names_day(name):
         return "date"
     if looks_like_identifier(name) or names_flag(name):
         return "text"
     if names_whole_number(name):
         return "whole"
-    return "number" if names_amount(name) else "text"
+    if names_amount(name):
+        return "number"
+    return "text"
 
 
 def _kind_of_type(arrow_type: Any) -> str:
-    """Return the kind of an Arrow type; empty where all that it holds is nulls."""
+    """Return the kind of values of an Arrow type, or "" for only nulls."""
     import pyarrow.types as is_type
 
     if is_type.is_boolean(arrow_type):
@@ -206,16 +209,20 @@ def _kind_of_type(arrow_type: Any) -> str:
     if is_type.is_integer(arrow_type):
         return "whole"
     if is_type.is_decimal(arrow_type):
-        return "number" if arrow_type.scale > 0 else "whole"
+        if arrow_type.scale > 0:
+            return "number"
+        return "whole"
     if is_type.is_floating(arrow_type):
         return "number"
     if is_type.is_date(arrow_type) or is_type.is_timestamp(arrow_type):
         return "date"
-    return "" if is_type.is_null(arrow_type) else "text"
+    if is_type.is_null(arrow_type):
+        return ""
+    return "text"
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Guess public bounds of a column such that a wrong guess drops no row."""
+    """Return public bounds so wide that a wrong guess drops no row."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):
@@ -245,6 +252,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
 
 
 def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
+    """Return the spec entries for numbers: integers, or 100 bins."""
     if kind == "whole":
         return {"integers": [low, high]}
     return {"bins": {"low": low, "high": high, "count": 100}}
@@ -264,7 +272,7 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 
 
 def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
-    """Return the first and last day in a file's name, and periods to draft.
+    """Return first day, last day and period from a file's name, or None.
 
     None where it says none, and for days of birth, of which it says nothing.
 

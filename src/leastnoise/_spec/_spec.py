@@ -166,7 +166,7 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Refuse a budget without room for searches, and foreign categories.
+    """Raise for a budget without room for searches, or foreign categories.
 
     Foreign categories were found by another search than the one of the spec.
     """
@@ -298,7 +298,7 @@ class Spec:
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Return which strategies to try, and for how long.
+        """Return the strategies to try, and the time limit.
 
         ``progress`` receives the name of each.
         """
@@ -312,7 +312,7 @@ class Spec:
         )
 
     def plan_with(self, search: Search) -> Plan:
-        """Plan a series if the spec has one, else one release."""
+        """Return the plan of the spec: of a series, or of one release."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
@@ -325,8 +325,13 @@ class Spec:
         """
         if source is None:
             return None
-        data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
-        return Joined(data, **self.join) if self.join else data
+        if self.layout and isinstance(source, Path):
+            data = CSV(source, **self.layout)
+        else:
+            data = source
+        if self.join:
+            return Joined(data, **self.join)
+        return data
 
     @property
     def domain(self) -> Domain:
@@ -342,6 +347,7 @@ class Spec:
 
 
 def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
+    """Return the privacy that remains after the searches for categories."""
     if searches:
         return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
@@ -352,7 +358,7 @@ def read_spec(
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
 ) -> Spec:
-    """Read a spec file.
+    """Return the spec of a file.
 
     Relative paths in the file are relative to its folder.
 
@@ -396,7 +402,7 @@ def read_spec_text(file: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
-    """Read the text of a spec."""
+    """Return the spec of a text."""
     return spec_from_table(read_toml(text), folder)
 
 
@@ -417,7 +423,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 
 
 def _read_settings(where: str, value: object) -> dict[str, Any]:
-    """Read a part by its grammar; missing keys get their defaults."""
+    """Return the settings of a part by its grammar, with defaults."""
     settings = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
@@ -432,7 +438,7 @@ def spec_from_table(
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
 ) -> Spec:
-    """Read a spec from its table of TOML.
+    """Return the spec of a parsed TOML table.
 
     Args:
         table: the parts by their names.
@@ -441,13 +447,7 @@ def spec_from_table(
         categories: by attribute, categories that a search found and did not write.
     """
     _refuse_blanks(name, table)
-    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
-    for key in ("privacy", "domain", "workload"):
-        if key not in parts:
-            raise InputError(
-                f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See "
-                "docs/spec.md for an example."
-            )
+    parts = _check_parts(name, table)
     source: dict[str, Any] = known_keys(
         "[source]",
         parts.get("source", {}),
@@ -487,11 +487,6 @@ def spec_from_table(
     with within("[names]: "):
         names = resolve_names(parts.get("names", {}), workload)
     survey = _read_survey(parts, workload, files)
-    paid_searches = tuple(
-        search.found.search_facts()
-        for search in searches
-        if search.found is not None and search.found.private
-    )
     rows = None
     if "rows" in protected:
         rows = whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
@@ -503,7 +498,7 @@ def spec_from_table(
             labels=labels,
             names=names,
             survey=survey,
-            searches=paid_searches,
+            searches=_paid_search_facts(searches),
             statements=statements,
             today=settings.today or "",
             joined_on=settings.join or (),
@@ -526,10 +521,6 @@ def spec_from_table(
         find_table_position(
             tables_to_write(workload.products), key
         )  # refuses a name that no table has, or several have
-    if database_table is None:
-        default_ledger = None
-    else:
-        default_ledger = folder / f"{database_table.parts[-1]}.ledger"
     return Spec(
         source=database_table or data,
         layout=read_layout(source, "[source]"),
@@ -541,7 +532,7 @@ def spec_from_table(
         strategy=plan["strategy"],
         seconds=plan["seconds"],
         objective=plan["objective"],
-        ledger=default_ledger if ledger["path"] is None else folder / ledger["path"],
+        ledger=_ledger_file(folder, ledger["path"], database_table),
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
@@ -554,8 +545,40 @@ def spec_from_table(
     )
 
 
+def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a spec; raise for unknown and for missing parts."""
+    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
+    for key in ("privacy", "domain", "workload"):
+        if key not in parts:
+            raise InputError(
+                f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See "
+                "docs/spec.md for an example."
+            )
+    return parts
+
+
+def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, Any], ...]:
+    """Return the published facts of each search that was paid for."""
+    return tuple(
+        search.found.search_facts()
+        for search in searches
+        if search.found is not None and search.found.private
+    )
+
+
+def _ledger_file(
+    folder: Path, stated_path: str | None, database_table: DatabaseTable | None
+) -> Path | None:
+    """Return the file of the ledger: the stated one, or that of a database table."""
+    if stated_path is not None:
+        return folder / stated_path
+    if database_table is not None:
+        return folder / f"{database_table.parts[-1]}.ledger"
+    return None
+
+
 def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
-    """Return the bound of [series] on a unit's rows in all periods, None without one."""
+    """Return the series' bound on a unit's rows; None without one."""
     series = parts.get("series", {})
     if not isinstance(series, Mapping) or "max_rows" not in series:
         return None
@@ -565,7 +588,7 @@ def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
 def _read_targets(
     parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
 ) -> tuple[ComparisonTarget, ...]:
-    """Read [targets]: the largest errors of differences and ratios."""
+    """Return the targets of differences and ratios in [targets]."""
     if "targets" not in parts:
         return ()
     if series is not None:
@@ -580,7 +603,7 @@ def _read_targets(
 
 
 def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the budget of which a spec takes a share; refuse a spec that cannot take one."""
+    """Return the budget of a spec; raise unless it can be divided into shares."""
     if isinstance(privacy, Least):
         raise refuse(
             "[privacy] with share",
@@ -600,10 +623,13 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
 def _read_survey(
     parts: Mapping[str, Any], workload: Workload, files: PublicFiles
 ) -> dict[str, Any]:
-    """Read [survey]; standard errors and CVs may be in public files."""
+    """Return the rules of [survey], with numbers from public files."""
     survey = parts.get("survey", {})
     with within("[survey]: "):
-        tables = survey.get("tables") if isinstance(survey, Mapping) else None
+        if isinstance(survey, Mapping):
+            tables = survey.get("tables")
+        else:
+            tables = None
         if isinstance(tables, Mapping):
             rules = {
                 name: _read_survey_rule(name, rule, workload, files)
@@ -632,7 +658,10 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
 
 def _has_lists(survey: Any) -> bool:
     """Return whether a rule of [survey] has a number for each answer."""
-    tables = survey.get("tables", {}) if isinstance(survey, Mapping) else {}
+    if isinstance(survey, Mapping):
+        tables = survey.get("tables", {})
+    else:
+        tables = {}
     rules = tables.values() if isinstance(tables, Mapping) else []
     return any(
         isinstance(value, list) or (isinstance(value, Mapping) and "file" in value)
@@ -656,7 +685,7 @@ def _read_series(
     privacy: Privacy | Least,
     searches: Sequence[CategorySearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
-    """Read [series]; return it and the budget of all periods together.
+    """Return the series of [series], and the budget of all its periods.
 
     Parts that a series cannot have are refused.
     """
@@ -720,7 +749,7 @@ def _read_series(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    """Read TOML; refuse invalid, deeply nested or very long values."""
+    """Return the table of a TOML text; raise if it is invalid or too deep."""
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MAX_NESTING} deep."
     try:
         table = tomllib.loads(text)
@@ -742,7 +771,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """Refuse a draft with blanks, and name their keys, such as domain.sex."""
+    """Raise for a draft with keys left blank, and name these keys."""
     blanks: dict[str, None] = {}
     pending_values: list[tuple[tuple[str, ...], object]] = [((), table)]
     while pending_values:
@@ -775,7 +804,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how [source] reads units and the keys of a join."""
+    """Return how [source] reads the keys of units and joins."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
@@ -787,7 +816,7 @@ def _read_privacy(
     reading: Reading,
     series_rows: int | None,
 ) -> Privacy | Least:
-    """Read [privacy]; ``series_rows`` is the max_rows of [series], None without it."""
+    """Return the budget, neighbours and unit of [privacy]."""
     unit_column, max_rows, max_per_cell = _read_unit(
         table.get("unit", "row"), workload, series_rows
     )
@@ -853,6 +882,7 @@ _Unit = tuple[str, Sequence[str]] | None
 
 
 def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
+    """Return the unit's column and the attributes that are equal within a unit."""
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -868,18 +898,20 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
 
 
 def _read_today(source: Mapping[str, Any]) -> str | None:
-    """Return the day that CURRENT_DATE means, which [source] may state."""
+    """Return the day that CURRENT_DATE means, if [source] states it."""
     if "today" not in source:
         return None
     with within("[source] "):
         day = parse_day(str(source["today"]))
-    return None if day is None else day.isoformat()
+    if day is None:
+        return None
+    return day.isoformat()
 
 
 def _read_workloads(
     domain: Domain, value: object, unit: _Unit, settings: SqlSettings
 ) -> tuple[list[Workload], tuple[str, ...]]:
-    """Return the workload of every part, and the texts of SQL statements.
+    """Return the workload of each part, and the SQL statements.
 
     All are over one domain, which has the levels that the statements define.
     """
@@ -920,6 +952,7 @@ def _read_workloads(
 def _read_part(
     domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]
 ) -> Workload:
+    """Return the workload of one ``[[workload]]`` table."""
     table: dict[str, Any] = known_keys(
         where, value, [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", *_TARGETS]
     )
@@ -950,24 +983,12 @@ def _read_part(
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     with within(message("{where}: ", where=where)):
-        if statements:
-            workload = together([statement.workload(common["weight"]) for statement in statements])
-            if targets and workload.statistics:
-                raise InputError(
-                    "Targets of sql are of counts and sums. Ask for means in a part of their own: "
-                    "means = { of, by }, with a size."
-                )
-        elif "queries" in table:
-            sets = table["queries"]
-            if isinstance(sets, Mapping):
-                sets = {
-                    name: _expand_rolling_windows(domain, name, value)
-                    for name, value in sets.items()
-                }
-            workload = queries(domain, sets, **common)
-        else:
-            tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
-            workload = marginals(domain, **common, **tables)
+        workload = _queries_of_part(domain, table, common, statements)
+        if statements and targets and workload.statistics:
+            raise InputError(
+                "Targets of sql are of counts and sums. Ask for means in a part of their own: "
+                "means = { of, by }, with a size."
+            )
         if "weighted_by" in table:
             workload = workload.weighted_by(table["weighted_by"])
         totals = [product.measure for product in workload if product.is_per_unit]
@@ -983,8 +1004,28 @@ def _read_part(
         return workload
 
 
+def _queries_of_part(
+    domain: Domain,
+    table: Mapping[str, Any],
+    common: Mapping[str, Any],
+    statements: Sequence[Statement],
+) -> Workload:
+    """Return the queries of a part: of SQL statements, of query sets, or marginals."""
+    if statements:
+        return together([statement.workload(common["weight"]) for statement in statements])
+    if "queries" in table:
+        sets = table["queries"]
+        if isinstance(sets, Mapping):
+            sets = {
+                name: _expand_rolling_windows(domain, name, value) for name, value in sets.items()
+            }
+        return queries(domain, sets, **common)
+    tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
+    return marginals(domain, **common, **tables)
+
+
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
-    """Replace { rolling = 3 } by the ranges of all windows of 3 periods.
+    """Return ranges of all windows in place of { rolling = 3 }.
 
     Another value is returned as it is.
     """
@@ -1072,7 +1113,7 @@ def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_plan(path: Path, spec: Spec) -> Plan:
-    """Read a plan from a file; refuse the plan of another spec."""
+    """Return the plan in a file, which must be of this spec."""
     plan = plan_from_file(path)
     if differences := differing_parts(plan, spec):
         raise InputError(

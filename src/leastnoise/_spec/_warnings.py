@@ -48,7 +48,7 @@ _MAX_LISTED_TABLES = 3
 def budget_warnings(
     privacy: Privacy, rows: int | None, catalogue: Catalogue, *, of_targets: bool = False
 ) -> Iterator[str]:
-    """Warn of each part of a budget that protects hardly anybody.
+    """Yield a warning for each part of a budget that protects little.
 
     A budget that follows from targets gets its warning at a lower epsilon.
     """
@@ -81,13 +81,13 @@ def budget_warnings(
 
 
 def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Warn if planning ran out of time before all strategies were tried."""
+    """Yield a warning if planning ran out of time."""
     if plan.details.ended_early:
         yield catalogue.say("st_early", names=", ".join(plan.details.ended_early))
 
 
 def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Warn if tables have much larger errors than they would have alone."""
+    """Yield a warning if tables have twice the errors they would have alone."""
     if public_size := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
         called = {
             product.name: _localised_table_name(product, catalogue) for product in plan.workload
@@ -111,7 +111,7 @@ def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
 def error_warnings(
     plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
-    """Warn of tables whose answers are probably below their margins.
+    """Yield warnings of tables with answers below their margins.
 
     Public sizes and numbers of rows bound the answers.
     """
@@ -213,7 +213,7 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
 
 
 def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:
-    """Warn of bounds so narrow that whole units leave nearly no values.
+    """Yield a warning of bounds too narrow for the values that a name implies.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
     doubtful where the name is that of an amount, or that of values between 0 and 1.
@@ -238,22 +238,20 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     noise = (
         plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
     )  # without measurements, the usual noise
-    return (
-        *(budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True) if least else ()),
-        *(_untargeted_table_warnings(spec, catalogue) if least else ()),
-        *(
-            [catalogue.say("st_w_cells_pure" if pure else "st_w_cells")]
-            if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan)
-            else ()
-        ),
-        *early_warnings(plan, catalogue),
-        *crowded_warnings(plan, catalogue),
-        *error_warnings(plan, spec.options.level, spec.rows, catalogue),
-    )
+    warnings = list[str]()
+    if least:
+        warnings += budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True)
+        warnings += _untargeted_table_warnings(spec, catalogue)
+    if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan):
+        warnings.append(catalogue.say("st_w_cells_pure" if pure else "st_w_cells"))
+    warnings += early_warnings(plan, catalogue)
+    warnings += crowded_warnings(plan, catalogue)
+    warnings += error_warnings(plan, spec.options.level, spec.rows, catalogue)
+    return tuple(warnings)
 
 
 def _limits_rows_by_cell(plan: Plan) -> bool:
-    """Return whether max_per_cell cuts rows from a table at no gain."""
+    """Return whether max_per_cell drops rows and improves nothing."""
     bound = plan.privacy.max_per_cell
     if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
         return False
@@ -280,7 +278,7 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
 
 
 def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Warn of tables without a target under a least budget.
+    """Yield warnings of tables without a target under a least budget.
 
     The targets of other tables then decide their errors.
     """
@@ -302,7 +300,7 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
 
 
 def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Warn of decimal points in files whose fields end at semicolons."""
+    """Yield a warning of decimal points in semicolon-separated files."""
     delimiter = spec.layout.get("delimiter")
     if delimiter is None and isinstance(spec.source, Path):
         delimiter = csv_delimiter(spec.data(spec.source))
@@ -321,7 +319,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _has_series_limit(spec: Spec) -> bool:
-    """Tell whether [series] bounds a unit's rows by more than its bound in each period."""
+    """Return whether [series] also bounds a unit's rows in all periods."""
     if spec.series is None or spec.series.max_rows is None:
         return False
     bound = spec.privacy.max_per_cell
@@ -330,6 +328,7 @@ def _has_series_limit(spec: Spec) -> bool:
 
 
 def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:
+    """Yield warnings about an attribute's settings."""
     text = not isinstance(spec.source, DatabaseTable) and (
         spec.source is None or has_text_rows(spec.source)
     )
@@ -373,6 +372,7 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> I
 def _category_warnings(
     name: str, kind: Categories, catalogue: Catalogue, *, text: bool
 ) -> Iterator[str]:
+    """Yield warnings about the categories of an attribute."""
     if (
         text
         and {*map(str, kind.values)} == {"true", "false"}

@@ -36,7 +36,7 @@ _EXPONENT = {
     "maxiter": 11,
 }  # how exactly, and in how many steps, the exponent is searched
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
-_MOST_JOINT = 256
+_MOST_JOINT = 256  # cells up to which tables on shared attributes are balanced exactly
 # largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
 # nearly always 0
 _SMOOTH = 2
@@ -71,21 +71,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     for measure, products in parts_to_plan:
         part = Workload(task.workload.domain, tuple(products))
         subtask = replace(task, workload=part)
-        try:
-            strategy = planner.strategy(subtask)
-        except NotApplicable:
-            if not task.workload.beyond_cells:
-                raise
-            if not part.beyond_cells:
-                strategy = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
-                    subtask
-                )  # cells alone need no fit
-            elif len(part.products) == 1 < len(task.workload.products):
-                strategy = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
-                    subtask
-                )  # for planners that need several tables
-            else:
-                raise
+        strategy = _strategy_of_part(planner, task, subtask)
         blocks = [
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
             for block, weight in strategy.blocks
@@ -103,8 +89,25 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     return Strategy(planner.name, tuple(_balance_parts(task, parts)))
 
 
+def _strategy_of_part(
+    planner: Planner, task: PlanningProblem, subtask: PlanningProblem
+) -> Strategy:
+    """Return a planner's strategy for a part, or another one if it does not apply."""
+    try:
+        return planner.strategy(subtask)
+    except NotApplicable:
+        if not task.workload.beyond_cells:
+            raise
+        if not subtask.workload.beyond_cells:  # single cells need no fit
+            return (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)
+        if len(subtask.workload.products) == 1 < len(task.workload.products):
+            # the planner may need several tables
+            return (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)
+        raise
+
+
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
-    """Return the same table of counts with this importance.
+    """Return a table as one of counts, with this importance.
 
     Of rows (None) or of the values of a measure.
     """
@@ -114,7 +117,7 @@ def _as_counts(product: Product, importance: float, counted: str | None = None) 
 
 
 def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
-    """Return tables of sums as counts, with the importance of both.
+    """Return tables of both ends of a measure, with the importance of sums.
 
     Measures may share the counts.
     """
@@ -137,7 +140,7 @@ def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[P
 
 
 def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
-    """Return what is measured in addition to both ends.
+    """Return tables to measure in addition to both ends.
 
     All other tables, and under Gaussian noise the counts of the tables at both ends.
     """

@@ -138,7 +138,7 @@ CIRCLES: dict[int, Blocks] = {
     ),
 }
 _MOST_PAIRS = 1 << 25  # candidates times asked marginals
-_MOST_TABLES = 400_000
+_MOST_TABLES = 400_000  # of a candidate design
 _LARGE = (
     10_000  # asked tables beyond which fewer starts are tried, and the asked tables are not sorted
 )
@@ -152,6 +152,7 @@ _SEED = 4  # of the random order in which attributes are laid on the points of a
 
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
+    """Return all cyclic shifts of the base blocks."""
     return tuple(
         tuple((at + shift) % points for at in block)
         for block in base_blocks
@@ -229,7 +230,7 @@ class Cover(NamedTuple):
 def greedy_cover(
     shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1
 ) -> Cover:
-    """Choose marginals to measure, keeping the largest cell variance small.
+    """Return marginals to measure that keep the largest cell variance small.
 
     The variance is within (ln m + 1)^2 of the least possible for m asked marginals.
     """
@@ -271,7 +272,7 @@ def cover_errors(
 
 
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the marginals that may be measured.
+    """Return the marginals that may be measured, ones that cover requests.
 
     All of them, or the requested ones and unions of two of them if there are too many.
     """
@@ -287,7 +288,7 @@ def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
 def _cells_added(
     shape: Sequence[float], options: list[AttributeSet], requested: list[AttributeSet]
 ) -> NDArray[np.float32]:
-    """Return how many cells of each candidate add up to a requested cell.
+    """Return how many candidate cells make up a requested cell.
 
     The result has shape (requested, candidates).
 
@@ -315,7 +316,7 @@ def _cells_added(
 
 
 def _greedy_cover(covers: BoolArray) -> list[int]:
-    """Take the column that covers most of the uncovered rows, repeatedly.
+    """Return columns, each covering most of the rows left uncovered.
 
     The first of equal columns is taken. Ends if no column covers another row.
     """
@@ -404,7 +405,7 @@ def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design
 def _candidate_starts(
     closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield name and tables of every start that may be the best.
+    """Yield names and tables of all starting designs to compare.
 
     Requested tables that a start does not contain are added to it.
     """
@@ -438,7 +439,7 @@ def _candidate_starts(
 def _start_families(
     closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield families of tables with their names.
+    """Yield families of starting tables with their names.
 
     Fewer families if many tables are requested.
     """
@@ -467,7 +468,7 @@ def _start_families(
 def _merge_tables(
     closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet]
 ) -> list[AttributeSet]:
-    """Merge pairs of tables as long as the error without recovery falls.
+    """Return tables after merging pairs that lower the error.
 
     The best pair is merged first.
 
@@ -609,7 +610,7 @@ def _cached_design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficien
 
 
 def covering(task: PlanningProblem) -> Strategy:
-    """Measure tables that contain the requested ones, with the best weights."""
+    """Return tables that contain the requested ones, with the best weights."""
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")

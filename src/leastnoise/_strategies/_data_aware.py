@@ -51,7 +51,7 @@ from leastnoise._trusted.measurements import Factor
 
 # buckets up to which these strategies are tried
 _MOST_P_IDENTITY = 64
-_MOST_OPTIMUM = 512
+_MOST_OPTIMUM = 512  # buckets whose Gaussian optimum is fitted
 _AT_ONCE = 2**22  # numbers in memory
 _LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
@@ -111,7 +111,7 @@ def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, n
 
 
 def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
-    """Return what to measure on buckets."""
+    """Return the strategy of least expected error on buckets."""
     k = gram.size
     if k == 1:
         return FittedFamily(Total(1))
@@ -231,7 +231,7 @@ _LIGHT_NARROW = 2.0
 def plane_regime(
     cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False
 ) -> tuple[str, int]:
-    """Choose the regime of the plane mechanism from the noisy least cost.
+    """Return the regime of the grid mechanism, and its number of blocks.
 
     Returns "fixed", or "blocks" with the number of blocks of the first round. Uses only public
     numbers besides.
@@ -246,11 +246,12 @@ def plane_regime(
 
 
 def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
-    """Return whether every query is of at most 4 cells."""
-    return all(
-        math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
-        for _, both in weighted_queries
-    )
+    """Return whether every query covers at most 4 cells."""
+    for _, operators in weighted_queries:
+        most_cells = [int((dense(operator) != 0).sum(axis=1).max()) for operator in operators]
+        if math.prod(most_cells) > _NARROW:
+            return False
+    return True
 
 
 def records_a_part(buckets: float, records: float) -> float:
@@ -282,7 +283,7 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divide_parts(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of the parts and groups of the second round.
+    """Return the starts of the second round's parts and of its groups.
 
     Also returns for both which belong to deep blocks.
 
@@ -324,7 +325,7 @@ def _join_blocks(tree: BlockTree, base: int, deserved: FloatArray, most: float) 
 
 
 def _refine_blocks(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
-    """Return the starts of the blocks ``depth`` levels below each base block."""
+    """Return the starts of each base block's descendants at its depth."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
     for level in range(base, len(tree.starts)):
         block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
@@ -369,7 +370,7 @@ def bin_starts(shares: FloatArray, least: float) -> IntArray:
 
 
 def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
-    """Return bins along the attributes of a table.
+    """Return bin starts along each attribute of a table.
 
     An average bin of the table holds ``share`` of the rows; small attributes need fewer bins.
     """

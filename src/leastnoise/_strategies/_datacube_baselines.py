@@ -44,14 +44,14 @@ from leastnoise._trusted.linop import Dense, Operator
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_CELLS = 1024
+_MOST_CELLS = 1024  # of an attribute that is coded in bits
 # of the largest variance over its bound
 _GAP = 1e-6
-_STEPS = 5000
+_STEPS = 5000  # of the dual ascent
 
 
 def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Measure a few tables chosen greedily, with a closed-form budget split.
+    """Return tables chosen greedily, with a closed-form budget split.
 
     The largest variance of a requested cell is kept small.
 
@@ -131,7 +131,7 @@ CUBOIDS_EVEN = replace(
 
 
 def bits_of(size: int) -> int:
-    """Return the number of bits that code so many cells."""
+    """Return the number of bits that code a number of cells."""
     return (size - 1).bit_length()
 
 
@@ -145,7 +145,7 @@ def walsh_functions(size: int) -> IntArray:
 
 
 def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Measure the Fourier coefficients of the requested tables.
+    """Return the Fourier coefficients of the requested tables as a strategy.
 
     The budget is split in closed form.
     """
@@ -180,10 +180,8 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
     By measure and set of attributes.
     """
-    parts_by_operator = {
-        operator: _parts(operator)
-        for operator in dict.fromkeys(operator for _, _, operator in workload.along)
-    }
+    distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
+    parts_by_operator = {operator: _parts(operator) for operator in distinct_operators}
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
         parts = {
@@ -202,7 +200,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """Return the error that unit noise on a Fourier coefficient causes.
+    """Return what unit noise on a Fourier coefficient adds to the errors.
 
     For the constant coefficient along an attribute, and for another one.
 
@@ -243,7 +241,7 @@ FOURIER_EVEN = replace(
 
 
 def residual_max(task: PlanningProblem) -> Strategy:
-    """Measure the residual spaces with the least largest cell variance.
+    """Return residual spaces with the least largest cell variance.
 
     The variance of a requested cell is multiplied by its squared weight.
     """

@@ -82,7 +82,7 @@ class _OneWayTable:
 
 
 def k_norm(task: PlanningProblem) -> Strategy:
-    """Measure one-way tables in groups of K-norm noise, and other tables beside them."""
+    """Return one-way tables in groups of K-norm noise, and other tables."""
     tables = _one_way_tables(task.workload)
     if len(tables) < 2:
         raise NotApplicable(_SHARED_NOISE)
@@ -142,7 +142,7 @@ def _is_one_way(product: Product) -> bool:
 def _measured_partition(
     workload: Workload, name: str, products: Sequence[Product], one_way: Sequence[Product]
 ) -> Operator | None:
-    """Return the cells or groups that answer all queries along an attribute; None if none do.
+    """Return the cells or groups that answer all queries, or None.
 
     Groups only where the attribute is in no other table: tables of several attributes are of cells.
     """
@@ -169,7 +169,7 @@ def _measured_partition(
 
 
 def _error_of_cells(factor: Factor, products: Sequence[Product]) -> float:
-    """Return the squared error of one-way products for cells with noise of variance 1."""
+    """Return the squared error of one-way products at noise variance 1."""
     basis = invert_gram(factor)
     return sum(
         product.importance * basis.total_variance(product.operators[0]) for product in products
@@ -187,7 +187,7 @@ def _group_error(
 
 
 def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
-    """Return the runs of tables, sorted by size, with the least sum of cube roots of errors."""
+    """Return tables in groups that share K-norm noise with least error."""
     ordered = sorted(tables, key=lambda name: tables[name].size)
     sizes = [tables[name].size for name in ordered]
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
@@ -209,7 +209,7 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return the places after which a group may end: between different sizes, and at the end.
+    """Return positions in the sorted sizes after which a group may end.
 
     Also where the cells of one size are more than a group may have.
     """
@@ -233,7 +233,7 @@ def _weighted_groups(
     groups: Sequence[Names],
     variances: LargeScaleVariances,
 ) -> Strategy:
-    """Return groups and the tables beside them, with the weights of least error."""
+    """Return K-norm groups and other tables with the weights of least error."""
     shared = [names for names in groups if len(names) > 1]
     beside = _strategy_beside(task, {name for names in shared for name in names})
     parts = [_group(number, names, tables, variances) for number, names in enumerate(shared)]
@@ -277,14 +277,14 @@ def _group(
     tables: Mapping[str, _OneWayTable],
     variances: LargeScaleVariances,
 ) -> _Part:
-    """Return the blocks of a group, which cost together what one of them costs."""
+    """Return the blocks of a K-norm group, which cost as much as one block."""
     blocks = [Block((tables[name].factor,), Fraction(1), k_norm_group=number) for name in names]
     start = _group_error(names, tables, variances) ** (1 / 3)
     return _Part(tuple((block, 1.0) for block in blocks), 1.0, start)
 
 
 def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Product, ...]:
-    """Return all products but the one-way tables of some attributes."""
+    """Return all products except one-way tables of some attributes."""
     return tuple(
         product
         for product in workload
@@ -293,7 +293,7 @@ def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Produ
 
 
 def _strategy_beside(task: PlanningProblem, shared: Collection[str]) -> Strategy:
-    """Return the strategy for all products but the one-way tables of some attributes."""
+    """Return the strategy for all products except some one-way tables."""
     others = _products_beside(task.workload, shared)
     if not others:
         return Strategy("k_norm", (), error=0.0)
@@ -306,7 +306,7 @@ def _strategy_beside(task: PlanningProblem, shared: Collection[str]) -> Strategy
 
 
 def _parts_beside(beside: Strategy, workload: Workload) -> list[_Part]:
-    """Return every table of counts, and all tables of sums as one part."""
+    """Return each table of counts as a part, and all sums as one part."""
     if not beside.blocks:
         return []
     costs = [weight * block_norm(workload.domain, block, 1) for block, weight in beside.blocks]
@@ -333,7 +333,7 @@ def _error_function(
     variances: LargeScaleVariances,
     beside: Strategy,
 ) -> Errors:
-    """Return the total squared error after recovery, by the squared factors of all parts."""
+    """Return the total squared error as a function of the parts' weights."""
     counts = [(block, weight) for block, weight in beside.blocks if block.measure is None]
     factors = {name: tables[name].factor for names in shared for name in names}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
@@ -358,7 +358,7 @@ def _error_function(
 
 
 def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
-    """Return matrices with equally many rows as one; sparse if one of them is."""
+    """Return the columns of several matrices as one matrix."""
     if not any(hasattr(column, "tocsr") for column in columns):
         return np.hstack(columns)
     from scipy.sparse import csr_array, hstack
@@ -367,7 +367,7 @@ def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
 
 
 def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
-    """Add the error of sums, whose squared factor comes last."""
+    """Return an error function with the error of sums as its last part."""
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
         of_counts, gain = errors(squares[:-1])
@@ -386,7 +386,7 @@ def _group_precisions(
     closure: DownwardClosure,
     positions: Mapping[str, int],
 ) -> FloatArray:
-    """Return what a group of weight 1 adds to the precision, shape (sets of the closure, 1)."""
+    """Return the precision that a K-norm group adds to each residual space."""
     of_group = variances.of([tables[name].size for name in names])
     precisions = np.zeros((closure.count, 1))
     precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / of_group.total

@@ -61,12 +61,12 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
-_MOST_BITS = 29
+_MOST_BITS = 29  # of coefficients times a measure's values
 _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
 def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = None) -> Strategy:
-    """Fit a strategy along every attribute with more than cell queries.
+    """Return a strategy fitted along each attribute in turn.
 
     Counts and every measure are fitted separately.
     """
@@ -103,7 +103,7 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return how often each attribute is fitted with the others fixed."""
+    """Return how many times to fit each attribute with the others fixed."""
     if len(workload.beyond_cells) > 1:
         return 3
     return 1
@@ -162,7 +162,7 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
 def _weighted_queries(
     workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
-    """Return the weighted queries along an attribute.
+    """Return the queries along one attribute, with their weights.
 
     Each weight is the variance that the strategies along the other attributes have for the query.
     """
@@ -220,7 +220,7 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 
 
 def _p_identity(task: PlanningProblem) -> Strategy:
-    """Fit p-Identity along every attribute.
+    """Return p-Identity strategies along each attribute.
 
     Takes as many steps as the time allows, most of them in the last sweep.
     """
@@ -237,7 +237,7 @@ def _p_identity(task: PlanningProblem) -> Strategy:
 
 
 def _p_identity_whole(line: AttributeCost) -> float:
-    """Estimate the CPU seconds of all steps, taken only in the last sweep."""
+    """Estimate the CPU seconds of a whole p-Identity fit, done in one sweep."""
     begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
     return begin + (all_steps - begin) / line.fits
 

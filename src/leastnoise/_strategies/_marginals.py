@@ -45,20 +45,20 @@ from leastnoise._trusted.linop import Total
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_TABLES = 128
-_MOST_SPACES = 256
+_MOST_TABLES = 128  # tables of levels that are weighted together
+_MOST_SPACES = 256  # residual spaces that are weighted together
 _ADDED = 0.15  # share of the budget with which a table is added
-_STEPS = 12
+_STEPS = 12  # descent steps after each added table
 _GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
 # up to which groups get weights of their own; columns of more cells are not added up
 _MOST_ORBITS = 2**12
-_MOST_CELLS = 2**16
+_MOST_CELLS = 2**16  # cells of the attribute with levels
 _GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
-_FIRST_STEPS = 30
-_MOST_STEPS = 600
-_HEAVIEST = 2**12
-_LEAST = 1e-9
-_LEAST_SPENT = 1e-8
+_FIRST_STEPS = 30  # of the descent from each start
+_MOST_STEPS = 600  # of the descent from the best start
+_HEAVIEST = 2**12  # largest integer row weight of a group
+_LEAST = 1e-9  # share that keeps every level's gradient finite
+_LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,7 @@ class _LevelTables:
     spaces: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the squared error for squared weights, and minus its derivatives.
+        """Return the squared error of squared weights, and minus its gradient.
 
         See `Errors`.
         """
@@ -187,7 +187,7 @@ class _GroupWeights:
     def divided(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the shares of each level, the budget and spending of each orbit."""
+        """Return the budget shares of levels, orbits and tables at a point."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -240,7 +240,7 @@ class _GroupWeights:
         return total, np.concatenate(gradient)
 
     def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
-        """Return the least error, and what every orbit spends on each table.
+        """Return the least error, and the budget of each orbit and table.
 
         The descent begins with the shares of the tables where all groups of a table are weighted
         alike, whose error is ``alike``. It goes on only if its first steps gain something.
@@ -289,7 +289,7 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return the best weights of tables added one by one to a full table.
+    """Return the best weights of tables added one by one to the largest.
 
     The full table determines everything; None if there is no such table.
     """
@@ -314,7 +314,7 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
 
 
 def marginals(task: PlanningProblem) -> Strategy:
-    """Measure the requested tables of cells and levels with the best weights."""
+    """Return the requested tables of cells and levels with the best weights."""
     workload = task.workload
     norm = task.norm
     domain = task.workload.domain

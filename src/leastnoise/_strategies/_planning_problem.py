@@ -26,7 +26,7 @@ _FITS = 1.3
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
 # cells
 _MOST_SEARCHED = 1024
-_MOST_STRUCTURED = 4096
+_MOST_STRUCTURED = 4096  # cells of an attribute that is fitted within a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,16 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
     for name, queries, operator in workload.along:
         operators_by_name.setdefault(name, []).append(None if queries.form.structured else operator)
     return {
-        name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators))
+        name: workload.domain.kind(name).size
+        if None in operators
+        else _count_runs(tuple(operators))
         for name, operators in operators_by_name.items()
     }
 
 
 @lru_cache(maxsize=64)
-def _runs(operators: Sequence[Operator]) -> int:
+def _count_runs(operators: Sequence[Operator]) -> int:
+    """Return the number of runs of cells that no operator separates."""
     return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
 
 
@@ -138,7 +141,7 @@ def base_seconds(workload: Workload) -> float:
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
-    """Return the planners that are special cases of covering or residual.
+    """Return planners that covering or residual include as special cases.
 
     For this workload, by name.
     """
@@ -226,7 +229,7 @@ class Planner:
         return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
 
     def most_seconds(self, workload: Workload, norm: int) -> float:
-        """Estimate the CPU seconds in which it finds the best strategy that it can."""
+        """Estimate the CPU seconds of the planner's most thorough search."""
         least = self.least_seconds(workload, norm)
         if self.most is None or norm not in self.norms:
             return least

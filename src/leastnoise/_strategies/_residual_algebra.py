@@ -59,7 +59,7 @@ class DownwardClosure:
 
     @cached_property
     def keys(self) -> list[Array]:
-        """Ascending keys of the rows of every block, by which rows are found."""
+        """Sorted byte keys of the attribute sets, one array for each size."""
         return [_keys(rows) for rows in self.blocks]
 
     @cached_property
@@ -135,7 +135,7 @@ def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> Float
 
 
 def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matrix:
-    """Return the matrix K with lambda = K theta^2.
+    """Return the matrix K that maps squared weights to precisions.
 
     Its shape is (sets of the closure, measured tables); it is sparse if large.
     """

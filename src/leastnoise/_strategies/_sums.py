@@ -65,7 +65,7 @@ _LEAST = 1000  # the least candidate is at most this many times below the public
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened for its singular values
 _WORTH = 0.999  # a joint table must bring the error below this share
 _ROOM = 2**62 // MOST_ROWS
-_LEAST_BITS = 6
+_LEAST_BITS = 6  # of a row's largest coefficient, below which rounding costs too much
 _EFFORT = 0.03  # of the steps: within a percent of what ten times as many find
 _GAP = 0.05  # of the Gaussian optimum: within a permille for prefix sums, in a quarter of the time
 _NOTHING = 1e-9  # coefficients of a row that is left out
@@ -87,7 +87,7 @@ _UNEVEN = (
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """Return the Gram matrix T M T, in the short form of M where it has one."""
+    """Return the Gram matrix T M T of queries on limited amounts."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(
@@ -97,7 +97,7 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 
 
 def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
-    """Return the cells nearest to a geometric sequence of upper edges.
+    """Return cells near a geometric sequence of upper edges.
 
     The sequence ends with the public maximum.
     """
@@ -127,7 +127,7 @@ class TailLaw:
 def falling_counts(
     counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()
 ) -> FloatArray:
-    """Fit noisy interval counts to a falling, non-negative density.
+    """Return interval counts of a decreasing density fitted to noisy counts.
 
     The density falls at least as fast as the power law.
     """
@@ -148,7 +148,7 @@ def falling_counts(
 def isotonic_falling(
     amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0
 ) -> FloatArray:
-    """Return the isotonic regression of amounts per span, at least 0.
+    """Return the decreasing, non-negative regression of amounts per span.
 
     The quotients of the result by the spans do not rise.
     """
@@ -380,7 +380,7 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 
 
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
-    """Return rows rounded to whole coefficients, and their whole weights.
+    """Return rows rounded to integer coefficients, and their row weights.
 
     Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its
     weight.
@@ -399,7 +399,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
 
 
 def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Merge the cells that no query distinguishes.
+    """Return the Gram matrix of merged cells, and each cell's merged cell.
 
     Returns the Gram matrix on groups, and the group of every cell.
     """
@@ -482,7 +482,7 @@ class SumBuckets:
         return np.append(self.starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
-        """Return the best strategy on the groups under the limits.
+        """Return the best strategy for sums of the groups of buckets.
 
         For an L1 or L2 norm.
         """
@@ -493,7 +493,7 @@ class SumBuckets:
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "StopChoices":
-        """Return the estimates for every bucket at which the sum may stop.
+        """Return the estimates for each bucket at which the sum may be cut.
 
         From the covariance of the groups.
         """
@@ -537,8 +537,8 @@ class StopChoices(NamedTuple):
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]
 
-    def kept(self, sums: FloatArray) -> CellRange:
-        """Return the run of buckets with the least predicted squared error.
+    def choose_range(self, sums: FloatArray) -> CellRange:
+        """Return the range of buckets with the least predicted squared error.
 
         Over all queries.
         """
@@ -580,7 +580,7 @@ class StopChoices(NamedTuple):
         return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
-        """Return the estimated sums of the buckets up to ``last``.
+        """Return the estimated total that each choice of last bucket omits.
 
         Starting from the bucket that stands out most.
         """
@@ -632,7 +632,7 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """Return the sums of all buckets, with noise proportional to their ends.
+        """Return the queries for the sums of buckets, weighted by their ends.
 
         For an L1 or L2 norm.
         """
@@ -645,8 +645,8 @@ class GroupBuckets:
             weights,
         )
 
-    def kept(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
-        """Return how many buckets each group keeps for the least error.
+    def choose_ranges(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
+        """Return the range of buckets that each group sums, for the least error.
 
         From sums of shape (groups, buckets) and their noise.
         """
@@ -688,7 +688,7 @@ class GroupBuckets:
 
 
 def _exceedance_threshold(count: int) -> float:
-    """Return the noise level that none of ``count`` empty sums likely exceeds.
+    """Return the standardised noise that ``count`` empty sums rarely exceed.
 
     In standard errors of Laplace noise.
     """

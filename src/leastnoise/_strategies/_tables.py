@@ -70,15 +70,15 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Li
 from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
 Names = tuple[str, ...]
-_LEAST_SHARE = 1e-8
-_MOST_QUERIES = 2**22
-_MOST_JOINT = 2**24
-_MOST_ENTRIES = 2**22
+_LEAST_SHARE = 1e-8  # of the largest budget share, below which a table is left out
+_MOST_QUERIES = 2**22  # queries of a workload that is measured as it is
+_MOST_JOINT = 2**24  # cells of a joint table
+_MOST_ENTRIES = 2**22  # numbers of a dense query matrix; 32 MiB of doubles
 _LEAST_WEIGHT = 2**-20  # of the heaviest row
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """Return the strategy along an attribute: the given one, or its cells."""
+    """Return the strategy along an attribute: the fitted one, or its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
@@ -125,7 +125,7 @@ def check_table_size(block: Block) -> Block:
 def residual_coefficients(
     products: Sequence[Product], factors: Mapping[str, Factor]
 ) -> tuple[DownwardClosure, FloatArray]:
-    """Return the residual spaces tau of the workload with their sizes and c.
+    """Return the residual spaces of a workload, and their error coefficients.
 
     Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
     """
@@ -288,7 +288,7 @@ def reweighted_strategy(
 
 
 def identity(task: PlanningProblem) -> Strategy:
-    """Measure every cell of the joint table of each measure.
+    """Return the joint table of each measure as a strategy.
 
     Strategy I of Cormode et al., arXiv 1207.6096.
     """
@@ -309,7 +309,7 @@ IDENTITY = Planner(
 
 
 def residual(task: PlanningProblem) -> Strategy:
-    """Measure the residual spaces of all requested tables.
+    """Return the residual spaces of all requested tables as a strategy.
 
     Each with its best share of the budget.
     """
@@ -367,7 +367,7 @@ RESIDUAL = Planner(
 
 
 def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
-    """Measure every product of the workload.
+    """Return the workload's own queries as a strategy.
 
     With the best split of the budget, or with equal noise (``even``).
 

@@ -47,10 +47,10 @@ from leastnoise._workload import Workload
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
-_MOST_CELLS = 1024
-_MOST_TERMS = 4_000_000
-_TOP_BITS = 20
-_LEAST_TOP = 15
+_MOST_CELLS = 1024  # of an attribute: eigenvectors take n^3 operations
+_MOST_TERMS = 4_000_000  # of the error, one for each table and subset of attributes
+_TOP_BITS = 20  # of the largest integer coefficient
+_LEAST_TOP = 15  # largest coefficient below which rounding costs too much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class _AttributeGroup:
 
     @property
     def values(self) -> slice:
-        """The part of the array of values that is this role's."""
+        """The slice of the array of values that belongs to this group."""
         return slice(self.slot, self.slot + 2 * len(self.asked))
 
 
@@ -85,7 +85,7 @@ class _Terms:
     slots: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return c(tau) for all taus."""
+        """Return the error coefficient c(tau) of each attribute set tau."""
         return np.asarray(
             np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64
         )
@@ -95,7 +95,7 @@ class _Terms:
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
     def slopes(self, values: FloatArray) -> FloatArray:
-        """Return the derivatives of the root of the error by every value."""
+        """Return the derivative of the root of the error by each value."""
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
         pushed = (
@@ -108,6 +108,7 @@ class _Terms:
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
+        """Return each entry's importance times the values of its slots."""
         entries = self.importance.copy()
         for column in self.slots.T:
             entries *= values[column]
@@ -115,7 +116,7 @@ class _Terms:
 
 
 def tilted(task: PlanningProblem) -> Strategy:
-    """Measure the residual spaces by rows fitted along each attribute."""
+    """Return residual spaces measured by rows fitted along each attribute."""
     workload = task.workload
     privacy = task.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
@@ -206,6 +207,7 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
 def _terms(
     workload: Workload, roles: Sequence[_AttributeGroup], role_of: Mapping[Along, int]
 ) -> _Terms:
+    """Return the terms of the error, one for each table and subset of attributes."""
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(
@@ -256,7 +258,7 @@ def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
 ) -> None:
-    """Write the values s and r of a role for a tilt and rows of column norm 1."""
+    """Write a group's values for a tilt and rows of column norm 1, in place."""
     end = role.slot + 2 * len(role.grams)
     values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
     values[role.slot + 1 : end : 2] = contrast_variances(rows, role.grams)
@@ -265,7 +267,7 @@ def _store_rows(
 def _fit_tilts(
     roles: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Return the rows of the best tilt of every role, and write their values."""
+    """Return the best rows of each group, and write its values in place."""
     slopes = terms.slopes(values)
     merged: dict[int, tuple[FloatArray, FloatArray]] = {}
     curves: dict[

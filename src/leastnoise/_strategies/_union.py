@@ -46,10 +46,10 @@ from leastnoise._trusted.linop import Operator, Total
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Product, QuerySet, Workload
 
-_MOST_BITS = 29
+_MOST_BITS = 29  # of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
-_MOST_JOINT = 2**22
-_MOST_LONG = 1024
+_MOST_JOINT = 2**22  # joint cells
+_MOST_LONG = 1024  # cells of the longest attribute
 # two tables are tried only if the quick estimate of their error is below this share of that of one
 # table
 _WORTH = 0.95
@@ -59,7 +59,7 @@ _RATIOS = 81
 
 
 def union(task: PlanningProblem) -> Strategy:
-    """Divide the products into two parts, and measure a table for each."""
+    """Return two tables, each for a part of the products, as a strategy."""
     workload = task.workload
     norm = task.norm
     products = workload.products
@@ -150,7 +150,7 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 def _fit_table(
     products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
-    """Fit a table for some products, attribute by attribute in sweeps."""
+    """Return a strategy for some products, fitted attribute by attribute."""
     used = {name for product in products for name in product.attributes}
     queries_along = {
         name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
@@ -207,7 +207,7 @@ def _strategy(
         term / height**2 for term, height in zip(pair_terms(structure.axes), heights, strict=True)
     )
     error_factors = sum(
-        product.importance * structure.asked(product) for product in workload.products
+        product.importance * structure.total_coefficients(product) for product in workload.products
     )
     is_measured = structure.information > 0
     first = first[is_measured]

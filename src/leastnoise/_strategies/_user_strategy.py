@@ -116,7 +116,7 @@ def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
 
 
 def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
-    """Return the requested tables and the joint one with their best weights.
+    """Return the requested tables and the joint table with the best weights.
 
     Only the joint one if the requested ones do not determine all cells.
     """
@@ -171,7 +171,7 @@ def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operat
 
 
 def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
-    """Return queries on published cells, and one for the hidden cell.
+    """Return queries on published cells, with a query for the hidden cell.
 
     The column of the hidden cell has the norm of the largest column.
 
@@ -229,4 +229,5 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
 
 
 def _is_operator(value: object) -> bool:
+    """Return whether a value is an instance of a registered operator class."""
     return apply.dispatch(type(value)) is not apply.dispatch(object)

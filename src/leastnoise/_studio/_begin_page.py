@@ -151,7 +151,10 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     is_within = form.get("how") == "within"
     if not questions and (not in_sql or is_within):
         raise InputError("No table is chosen yet; choose what to publish.")
-    margin = form.get("margin", "") if is_within else ""
+    if is_within:
+        margin = form.get("margin", "")
+    else:
+        margin = ""
     if is_within and not margin:
         raise InputError(
             "State how far a number may be from the truth, such as 500; or enter a budget."
@@ -512,7 +515,10 @@ def _step_count(name: str, texts: Mapping[str, str]) -> int:
     what = message("a bound or the step of {name}", name=name)
     bounds = {field: texts.get(field, "") for field in ("low", "high", "step")}
     low, high, step = (exact(what, text) for text in bounds.values())
-    count = (high - low) / step if step > 0 else Fraction(0)
+    if step > 0:
+        count = (high - low) / step
+    else:
+        count = Fraction(0)
     if count.denominator != 1 or count < 1:
         raise InputError(message(_NO_STEPS, name=name, **bounds))
     return int(count)

@@ -68,7 +68,7 @@ class Row:
     statistic: Statistic | None = None
 
     def name(self, catalogue: Catalogue) -> str:
-        """Return the name of the row: its tables, after their statistic."""
+        """Return the name of the row: its statistic and tables."""
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
             return tables
@@ -77,7 +77,7 @@ class Row:
 
     @property
     def table_keys(self) -> tuple[TableKey, ...]:
-        """The keys of its tables, which are the same in every workload."""
+        """The keys of its tables, equal in every workload."""
         return tuple(product.table_key for product in self.products)
 
 
@@ -125,7 +125,7 @@ class Draft:
 
 
 def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
-    """Make a draft without changes from the text of a spec."""
+    """Return a draft without changes from the text of a spec."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
     rows: list[Row] = []
@@ -135,7 +135,10 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
         rows += part_rows
         settings += [_read_setting(entry) for _ in part_rows]
     privacy = table["privacy"]
-    parameter = "rho" if "rho" in privacy else "epsilon"
+    if "rho" in privacy:
+        parameter = "rho"
+    else:
+        parameter = "epsilon"
     if spec.series is None:
         dates = None
     else:
@@ -220,14 +223,14 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
 
 
 def _text(value: object) -> str:
-    """Return a text without blanks around it."""
+    """Return a text without surrounding blanks."""
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
 
 
 def _flag(value: object) -> bool:
-    """Return a truth value."""
+    """Return a value as true or false."""
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
     return value
@@ -316,7 +319,7 @@ def _set_text(table: Any, key: str, text: str) -> None:
 
 
 def to_toml(value: Any, *, inline: bool = False) -> Any:
-    """Return a table of TOML with one line for each key.
+    """Return a table in TOML, one line for each key.
 
     Inner tables and lists are on one line.
     """
@@ -331,7 +334,7 @@ def to_toml(value: Any, *, inline: bool = False) -> Any:
 
 
 def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
-    """Write a spec to a new file, or replace the opened file if it is unchanged.
+    """Write a spec, and return its file; never replace a changed file.
 
     After an error, no part of the file is left.
 

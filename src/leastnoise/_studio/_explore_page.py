@@ -74,7 +74,7 @@ class ReleaseExplorer:
         return (), None
 
     def _workload_requests(self) -> list[tuple[TableRequest, str | None]]:
-        """Return the tables of the workload whose queries the page knows."""
+        """Return the workload's tables that the page can show."""
         requests: list[tuple[TableRequest, str | None]] = []
         for product in self.release.workload.products:
             axes = tuple(zip(product.attributes, product.query_sets, strict=True))

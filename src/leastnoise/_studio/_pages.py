@@ -103,7 +103,7 @@ class Guard:
         return origins == [f"http://{self.address}"]
 
     def _visit(self, request: Request) -> bool:
-        """Return whether a request has the token, which is then used up."""
+        """Return whether a request has the one-time token, and use it up."""
         if request.url.path != "/" or request.method != "GET":
             return False
         token = request.query_params.get("token", "").encode()

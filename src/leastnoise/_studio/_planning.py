@@ -94,6 +94,7 @@ class Background:
             self._waiting = self._process = None
 
     def _run(self, number: int, request: Callable[[], Mapping[str, Any]]) -> None:
+        """Run a request in another process, and receive its lines."""
         with self._lock:
             if self._waiting is not threading.current_thread():
                 return  # stopped before it could start
@@ -128,7 +129,7 @@ class Margin(NamedTuple):
 
 
 def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
-    """Return a plan for a changed spec with the same measurements.
+    """Return a plan of the same measurements for a changed spec, or None.
 
     It is for the tables of the spec that the measurements answer, at the budget of the spec. Its
     errors are exact, because they are computed again with the noise for that budget. None if there
@@ -222,7 +223,7 @@ class PlanningState:
 
     @property
     def promised(self) -> Plan | None:
-        """The plan if it is for exactly this draft and its error is known."""
+        """The plan if it belongs to this draft and its error is known."""
         if self.ready and self.plan is not None and self.plan.promise is not None:
             return self.plan
         return None
@@ -249,7 +250,7 @@ class Planning:
             self._plan_for(self.state.draft)
 
     def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Do an action of a page that shows the newest version of the settings.
+        """Carry out an action of the page, and return the new state.
 
         Returns:
             The new state and a message as JSON.
@@ -300,7 +301,7 @@ class Planning:
         self.background.start(self.state.number, lambda: {**_request(state.draft), **request})
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Keep the current plan as the reference; without one, forget the reference."""
+        """Set the current plan as reference, or clear the reference."""
         plan = self.state.promised
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
@@ -326,7 +327,7 @@ class Planning:
         )
 
     def save(self, arguments: Mapping[str, Any]) -> str:
-        """Save the spec as `save_spec` does, and return a message."""
+        """Save the spec, and return a message."""
         text = format_spec(self.state.draft)
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
@@ -334,6 +335,7 @@ class Planning:
         return self.state.draft.spec.options.catalogue().say("st_saved", file=path.name)
 
     def _plan_for(self, draft: Draft) -> None:
+        """Begin to plan a draft in the background."""
         if self._base is None:
             plan = None
         else:
@@ -386,7 +388,7 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 
 
 def _request(draft: Draft) -> dict[str, Any]:
-    """Return the request to the planning process for a draft."""
+    """Return the planning process's request for a draft."""
     return {
         "text": format_spec(draft),
         "folder": str(draft.folder),
@@ -469,7 +471,10 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     """Return the facts about a draft and its plan: names and values."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
-    ratio = None if plan is None else error_over_bound(plan)
+    if plan is None:
+        ratio = None
+    else:
+        ratio = error_over_bound(plan)
     facts = []
     if privacy is not None:
         facts.append((catalogue.say("budget"), format_budget(privacy, catalogue)))
@@ -583,7 +588,7 @@ def _join_cells(cells: Iterable[str]) -> str:
 
 
 def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
-    """Say whether a target is kept."""
+    """Return a text on whether a target is met."""
     if target.kept:
         return catalogue.say("st_kept")
     return catalogue.say("st_missed", error=catalogue.format_error(target.error))

@@ -55,13 +55,15 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """Its name in headings, such as ``mean of pay``."""
+        """The name in headings, such as ``mean of pay``."""
         if self.kind in ("sum", "mean"):
             return f"{self.kind} of {self.measure}"
         if self.kind == "share":
             conditions = [f"{name}={_listed(cells)}" for name, cells in self.share_of]
             return f"share of {', '.join(conditions)}"
-        return "units" if self.units else "count"
+        if self.units:
+            return "units"
+        return "count"
 
     @property
     def is_quotient(self) -> bool:
@@ -69,7 +71,7 @@ class Quantity:
         return self.kind in ("mean", "share")
 
     def over(self, domain: Domain, sets: Sets) -> Quotient:
-        """Return its queries for the groups that ``sets`` select.
+        """Return the quantity's queries in each selected group.
 
         Raises:
             InputError: the number of values that a mean needs is not counted, an attribute is
@@ -91,6 +93,7 @@ class Quantity:
         return Quotient(_table(domain, sets, self.measure))
 
     def _share_over(self, domain: Domain, sets: Sets) -> Quotient:
+        """Return the quotient of selected cells and all cells, in each group."""
         repeated = [name for name, _ in self.share_of if name in sets]
         if repeated:
             raise InputError(
@@ -101,7 +104,7 @@ class Quantity:
         return Quotient(_table(domain, selected, None), _table(domain, everything, None))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the quantity as a JSON object."""
         return {
             "kind": self.kind,
             "measure": self.measure,
@@ -111,10 +114,12 @@ class Quantity:
 
 
 def _listed(cells: QuerySet) -> str:
+    """Return the cells of a query set as text, such as ``A or B``."""
     return " or ".join(map(str, cells.arguments[0]))
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
+    """Return a product of query sets along attributes."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 
@@ -147,7 +152,7 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Read what is compared: the count of rows, or what one argument names.
+    """Return the quantity of a comparison: rows, or what one argument names.
 
     Raises:
         InputError: two of the arguments, no such measure, or a share of no cells.
@@ -223,7 +228,7 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """Its name, such as ``mean of pay, arm=B against arm=A``."""
+        """The name, such as ``mean of pay, arm=B against arm=A``."""
         groups = f"{self.along}={_listed(self.group)} against {self.along}={_listed(self.against)}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
@@ -237,7 +242,7 @@ class Comparison:
         return first, second
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the comparison as a JSON object."""
         return {
             "quantity": self.quantity.to_json(),
             "along": self.along,
@@ -256,7 +261,7 @@ def read_comparison(
     by: By = (),
     quantity: Quantity,
 ) -> Comparison:
-    """Read a comparison of two groups of cells along an attribute.
+    """Return the checked comparison of two groups along an attribute.
 
     Raises:
         InputError: no such attribute or cell, groups that overlap, or an attribute that is used
@@ -312,11 +317,11 @@ class ComparisonTarget:
 
     @property
     def name(self) -> str:
-        """Its name, such as ``difference of mean of pay, arm=B against arm=A``."""
+        """The name, such as ``difference of mean of pay, arm=B against arm=A``."""
         return f"{self.form} of {self.comparison.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
+        """Return the target as a JSON object."""
         return {
             self.form: self.comparison.to_json(),
             self.kind: str(self.most),
@@ -331,7 +336,7 @@ _TARGET_KEYS = ("margin", "rmse", "size", "value", "expected_ratio")
 
 
 def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) -> ComparisonTarget:
-    """Read the target of a difference or a ratio, such as ``[targets]`` has it.
+    """Return the target of a difference or a ratio from its table.
 
     Raises:
         InputError: an unknown key, a missing one, or a value that is not allowed.
@@ -397,7 +402,7 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
 
 
 def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTarget, ...]:
-    """Read all targets of differences and ratios, each form one table or a list of tables."""
+    """Return the targets of all differences and ratios in [targets]."""
     forms = ("difference", "ratio")
     if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
         got = ", ".join(map(str, table)) if isinstance(table, Mapping) else table

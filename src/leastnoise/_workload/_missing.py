@@ -63,7 +63,7 @@ def incomplete_attributes(
 
 
 def leaves_out(product: Product) -> tuple[str, ...]:
-    """Return the attributes whose missing or outside values a table leaves out.
+    """Return attributes whose missing or outside values a table omits.
 
     >>> leaves_out(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other")), ways=2).products[0])
     ('sex', 'age')
@@ -82,12 +82,12 @@ def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
 
 
 def declared(domain: Domain) -> Domain:
-    """Return the domain as its user declared it: without hidden cells."""
+    """Return the domain without the hidden cells that planning added."""
     return with_hidden(domain, ())
 
 
 def over(workload: Workload, domain: Domain) -> Workload:
-    """Return the workload over a domain that differs in hidden cells only."""
+    """Return the workload over a domain with other hidden cells."""
     if workload.domain is domain:
         return workload
     # Very many tables share few query sets, so that each has its operator made once.

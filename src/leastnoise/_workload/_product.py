@@ -118,7 +118,7 @@ class Product:
             self._check_unit_total(summed)
 
     def _check_unit_count(self, counted: UnitCount) -> None:
-        """Refuse queries that would count a unit more than once."""
+        """Raise for queries that would count a unit more than once."""
         cell = counted.attributes
         if counted.has_groups:
             self._check_groups(counted)
@@ -132,7 +132,7 @@ class Product:
             )
 
     def _check_groups(self, counted: UnitCount) -> None:
-        """Refuse queries that are not of the groups in which units were counted."""
+        """Raise for queries about other groups than units are counted in."""
         if counted.attributes == self.attributes and all(
             set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
             if groups is not None
@@ -160,7 +160,7 @@ class Product:
 
     @property
     def along(self) -> dict[str, QuerySet]:
-        """The query set by attribute."""
+        """The query set of each attribute."""
         return dict(zip(self.attributes, self.query_sets, strict=True))
 
     @property
@@ -184,7 +184,7 @@ class Product:
         return Ranges(kind.size, places, places)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Return the places of the groups in which units are counted along an attribute.
+        """Return the groups of units along an attribute, with their places.
 
         None if its cells are counted, or anything but units.
         """
@@ -200,7 +200,7 @@ class Product:
         return dict(zip(groups, places, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Return this product with these operators, computed elsewhere."""
+        """Return this product with operators that were computed before."""
         self._operators.append(operators)
         return self
 
@@ -211,7 +211,7 @@ class Product:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns of its labels."""
+        """The names of the key columns."""
         return tuple(q.key_along(name) for name, q in self.along.items())
 
     @property
@@ -226,7 +226,7 @@ class Product:
 
     @property
     def is_marginal(self) -> bool:
-        """Whether it asks for every published cell of a marginal."""
+        """Whether it requests every published cell of a marginal."""
         cells = identity()
         return all(
             q is cells or q == cells for q in self.query_sets
@@ -234,17 +234,17 @@ class Product:
 
     @property
     def asks_single_cells(self) -> bool:
-        """Whether every query is of one cell of a marginal."""
+        """Whether each query is about a single cell."""
         return self.is_marginal or all(map(_is_of_single_cells, self.query_sets))
 
     @property
     def has_hidden(self) -> bool:
-        """Whether an attribute has a hidden cell, so that rows may be left out."""
+        """Whether an attribute has a hidden cell, so that rows may be omitted."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @property
     def adds_up(self) -> bool:
-        """Whether it asks for every cell of a marginal, and leaves out no row."""
+        """Whether it requests every cell of a marginal and omits no row."""
         return self.is_marginal and not self.has_hidden
 
     @property
@@ -254,7 +254,7 @@ class Product:
 
     @property
     def is_per_unit(self) -> bool:
-        """Whether it adds up amounts of units, not of rows: a count or clipped totals."""
+        """Whether it adds up amounts of units: a count or clipped totals."""
         return self.measure is not None and isinstance(self.domain.measure(self.measure), PerUnit)
 
     @property
@@ -276,7 +276,7 @@ class Product:
 
     @property
     def values_of(self) -> str | None:
-        """The measure whose values it counts, else None."""
+        """The measure whose values are counted, or None."""
         if self.measure is None or self.of_values or self.of_units:
             return None
         return next(
@@ -292,12 +292,12 @@ class Product:
 
     @property
     def spec(self) -> dict[str, object]:
-        """The query sets by attribute, as `queries` of a spec has them."""
+        """The query set of each attribute, as `queries` of a spec states it."""
         return {name: asked.to_spec() for name, asked in self.along.items()}
 
     @property
     def importance(self) -> float:
-        """Weight of a squared error of one row's contribution.
+        """The weight of a squared error of one row's contribution.
 
         The weight squared; for a sum, an error as large as the largest value that one row can add
         counts as an error of one row.
@@ -309,7 +309,7 @@ class Product:
 
     @property
     def unit(self) -> float:
-        """The amount of one unit of an answer: 1 row, or so much of the measure."""
+        """The amount of one unit of an answer: 1 row, or the measure's unit."""
         if self.measure is None:
             return 1.0
         return float(self.domain.measure(self.measure).unit)
@@ -335,7 +335,7 @@ class Product:
 
 
 def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int, ...]]:
-    """Return the cells that each query counts; refuse queries that are no sets of cells.
+    """Return the cells that each query counts.
 
     >>> cell_sets("age", prefix(), ln.Integers(0, 2))
     [(0,), (0, 1), (0, 1, 2)]
@@ -389,7 +389,7 @@ class QueryIndex(NamedTuple):
 
 
 def index_queries(products: Sequence[Product]) -> QueryIndex:
-    """Number the query sets of products, in order of first appearance."""
+    """Return the query sets of products, numbered in order of appearance."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
@@ -415,7 +415,7 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Find the rows of each width in an array of rows of several widths.
+    """Yield the rows of each width in an array of rows of several widths.
 
     Yields:
         a width, the indices of the rows that have it, and of shape (rows, width) the indices of
@@ -508,7 +508,7 @@ class Statistic:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns of its groups."""
+        """The names of the key columns of its groups."""
         return tuple(query_set.key_along(name) for name, query_set in self.along.items())
 
     @property
@@ -517,7 +517,7 @@ class Statistic:
         return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """Return the `Product.table_key` of each table that it is computed from."""
+        """Return the keys of the tables that it is computed from."""
         if self.form.of_measure:
             return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
         query_sets = {**self.along, self.of: prefix()}
@@ -526,18 +526,18 @@ class Statistic:
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
-        return {
-            self.kind: {
-                "of": self.of,
-                **({"at": [str(share) for share in self.at]} if self.at else {}),
-                "by": [
-                    name if asked == identity() else {name: asked.to_spec()}
-                    for name, asked in self.along.items()
-                ],
-                **({} if self.size is None else {"size": str(self.size)}),
-                **({} if self.target is None else self.target.to_json()),
-            }
-        }
+        facts: dict[str, object] = {"of": self.of}
+        if self.at:
+            facts["at"] = [str(share) for share in self.at]
+        facts["by"] = [
+            name if query_set == identity() else {name: query_set.to_spec()}
+            for name, query_set in self.along.items()
+        ]
+        if self.size is not None:
+            facts["size"] = str(self.size)
+        if self.target is not None:
+            facts |= self.target.to_json()
+        return {self.kind: facts}
 
 
 def checked_statistic(
@@ -549,7 +549,7 @@ def checked_statistic(
     size: Exact | None,
     wanted: Target | None = None,
 ) -> Statistic:
-    """Return a statistic that fits the domain, or refuse it."""
+    """Return a statistic, which must fit the domain."""
     of_measure = FORMS[kind].of_measure
     is_measure = isinstance(of, str) and of in domain.measures
     if of_measure and not is_measure:
@@ -624,6 +624,7 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
 
 
 def _numbers(domain: Domain) -> list[str]:
+    """Return the attributes whose values are numbers."""
     return [
         name
         for name in domain.names

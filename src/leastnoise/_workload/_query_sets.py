@@ -110,7 +110,7 @@ class QuerySet:
 
     @property
     def word(self) -> str:
-        """Its word in table names: a level's name, "change 12", or its kind."""
+        """The word in table names: a level's name, "change 12", or the kind."""
         if self.form.named:
             return str(self.arguments[0][0])
         if self.form.numbered:
@@ -130,7 +130,7 @@ class QuerySet:
         return attribute
 
     def to_spec(self) -> object:
-        """Return it as a spec has it and `query_set` reads it."""
+        """Return the query set as a spec states it."""
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
@@ -198,7 +198,7 @@ class QuerySet:
         return tuple(f"row {number}" for number in range(len(self.arguments)))
 
     def to_json(self) -> dict[str, object]:
-        """Return a JSON value."""
+        """Return the query set as a JSON object."""
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
 
 
@@ -243,7 +243,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return the change of each period of dates over a number of periods."""
+    """Return the changes of each period over a number of periods, as operator."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
@@ -255,7 +255,7 @@ def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
 
 
 def _given_rows(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
-    """Return the rows of a matrix over the published cells."""
+    """Return the operator of a matrix over the published cells."""
     if any(len(row) != kind.published for row in rows):
         raise refuse(
             f"every row of the matrix on {attribute}",
@@ -296,6 +296,7 @@ def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
 
 
 def _up_to(kind: Kind, cell: int, label: Label) -> str:
+    """Return the label of a prefix, such as ``<= 30``."""
     if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
         if kind.closed == "left" and cell < kind.regular - 1:
             sign = "<"
@@ -365,7 +366,7 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
 
 
 def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell at one end of a range; None if there is no end.
+    """Return the cell at one end of a range; None for an open end.
 
     Categories are named by their positions.
     """
@@ -385,7 +386,7 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell of a range: ``other``, except for whole numbers."""
+    """Return the last cell of a range, the cell ``other`` if there is one."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
@@ -406,7 +407,7 @@ def _cells_between_edges(
 
 
 def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
-    """Return a sentence with the nearest allowed numbers of wrong ends."""
+    """Return a sentence with the allowed numbers nearest to wrong ends."""
     near: set[Fraction] = set()
     for end in ends:
         if end not in numbers:
@@ -419,7 +420,7 @@ def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
 
 @cache
 def all_cells() -> QuerySet:
-    """Every cell of the attribute, also a hidden one.
+    """Return the query set of all cells, including a hidden one.
 
     It is for estimates, which no release shows.
 
@@ -546,14 +547,14 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
 
 
 def _end(value: Any) -> Any:
-    """Return an end of a range as JSON has it; a Boolean is refused later."""
+    """Return an end of a range as a JSON value."""
     if isinstance(value, bool):
         return value
     return _written(value)
 
 
 def _written(value: Any) -> Any:
-    """Return a value as JSON has it: the text of a Boolean or a date."""
+    """Return a value as a JSON value: the text of a Boolean or a date."""
     if isinstance(value, bool):
         return label_text(value)
     if isinstance(value, (dt.date, Decimal, Fraction)):
@@ -641,7 +642,7 @@ def change(periods: int) -> QuerySet:
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
-    """Read a query set of a spec: a word, or a table with one key."""
+    """Return the query set of a spec's value: a word, or a table with one key."""
     if isinstance(value, QuerySet):
         return value
     plain = [word for word, form in FORMS.items() if not form.argument and not form.internal]
@@ -671,12 +672,12 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """Return the levels of an attribute, with those that dates always have."""
+    """Return the names of an attribute's levels, also implied ones."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, wanted: object) -> list[Label]:
-    """Return the labels of cells that are named by label, list or level.
+    """Return the labels of cells named by a label, a list or a level.
 
     A level is named with its groups, such as ``{"region": "north"}``.
     """

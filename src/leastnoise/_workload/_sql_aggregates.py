@@ -157,6 +157,7 @@ class AggregateReader:
         return tuple(box for box in boxes if overlap("WHERE", [box], self._where))
 
     def _rows(self, node: Node, boxes: Boxes) -> Node:
+        """Return the expression that computes COUNT(*) from released answers."""
         return self._total(node, self._answers(Aggregate(node.sql("duckdb"), "rows"), boxes))
 
     def _total(self, node: Node, answers: Sequence[Node]) -> Node:
@@ -197,6 +198,7 @@ class AggregateReader:
         return self._quantile(node, ordered.this, share, boxes)
 
     def _quantile(self, node: Node, column: Node, share: Fraction, boxes: Boxes) -> Node:
+        """Return the expression that computes a quantile from released answers."""
         attribute, level_name = self._columns.find("A quantile", column)
         if level_name is not None:
             raise refused(
@@ -281,6 +283,7 @@ class AggregateReader:
         return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
 
     def _sum(self, node: Node, boxes: Boxes) -> Node:
+        """Return the expression that computes a SUM from released answers."""
         return self._total(node, self._weighted_answers(node, self._terms(node, node.this, boxes)))
 
     def _weighted_answers(self, node: Node, terms: Sequence[Term]) -> list[Node]:
@@ -348,6 +351,7 @@ class AggregateReader:
         ]
 
     def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
+        """Yield the weighted counts and sums that an operand adds up."""
         exp = self.exp
         clause = node.key.upper()
         inner = self._without_cast(operand.unnest())
@@ -403,11 +407,13 @@ class AggregateReader:
             self._columns.measure(clause, inner)  # raises
 
     def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
+        """Return the parts of boxes in which a condition is true."""
         return overlap(clause, boxes, self._columns.true_boxes(clause, node))
 
     def _multiples(
         self, node: Node, operand: Node, factor: Fraction, boxes: Boxes
     ) -> Iterator[Term]:
+        """Yield the terms of an operand, times a factor."""
         for term in self._read_terms(node, operand, boxes):
             yield replace(term, factor=factor * term.factor)
 
@@ -503,6 +509,7 @@ def _without_measures(reader: AggregateReader, node: Node) -> Node:
 
 
 def _has_aggregate(node: Node) -> bool:
+    """Return whether an expression contains an aggregate function."""
     from sqlglot import exp
 
     return node.find(exp.AggFunc) is not None

@@ -262,6 +262,7 @@ def _with_negation_inside(node: Node, is_mixed: Callable[[Node], bool]) -> Node:
 
 
 def _negated(node: Node) -> Node:
+    """Return the negation of a condition."""
     from sqlglot import exp
 
     return exp.Not(this=exp.Paren(this=node.copy()))

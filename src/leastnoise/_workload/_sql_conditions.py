@@ -178,10 +178,12 @@ def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
 
 
 def _all_parts(domain: Domain, name: str) -> frozenset[int]:
+    """Return all cells of an attribute and the marks beside them."""
     return frozenset(Parts.of(domain.kind(name)).all)
 
 
 def _few_boxes(clause: str, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Return the boxes of a condition; raise if there are too many."""
     if len(boxes) > _MOST_BOXES:
         raise refused(
             f"{clause} with OR in more than {_MOST_BOXES} combinations",

@@ -109,12 +109,14 @@ def is_current_time(node: Node) -> bool:
 
 
 def _constant(text: str, type_name: str) -> Node:
+    """Return a text cast to an SQL type."""
     from sqlglot import exp
 
     return exp.cast(exp.Literal.string(text), type_name)
 
 
 def _has_text_format(node: Any) -> bool:
+    """Return whether a node is a text literal."""
     from sqlglot import exp
 
     return isinstance(node, exp.Literal) and node.is_string
@@ -152,6 +154,7 @@ def _parsed_time(call: Node, type_name: str) -> Node:
 
 
 def _read_by_postgres(text: str) -> Node:
+    """Return the syntax tree of an SQL text in PostgreSQL's dialect."""
     import sqlglot
 
     return sqlglot.parse_one(text, read="postgres")
@@ -181,6 +184,7 @@ def _buckets(call: Node) -> Node:
 
 
 def _constant_number(node: Any) -> Fraction | None:
+    """Return the exact value of a number literal; None for other nodes."""
     from sqlglot import exp
 
     is_negative = isinstance(node, exp.Neg)
@@ -197,6 +201,7 @@ def _constant_number(node: Any) -> Fraction | None:
 
 
 def _number_literal(number: Fraction) -> Node:
+    """Return a number as an SQL literal."""
     from sqlglot import exp
 
     if number.denominator == 1:

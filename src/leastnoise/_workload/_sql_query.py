@@ -140,6 +140,7 @@ def _key_array(keys: Sequence[object]) -> Any:
 
 
 def _is_day(text: str) -> bool:
+    """Return whether a text has the form of an ISO date."""
     return re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None
 
 

@@ -120,6 +120,7 @@ class StatementReader:
         return statement
 
     def _check_current_time(self) -> None:
+        """Raise if the statement uses the current time."""
         for node in self._tree.walk():
             if is_current_time(node):
                 name = node.sql("duckdb")
@@ -225,6 +226,7 @@ class StatementReader:
         return True
 
     def _is_source(self, table: Node, queries: Queries) -> bool:
+        """Return whether a table is the data source, not a subquery's name."""
         if not isinstance(table, self.exp.Table):
             return False
         is_qualified = bool(table.args.get("db")) or table.meta.get(_IS_SOURCE, False)
@@ -286,6 +288,7 @@ class StatementReader:
                     pending.append(child)
 
     def _relation_clauses(self, select: Node) -> Iterator[Node]:
+        """Yield FROM and every JOIN of a SELECT."""
         if _from(select) is not None:
             yield _from(select)
         yield from select.args.get("joins") or []
@@ -435,7 +438,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Tell whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
+    """Return whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
     from sqlglot import exp
 
     counted = aggregate.this
@@ -458,6 +461,7 @@ def _with_safe_functions(node: Node) -> Node:
 
 
 def _safe_child(value: Any) -> Any:
+    """Return a node's argument with safe functions in it."""
     if hasattr(value, "walk"):
         return _with_safe_functions(value)
     return value
@@ -474,6 +478,7 @@ def _source_column(node: Node) -> str:
 
 
 def _from(select: Node) -> Node:
+    """Return the FROM clause of a SELECT, or None."""
     return select.args.get("from_") or select.args.get("from")
 
 
@@ -483,6 +488,7 @@ def _is_grouped(select: Node) -> bool:
 
 
 def _table_alias(name: str) -> Node:
+    """Return a quoted table alias."""
     from sqlglot import exp
 
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
@@ -587,6 +593,7 @@ def _own_columns(select: Node) -> Iterator[Node]:
 
 
 def _as_list(value: Any) -> list[Node]:
+    """Return a value as a list of nodes; None as an empty list."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -595,6 +602,7 @@ def _as_list(value: Any) -> list[Node]:
 
 
 def _is_within_order(column: Node) -> bool:
+    """Return whether a column is inside ORDER BY."""
     from sqlglot import exp
 
     return column.find_ancestor(exp.Ordered, exp.Select) is not column.find_ancestor(exp.Select)

@@ -376,12 +376,14 @@ class SelectionReader:
         return None
 
     def _group_of_column(self, column: Node) -> Grouped | None:
+        """Return the group that a column holds, or None."""
         for number, group in enumerate(self._groups):
             if column.name == group_column(number):
                 return group
         return None
 
     def _noise_of(self, column: Node) -> Noise | None:
+        """Return the columns with the interval of an answer, or None."""
         for number in range(len(self._answers)):
             if column.name == answer_column(number):
                 ends = (low_column(number), high_column(number))
@@ -401,6 +403,7 @@ class SelectionReader:
         return column
 
     def _is_aggregate(self, node: Node) -> bool:
+        """Return whether a node is an aggregate, with or without a filter."""
         exp = self.exp
         if isinstance(node, (exp.Filter, exp.WithinGroup)):
             return self._is_aggregate(node.this)
@@ -433,6 +436,7 @@ class SelectionReader:
         return with_safe_function(self._rewritten_children(node, clause))
 
     def _rewritten_children(self, node: Node, clause: str) -> Node:
+        """Return a copy of a node whose children are rewritten."""
         copy = node.copy()
         for key, value in node.args.items():
             if isinstance(value, self.exp.Expression):
@@ -470,6 +474,7 @@ class SelectionReader:
         )
 
     def _rewritten_function(self, function: Node, clause: str) -> Node:
+        """Return a window function whose arguments are rewritten."""
         exp = self.exp
         if isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
             copy = self._rewritten_children(_without_function(function, exp), clause)
@@ -560,6 +565,7 @@ class SelectionReader:
         return distinct.args.get("on") is None and all(group in shown for group in self._groups)
 
     def _order_terms(self, order: Node) -> Iterator[Node]:
+        """Yield the terms of ORDER BY, with column names for positions."""
         exp = self.exp
         aliases = {node.alias.lower() for node in self.select.expressions}
         for term in order.expressions:
@@ -672,6 +678,7 @@ def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _table(number: int) -> Node:
+    """Return the table of the released answers with a number."""
     from sqlglot import exp
 
     return exp.Table(this=exp.to_identifier(table_name(number), quoted=True))

@@ -424,6 +424,7 @@ _WORDS = {"null": "nulls", "outside": "values outside the domain"}
 
 
 def _missing_cells(name: str, needs: frozenset[str]) -> str:
+    """Return the sentence for cells that a statement needs and a domain lacks."""
     words = " and ".join(_WORDS[part] for part in sorted(needs))
     policies = " and ".join(f"{part} = 'cell'" for part in sorted(needs))
     return (

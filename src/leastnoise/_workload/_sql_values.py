@@ -206,6 +206,7 @@ def constant_truth(clause: str, node: Node) -> bool:
 
 
 def _check_functions(attribute: Attribute, node: Node) -> None:
+    """Raise if a condition uses a function that is not supported."""
     binned = isinstance(attribute.kind, (Bins, Edges))
     for part in node.walk():
         if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
@@ -213,6 +214,7 @@ def _check_functions(attribute: Attribute, node: Node) -> None:
 
 
 def _function_name(node: Node) -> str:
+    """Return the SQL name of a function."""
     names: Sequence[str]
     if hasattr(node, "sql_names"):
         names = node.sql_names()
@@ -224,6 +226,7 @@ def _function_name(node: Node) -> str:
 
 
 def _advice(attribute: Attribute, node: Node) -> str:
+    """Return what to do instead of calling a function."""
     if isinstance(attribute.kind, (Bins, Edges)):
         return f"Bins of {attribute.name} are compared with their edges alone"
     return "Make a level of the attribute, and group by it"
@@ -380,6 +383,7 @@ class _Expression:
         yield from ("\u2026" * (longest + 1), "\u2026" * (longest + 2))
 
     def _days_outside(self, kind: Dates) -> Iterator[object]:
+        """Yield days near the constants and bounds that lie outside the domain."""
         if kind.by in FOLDED or kind.by == "hour":
             return  # the column holds no days
         days = [time.date() for time in self._constants("TIMESTAMP")]
@@ -415,6 +419,7 @@ class _Expression:
 
 
 def _quoted(title: str) -> str:
+    """Return a title as a quoted SQL identifier."""
     return '"' + title.replace('"', '""') + '"'
 
 
@@ -493,6 +498,7 @@ def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple
 
 
 def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[tuple[int, Any]]:
+    """Return (cell, number) pairs that stand for all numbers in the bins."""
     pairs = []
     for cell, (low, high) in enumerate(pairwise(kind.edges)):
         cuts = [low, *(number for number in compared if low < number < high), high]
@@ -541,6 +547,7 @@ def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
 
 
 def _is_outside(kind: Kind, number: Fraction) -> bool:
+    """Return whether a number is outside an attribute's values."""
     if isinstance(kind, Coded):
         return not (number.denominator == 1 and 0 <= number < kind.codes)
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):

@@ -615,6 +615,7 @@ def _product(
 
 
 def _check_measure(domain: Domain, measure: object) -> None:
+    """Raise unless a measure is None or declared in the domain."""
     if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
         known = ", ".join(domain.measures) or "none is declared"
         raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
@@ -719,12 +720,11 @@ def marginals(
             "marginals must have exactly one of ways and upto; got "
             + ("neither." if ways is None else "both.")
         )
-    most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(sets))
-    chosen = [
-        set_
-        for k in ([most] if upto is None else range(most + 1))
-        for set_ in combinations(sets, k)
-    ]
+    if upto is None:
+        widths = [whole("ways", ways, 0, len(sets))]
+    else:
+        widths = [*range(whole("upto", upto, 0, len(sets)) + 1)]
+    chosen = [names for width in widths for names in combinations(sets, width)]
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
     share = _weight(weight)

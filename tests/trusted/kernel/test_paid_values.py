@@ -34,7 +34,7 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.linop._operators import Sealed
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
-from leastnoise._trusted.measurements._sensitivity import _apart
+from leastnoise._trusted.measurements._sensitivity import _norm_and_distance
 from leastnoise._trusted.table import Table
 from trusted.kernel.ledgers import opened
 from trusted.kernel.series import one_step
@@ -195,7 +195,9 @@ def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.Monkey
 def test_cached_arrays_are_read_only() -> None:
     """Distances of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
     some = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
-    kept = [_apart(frozenset({Factor(("age",), along)}), power) for along, power in some]
+    kept = [
+        _norm_and_distance(frozenset({Factor(("age",), along)}), power) for along, power in some
+    ]
     assert [fault for one in (*kept, block_tree(3, 5)) for fault in written(one)] == []
 
 

@@ -99,9 +99,9 @@ def test_no_limit_of_work_makes_rows_nearer(
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, name, most)
-        _sensitivity._apart.cache_clear()
+        _sensitivity._norm_and_distance.cache_clear()
         found = replaced_distance(plan, noise.norm)
-    _sensitivity._apart.cache_clear()
+    _sensitivity._norm_and_distance.cache_clear()
     inside = units_of(plan)
     assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 

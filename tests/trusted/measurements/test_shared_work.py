@@ -182,7 +182,7 @@ def facts(plan: Measurements) -> tuple[str, str]:
 
 def test_cost_does_not_depend_on_earlier_calls() -> None:
     """Under replace pairs of rows are kept: in any order and from empty caches every cost is the same."""
-    assert {one.__name__ for one in kept()} >= {"_apart"}
+    assert {one.__name__ for one in kept()} >= {"_norm_and_distance"}
     rng = random.Random(0)
     families_of_counts = [
         family for family in families(0) if all(one.measure is None for one in family)

@@ -13,7 +13,7 @@ _MOST_STEPS = 4000
 
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return a positive alpha - 1 near which log delta is least.
+    """Return an alpha - 1 near which the log of delta is least.
 
     To about 13 digits. Far out, where the search ends early, any value is valid.
     """
@@ -30,7 +30,10 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
         )
 
     low = high = Decimal(1)
-    factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")
+    if slope(low) < 0:
+        factor = Decimal(2)
+    else:
+        factor = Decimal("0.5")
     for _ in range(_MOST_STEPS):
         high = c.multiply(low, factor)
         if (slope(high) < 0) != (factor > 1):

@@ -27,7 +27,7 @@ BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_s
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
-    """Read a number exactly, with a limit on its digits.
+    """Return a number as an exact fraction with a limited number of digits.
 
     At most 1000 digits are allowed above or below the fraction bar.
 
@@ -44,7 +44,7 @@ def short_exact(name: str, value: Exact) -> Fraction:
 
 
 def fraction_to_text(name: str, value: Fraction) -> str:
-    """Write a fraction of at least zero as ``"p/q"``, or ``"p"`` if it is whole.
+    """Return a non-negative fraction as ``"p/q"``, or ``"p"`` if it is whole.
 
     Args:
         name: what the number is, for the message.
@@ -64,7 +64,7 @@ def fraction_to_text(name: str, value: Fraction) -> str:
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
-    """Return a short fraction that is not below a long one.
+    """Return a fraction of few bits that is at least a long one.
 
     The result is a dyadic rational with ``bits`` significant bits. A fraction whose denominator has
     at most 64 bits is returned unchanged, so that three times 1/3 is 1.
@@ -93,7 +93,7 @@ Json = dict[str, str | int | None]
 
 
 def _checked_fraction(fraction: Exact) -> Fraction:
-    """Read a fraction of a budget: above 0 and at most 1."""
+    """Return an exact share of a budget, above 0 and at most 1."""
     number = short_exact("the share of the budget", fraction)
     if not 0 < number <= 1:
         raise refuse("the share of the budget", fraction, "above 0 and at most 1, such as '1/12'")
@@ -101,7 +101,7 @@ def _checked_fraction(fraction: Exact) -> Fraction:
 
 
 def _positive(name: str, value: Exact) -> Fraction:
-    """Read an exact number above 0."""
+    """Return an exact number above 0."""
     number = short_exact(name, value)
     if not number > 0:
         raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
@@ -142,7 +142,7 @@ class _Definition:
         return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that a step of pure privacy leaves, with all of delta.
+        """Return what remains of this budget after a pure step; delta stays whole.
 
         Args:
             epsilon: the epsilon of the step, smaller than the epsilon of the budget.
@@ -282,7 +282,7 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that a step of pure privacy leaves.
+        """Return what remains of this budget after a step of pure privacy.
 
         The step is charged epsilon^2 / 2.
 
@@ -316,7 +316,7 @@ class GDP(_Definition):
         object.__setattr__(self, "mu_squared", _positive("mu_squared", mu_squared))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that a step of pure privacy leaves.
+        """Return what remains of this budget after a step of pure privacy.
 
         The step is charged the mu squared of its epsilon.
 
@@ -444,7 +444,7 @@ class Privacy:
 
     @property
     def squares(self) -> int:
-        """The largest sum of a unit's squared row counts over cells.
+        """The largest sum over cells of a unit's squared row counts.
 
         The cells come from ``max_per_cell``; without that bound all rows are in one cell.
 
@@ -473,7 +473,7 @@ class Privacy:
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:
-        """Tell whether two promises protect the same unit, so that costs add up.
+        """Return whether two promises protect the same unit, so that costs add up.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:

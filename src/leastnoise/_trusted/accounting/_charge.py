@@ -79,11 +79,11 @@ class Charge:
 
     @property
     def has_own_delta(self) -> bool:
-        """Whether this charge has no mu squared, and is added up as (epsilon, delta) (G3)."""
+        """Whether this charge is added up as (epsilon, delta), not in mu (G3)."""
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:
-        """Tell whether no part of this charge exceeds that part of a limit.
+        """Return whether each part of this charge is at most that of a limit.
 
         >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
@@ -106,7 +106,7 @@ class Charge:
 
 
 def charge_text(budget: Budget, amount: Budget | Charge) -> str:
-    """Write a charge for people, with every part of the budget's definition.
+    """Return a charge as text, with each part of the budget's definition.
 
     Parts that are zero are included.
 
@@ -133,7 +133,7 @@ def whole_budget(budget: Budget) -> Charge:
 
 
 def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
-    """Compute what a release takes from the budget of a data set.
+    """Return what a release takes from the budget of a data set.
 
     Args:
         budget: the budget of the data set; its definition decides what is added up.
@@ -215,11 +215,13 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
 def _with_article(budget: Budget) -> str:
     """Return the name of a budget's definition with its article."""
     name = type(budget).__name__
-    return f"an {name}" if name.startswith("A") else f"a {name}"
+    if name.startswith("A"):
+        return f"an {name}"
+    return f"a {name}"
 
 
 def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
-    """Compute the charge to an (epsilon, delta) budget; declared is PureDP, ApproxDP or GDP."""
+    """Return the charge to an (epsilon, delta) budget that composes in mu."""
     if isinstance(declared, PureDP):
         return Charge(epsilon=declared.epsilon, mu_squared=pure_mu_squared(declared.epsilon))
     if isinstance(declared, GDP):
@@ -235,7 +237,7 @@ def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
 
 
 def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
-    """Compute what a step takes from the budget that the steps of one release share.
+    """Return what a step takes from the budget shared by a release's steps.
 
     As `charge`, but within (epsilon, delta) a step takes what it declares, so that steps add up by
     epsilon and by delta (theorem 6 of PROOFS-accounting.md).
@@ -257,7 +259,7 @@ def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
 
 
 def total(charge_list: Iterable[Charge]) -> Charge:
-    """Add charges up, exactly.
+    """Return the exact sum of charges.
 
     >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
@@ -300,7 +302,7 @@ def missing(requested: Charge, available: Charge) -> Charge:
 
 
 def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
-    """Tell whether releases with these charges together satisfy a budget.
+    """Return whether releases with these charges together satisfy a budget.
 
     Args:
         budget: the budget of the data set.
@@ -332,7 +334,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
 
 
 def has_late_delta(charges: Sequence[Charge]) -> bool:
-    """Tell whether a charge with a delta of its own follows one that is composed.
+    """Return whether a charge with its own delta follows a composed charge.
 
     No (epsilon, delta) budget, however large, is proved to cover such charges (G4).
 
@@ -368,7 +370,7 @@ class _Division:
 
 
 def _divide(charges: Sequence[Charge]) -> _Division:
-    """Divide charges into those that are summed, which come first, and the others.
+    """Return charges divided into those that are summed and those composed.
 
     The leading charges with a delta of their own are summed as (epsilon, delta). From the first
     other charge on all are composed in mu. The division does not depend on the budget (G4).
@@ -380,7 +382,7 @@ def _divide(charges: Sequence[Charge]) -> _Division:
 
 
 def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
-    """Return what the next release may take from a budget; no part is below zero.
+    """Return what the next release may take from a budget, at least 0.
 
     Args:
         budget: the budget of the data set.
@@ -463,7 +465,7 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 
 
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
-    """Return an epsilon for which charges are within (epsilon, delta) at the budget's delta.
+    """Return the epsilon spent, at the budget's delta; None if unbounded.
 
     It is computed after the fact: releases that were chosen by what earlier ones gave satisfy the
     budget, but not this smaller epsilon, which depends on what was chosen.
@@ -492,7 +494,7 @@ def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | Non
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
-    """Tell whether `charge` could have returned this amount for a budget.
+    """Return whether `charge` could have returned this amount for a budget.
 
     The amount must be above zero, with no part that the definition does not have.
 

@@ -153,7 +153,9 @@ class Noise(Enum):
     @property
     def norm(self) -> int:
         """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
-        return 1 if self is Noise.DISCRETE_LAPLACE else 2
+        if self is Noise.DISCRETE_LAPLACE:
+            return 1
+        return 2
 
     def cost(self, distance: Fraction) -> Cost:
         """Return the cost of queries with a given distance between neighbours.
@@ -208,7 +210,7 @@ def rho_of(cost: Cost) -> Fraction:
 
 
 def covers(budget: Budget, cost: Cost) -> bool:
-    """Tell whether every mechanism of this cost is proved to satisfy the budget.
+    """Return whether all mechanisms of this cost provably satisfy a budget.
 
     Args:
         budget: the promised budget.

@@ -64,7 +64,7 @@ class Rounding:
     up: Context
 
     def fraction(self, value: Fraction) -> Enclosure:
-        """Enclose a fraction.
+        """Return lower and upper bounds on a fraction.
 
         >>> rounding(3).fraction(Fraction(-2, 3))
         (Decimal('-0.667'), Decimal('-0.666'))
@@ -74,7 +74,7 @@ class Rounding:
         return self.down.divide(numerator, denominator), self.up.divide(numerator, denominator)
 
     def sqrt(self, value: Fraction) -> Enclosure:
-        """Enclose the square root of a fraction of at least zero.
+        """Return lower and upper bounds on the square root of a fraction.
 
         >>> rounding(3).sqrt(Fraction(2))
         (Decimal('1.40'), Decimal('1.42'))
@@ -85,7 +85,7 @@ class Rounding:
         return self.down.next_minus(self.down.sqrt(low)), self.up.next_plus(self.up.sqrt(high))
 
     def exp(self, value: Fraction) -> Enclosure:
-        """Enclose the exponential of a fraction.
+        """Return lower and upper bounds on the exponential of a fraction.
 
         >>> rounding(3).exp(Fraction(1))
         (Decimal('2.71'), Decimal('2.73'))
@@ -94,7 +94,7 @@ class Rounding:
         return self.down.next_minus(self.down.exp(low)), self.up.next_plus(self.up.exp(high))
 
     def ln(self, value: Fraction) -> Enclosure:
-        """Enclose the natural logarithm of a fraction above zero.
+        """Return lower and upper bounds on the natural logarithm of a fraction.
 
         >>> rounding(3).ln(Fraction(2))
         (Decimal('0.692'), Decimal('0.694'))
@@ -104,7 +104,7 @@ class Rounding:
 
 
 def rounding(digits: int) -> Rounding:
-    """Return the two contexts for a number of digits.
+    """Return decimal contexts that round down and up, for a number of digits.
 
     Their exponents are so wide that nothing the accounting computes underflows.
 
@@ -129,7 +129,7 @@ def rounding(digits: int) -> Rounding:
 
 
 def short_upper(value: Fraction) -> Fraction:
-    """Round a probability up to 17 significant digits.
+    """Return a probability rounded up to 17 significant digits.
 
     The result is at least 1e-3000. It is for display and storage.
 
@@ -142,7 +142,7 @@ def short_upper(value: Fraction) -> Fraction:
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
-    """Tell whether mu-GDP is proved to imply (epsilon, delta)-DP.
+    """Return whether mu-GDP provably implies (epsilon, delta)-DP.
 
     Args:
         epsilon: at least 0.
@@ -187,7 +187,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
-    """Return the upper end of an enclosure of delta.
+    """Return an upper bound on the delta of mu-GDP.
 
     If mu is small, it uses far more digits than cancel.
     """
@@ -198,7 +198,9 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     if (
         eps - square / 2
     ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
-        return LEAST_DELTA if 2 * eps > square else Fraction(1)
+        if 2 * eps > square:
+            return LEAST_DELTA
+        return Fraction(1)
     return Fraction(_enclose_delta(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 
@@ -219,7 +221,7 @@ def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
 
 
 def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosure:
-    """Enclose the delta of Gaussian noise.
+    """Return lower and upper bounds on the delta of Gaussian noise.
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
@@ -248,7 +250,7 @@ def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosur
 
 
 def _enclose_mills_ratio(x_squared: Fraction, contexts: Rounding) -> Enclosure:
-    """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
+    """Return bounds on Mills' ratio ``R(x) = Q(x)/phi(x)``.
 
     R falls in x, and x is at least 0.
     """
@@ -259,7 +261,7 @@ def _enclose_mills_ratio(x_squared: Fraction, contexts: Rounding) -> Enclosure:
 
 
 def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
-    """Enclose Mills' ratio by a series with positive terms.
+    """Return bounds on Mills' ratio by a series with positive terms.
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
 
@@ -291,7 +293,7 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
 
 
 def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
-    """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
+    """Return bounds on Mills' ratio by Laplace's continued fraction, x > 0.
 
     ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
 
@@ -311,7 +313,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 
 @lru_cache(maxsize=64)
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
-    """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
+    """Return bounds on pi by the Bailey-Borwein-Plouffe series in integers.
 
     Each floor, and all terms that are left out together, lose less than 1.
     """

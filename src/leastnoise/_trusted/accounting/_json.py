@@ -38,7 +38,7 @@ _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
 
 
 def fraction_from_text(name: str, text: object) -> Fraction:
-    """Read a text that `fraction_to_text` wrote; refuse any other."""
+    """Return the fraction of a text that `fraction_to_text` wrote."""
     if not isinstance(text, str) or len(text) > 2 * MOST_DIGITS + 1 or not _TEXT.fullmatch(text):
         raise refuse(
             name,
@@ -50,7 +50,7 @@ def fraction_from_text(name: str, text: object) -> Fraction:
 
 
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
-    """Check that ``data`` is a JSON object with exactly these keys."""
+    """Return a JSON object, which must have exactly these keys."""
     if not isinstance(data, Mapping) or set(data) != names:
         got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
         raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(names)))
@@ -58,7 +58,7 @@ def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
 
 
 def budget_from_json(data: object) -> Budget:
-    """Read a budget back from the values its ``to_json`` gave."""
+    """Return the budget of the JSON values that its ``to_json`` wrote."""
     kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
     definition = one_of(
         "definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds)
@@ -69,8 +69,11 @@ def budget_from_json(data: object) -> Budget:
 
 
 def privacy_from_json(data: object) -> Privacy:
-    """Read a promise back from the values `Privacy.to_json` gave."""
-    present = set(data) if isinstance(data, Mapping) else set()
+    """Return the privacy of the JSON values that `Privacy.to_json` wrote."""
+    if isinstance(data, Mapping):
+        present = set(data)
+    else:
+        present = set()
     optional = {"max_per_cell", "unit_reading"} & present
     names = {"budget", "neighbours", "unit_column", "max_rows", *optional}
     fields = fields_of("privacy", data, names)
@@ -88,6 +91,7 @@ def privacy_from_json(data: object) -> Privacy:
 
 
 def _reading(data: object) -> Reading:
+    """Return how to read the unit column, from a JSON object."""
     names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
         raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
@@ -95,6 +99,7 @@ def _reading(data: object) -> Reading:
 
 
 def _per_cell(data: object) -> PerCellBound:
+    """Return the bound on rows per cell, from a JSON object."""
     if (
         not isinstance(data, Mapping)
         or set(data) != {"rows", "attributes"}
@@ -107,7 +112,7 @@ def _per_cell(data: object) -> PerCellBound:
 
 
 def cost_from_json(data: object) -> Cost:
-    """Read a cost back from the values its ``to_json`` gave."""
+    """Return the cost of the JSON values that its ``to_json`` wrote."""
     kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
     if kind == "series":
         return SeriesCost(
@@ -120,7 +125,7 @@ def cost_from_json(data: object) -> Cost:
 
 
 def charge_from_json(data: object) -> Charge:
-    """Read a charge back from the values `Charge.to_json` gave."""
+    """Return the charge of the JSON values that `Charge.to_json` wrote."""
     names = {*parameters(Charge())}
     if isinstance(data, Mapping) and "mu_squared" not in data:
         names.remove("mu_squared")

@@ -87,7 +87,7 @@ def search_budget(privacy: Privacy) -> ApproxDP:
 
 
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
-    """Tell whether a rule is proved to satisfy its budget.
+    """Return whether a rule provably satisfies its budget.
 
     A unit adds 1 to the counts of at most ``max_rows`` keys.
 
@@ -134,7 +134,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 
 
 def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
-    """Cut the numbers 0 to ``max_keys`` into ranges, by first and last number.
+    """Yield ranges that cut the numbers 0 to ``max_keys``, by first and last.
 
     They are numbers of keys that nobody else has.
     """
@@ -146,7 +146,7 @@ def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
 
 
 def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
-    """Bound the probability that a key of one unit is released.
+    """Return a bound on the probability that a key of one unit is released.
 
     Then its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """

@@ -20,7 +20,7 @@ _LARGE_EPSILON = 1000
 
 
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
-    """Tell whether epsilon-DP is proved to imply mu-GDP.
+    """Return whether epsilon-DP provably implies mu-GDP.
 
     It does if the normal tail ``Q(mu / 2)`` is at most ``1 / (1 + exp(epsilon))``.
 
@@ -74,7 +74,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def pure_epsilon(mu_squared: Fraction) -> Fraction:
-    """Return the largest epsilon for which epsilon-DP implies mu-GDP, rounded down.
+    """Return the largest epsilon that implies mu-GDP, rounded down.
 
     `pure_is_gaussian` is true of the result.
 
@@ -88,7 +88,7 @@ def pure_epsilon(mu_squared: Fraction) -> Fraction:
 
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Return the largest mu squared that an (epsilon, delta) budget covers, rounded down.
+    """Return the largest mu squared within (epsilon, delta), rounded down.
 
     `gaussian_is_private` is true of the result.
 
@@ -120,6 +120,7 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest square of mu that (epsilon, delta) allows."""
     return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
 
 
@@ -141,6 +142,7 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
+    """Return the least epsilon that delta allows for a Gaussian cost."""
     if gaussian_is_private(Fraction(0), square, delta):
         return Fraction(0)
     bits = 34

@@ -118,7 +118,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
 
 
 def exact(name: str, value: Exact) -> Fraction:
-    """Read a number exactly: integers, decimals and fractions.
+    """Return an integer, decimal or fraction as an exact fraction.
 
     A float is read as the decimal it prints as.
 
@@ -161,7 +161,7 @@ def exact(name: str, value: Exact) -> Fraction:
 
 
 def exact_positive(name: str, value: Exact) -> Fraction:
-    """Read an exact number above zero.
+    """Return an exact number above zero.
 
     >>> exact_positive("rho", "0.5")
     Fraction(1, 2)
@@ -173,7 +173,7 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Read a whole number of at least ``low`` and, if given, at most ``high``.
+    """Return an integer of at least ``low`` and, if stated, at most ``high``.
 
     >>> whole("ways", 2, 0)
     2
@@ -194,7 +194,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Read one word of a closed list.
+    """Return a word, which must be one of the allowed words.
 
     >>> one_of("neighbours", "replace", ["add_remove", "replace"])
     'replace'

@@ -31,7 +31,7 @@ class Message(str):
 
 
 def message(template: str, **values: object) -> Message:
-    """Fill the names in braces, with ``!r`` by ``repr``.
+    """Return a template with its names in braces filled, ``!r`` by ``repr``.
 
     Unlike a format string, a template uses only the text of a value.
 
@@ -59,7 +59,7 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message quotes it: at most 200 characters."""
+    """Return a value as messages quote it, with at most 200 characters."""
     if isinstance(value, int) and value.bit_length() > 4000:  # what takes long to be written
         return "a whole number of over 1000 digits"
     try:
@@ -72,7 +72,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Suggest the public name that was probably meant."""
+    """Return a sentence that suggests the intended name; "" without one."""
     if not isinstance(word, str):
         return ""
     names = list(words)
@@ -88,7 +88,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def readable(value: Fraction) -> str:
-    """Write a fraction for people.
+    """Return a fraction as text for people.
 
     A short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
 
@@ -112,7 +112,7 @@ def readable(value: Fraction) -> str:
 
 
 def number_text(number: Fraction) -> str:
-    """Write an exact number as a decimal if it has one, else as a fraction."""
+    """Return an exact number as a decimal if it has one, else as a fraction."""
     remainder = number.denominator
     twos = 0
     fives = 0
@@ -132,7 +132,7 @@ def number_text(number: Fraction) -> str:
 
 
 def short(number: Fraction) -> str:
-    """Return an exact number as Python writes it."""
+    """Return an exact number as Python prints it."""
     if number.denominator == 1:
         return str(number)
     return repr(number_text(number))

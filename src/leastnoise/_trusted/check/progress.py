@@ -18,7 +18,7 @@ class ProgressLine(ABC):
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and count its time anew.
+        """Change the text, and restart the count of its time.
 
         Args:
             text: the new text.
@@ -70,7 +70,7 @@ class RowProgress:
         raise TypeError("RowProgress has no subclasses: they would be told numbers of rows")
 
     def show(self, done: int, among: int | None) -> None:
-        """Show the percentage that is read.
+        """Show the percentage of rows that are read.
 
         It counts rows, or blocks where the total number of rows is unknown.
 

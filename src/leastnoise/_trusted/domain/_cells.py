@@ -74,7 +74,7 @@ class Steps:
             )
 
     def cells(self) -> set[int]:
-        """The first and the last cell."""
+        """Return the first and the last cell."""
         if self.again:
             return {0, self.again - 1}
         return {(end - self.origin) // self.step for end in (self.low, self.high)}
@@ -152,7 +152,7 @@ class Keys:
         object.__setattr__(self, "longest", whole("longest", self.longest, 1))
 
     def allows(self, text: str) -> bool:
-        r"""Whether a text may be found, from the text alone.
+        r"""Return whether a text may be a key, judged by the text only.
 
         Args:
             text: as it is read; not a null.

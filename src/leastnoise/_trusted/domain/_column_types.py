@@ -35,6 +35,7 @@ def type_fault(_declared: object, _holds: Holds) -> str | None:
 
 @type_fault.register
 def _(_measure: Measure, holds: Holds) -> str | None:
+    """Return why a column of this type has no numbers to sum; None if it can."""
     if holds in ("dates", "time stamps"):
         return NOT_NUMBERS
     return None

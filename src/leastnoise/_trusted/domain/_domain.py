@@ -158,7 +158,7 @@ class Domain(Immutable):
         return dict(self._measures)
 
     def kind(self, name: str) -> Kind:
-        """Look up an attribute.
+        """Return the kind of an attribute.
 
         Args:
             name: its name.
@@ -175,13 +175,13 @@ class Domain(Immutable):
         return self._by_name[self._named(name)]
 
     def _named(self, name: str) -> str:
-        """Return the name of an attribute of the domain; refuse any other."""
+        """Return the name of an attribute; raise if the domain has none."""
         if isinstance(name, str) and name in self._by_name:
             return name
         return one_of("an attribute", name, self.names)
 
     def rule(self, name: str) -> Rule:
-        """Return the rule by which values of an attribute find their cells.
+        """Return the rule that maps values of an attribute to cells.
 
         They are the cells that the domain knows.
 
@@ -201,7 +201,7 @@ class Domain(Immutable):
         return rule
 
     def keys(self, name: str) -> Rule:
-        """Return the rule of an attribute whose categories are not known yet.
+        """Return the rule that reads the keys of an attribute to search.
 
         It says how they are read, and which may be found.
 
@@ -244,7 +244,7 @@ class Domain(Immutable):
         return self.measure(measure).largest
 
     def measure(self, name: str) -> Measure:
-        """Look up a measure.
+        """Return a measure by its name.
 
         Args:
             name: its name.
@@ -307,7 +307,7 @@ class Domain(Immutable):
         return Domain(kinds, measures=self.measures)
 
     def to_json(self) -> dict[str, Any]:
-        """Write the domain as plain JSON values.
+        """Return the domain as plain JSON values.
 
         Fractions are texts such as ``"1/3"``.
 
@@ -324,7 +324,7 @@ class Domain(Immutable):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Domain":
-        """Read what `to_json` wrote, checking everything again.
+        """Return the domain that `to_json` wrote, checked again.
 
         Args:
             value: the dictionary.
@@ -368,7 +368,7 @@ class Domain(Immutable):
 
 
 def _check_groups(name: str, counted: UnitCount, kinds: Mapping[str, Kind]) -> None:
-    """Refuse a count of units by groups of cells that an attribute does not have."""
+    """Raise if units are counted in groups of cells that do not exist."""
     for attribute, groups in zip(counted.attributes, counted.groups, strict=True):
         last = max((group[-1] for group in groups or ()), default=0)
         if not last < kinds[attribute].size:
@@ -378,7 +378,7 @@ def _check_groups(name: str, counted: UnitCount, kinds: Mapping[str, Kind]) -> N
 
 
 def _kind_advice(value: object) -> str:
-    """Return advice for a value that is no kind of attribute; empty without any."""
+    """Return advice for a value that is no kind of attribute, or ""."""
     if isinstance(value, Measure):
         return "Name the measure in measures={...}."
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:

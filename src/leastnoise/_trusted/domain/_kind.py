@@ -80,7 +80,7 @@ class Kind(ABC):
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
-        """Levels that the attribute has without their being declared."""
+        """Levels that the attribute has without a declaration."""
         return ()
 
     @property
@@ -90,7 +90,7 @@ class Kind(ABC):
 
     @property
     def may_drop(self) -> bool:
-        """Whether a value of the column may be dropped.
+        """Whether some values of the column drop their row.
 
         Its policies say so, and it is not declared complete.
         """
@@ -129,13 +129,14 @@ class Kind(ABC):
 
     @property
     def outside_cell(self) -> int | None:
-        """The cell of values outside the domain.
+        """The cell of values outside the domain; None where they drop the row.
 
         None where they drop the row or are clipped.
         """
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
+        """Return the position of the null or outside cell; None without one."""
         label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
         if label is None:
             return None
@@ -143,7 +144,7 @@ class Kind(ABC):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of every further text that means a cell, by compared form.
+        """The cell of each further spelling, by its compared form.
 
         Empty without such texts.
         """
@@ -155,7 +156,7 @@ class Kind(ABC):
 
     @property
     def names(self) -> CellNames:
-        """The cells by their names."""
+        """The lookup of published cells by their names."""
         return CellNames(
             by_label={str(label): cell for cell, label in enumerate(self.labels)},
             by_spelling=self.spellings_of_cells,
@@ -164,7 +165,7 @@ class Kind(ABC):
         )
 
     def level(self, name: str) -> Level:
-        """Look up a level over the published cells.
+        """Return a level over the published cells by its name.
 
         Cells behind the regular ones are groups too. ``other`` has a group of that name unless the
         level gives it one.
@@ -281,7 +282,7 @@ def _checked_reading(reading: object) -> Reading:
 
 
 def further_labels(null: str, outside: str) -> tuple[str, ...]:
-    """Return the labels of the cells that two policies add to the regular ones.
+    """Return the labels of the null and outside cells that policies add.
 
     >>> further_labels("cell", "other")
     ('other', '(null)')
@@ -295,7 +296,7 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
-    """Return the fields that a kind adds to `Kind`.
+    """Return the dataclass fields that a kind adds to `Kind`.
 
     Those without a default are not keyword-only.
     """
@@ -304,7 +305,7 @@ def own_fields(kind: type[Kind]) -> list[Field[Any]]:
 
 
 def _python_text(value: object) -> str:
-    """Return a field as Python writes it."""
+    """Return a field's value as Python source."""
     if isinstance(value, Fraction):
         return short(value)
     if isinstance(value, dt.date):
@@ -319,7 +320,7 @@ def _python_text(value: object) -> str:
 
 
 def check_rising(low: Fraction | int, high: Fraction | int) -> None:
-    """Refuse bounds of which the first is not the lower one."""
+    """Raise unless the first bound is below the second."""
     if not low < high:
         raise InputError(
             message(
@@ -331,7 +332,7 @@ def check_rising(low: Fraction | int, high: Fraction | int) -> None:
 
 
 def check_bound(name: str, value: Exact) -> Fraction:
-    """Check an exact bound that doubles can be compared with."""
+    """Return an exact bound that doubles can be compared with."""
     number = exact(name, value)
     if not abs(number) <= MOST:
         raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")
@@ -356,7 +357,7 @@ def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
 
 
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
-    """Return a domain as Python writes it."""
+    """Return a domain as Python source."""
     if all(name.isidentifier() and name != "measures" for name in kinds):
         arguments = [f"{name}={kind!r}" for name, kind in kinds.items()]
     else:

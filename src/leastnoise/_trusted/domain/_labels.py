@@ -28,14 +28,18 @@ def label_text(value: object) -> str | None:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, dt.datetime):
         return value.isoformat(" ", "minutes")
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (float, Decimal, Fraction)):
         number = _number(value)
-        return None if number is None else number_text(number)
+        if number is None:
+            return None
+        return number_text(number)
     # whole numbers of numpy too, which are no `int`
     if hasattr(value, "__index__"):
         return str(int(value))
@@ -59,7 +63,7 @@ class CellNames:
     of_number: Callable[[Fraction], int | None]
 
     def find(self, value: object) -> int | None:
-        """Return the cell that a value names, None if there is none.
+        """Return the cell that a value names; None if there is none.
 
         >>> ln.Decimals(0, 1, "0.5").names.find(0.0), ln.Categories([True, False]).names.find(False)
         (0, 1)

@@ -25,7 +25,7 @@ _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numb
 
 
 def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Check that a table of a spec is a table and has only keys that exist.
+    """Return a table of a spec, which may have only known keys.
 
     >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
     {'path': 'a.csv'}
@@ -59,7 +59,7 @@ class Level:
     cells: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Write the level as plain JSON values."""
+        """Return the level as plain JSON values."""
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
@@ -75,7 +75,7 @@ class Level:
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
-    """Return the level whose cells, in order, are in these groups."""
+    """Return a level from the group of each cell, in order."""
     group_of_cell = tuple(groups)
     numbers = {label: number for number, label in enumerate(dict.fromkeys(group_of_cell))}
     return Level(name, tuple(numbers), tuple(map(numbers.__getitem__, group_of_cell)))
@@ -108,7 +108,7 @@ def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dic
 
 
 def group_pairs(description: str, groups: Mapping[str, object], names: CellNames) -> dict[str, str]:
-    """Return the map from cells to groups that lists of cells by group stand for.
+    """Return the group of each cell, from the list of cells of each group.
 
     Args:
         description: how a message calls the level.
@@ -137,7 +137,7 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
 def check_levels(
     levels: object, labels: Sequence[Label], names: CellNames, size: int
 ) -> tuple[Level, ...]:
-    """Check the levels of an attribute and return them.
+    """Return the checked levels of an attribute.
 
     Args:
         levels: a mapping from the name of each level to a mapping from cells to groups, to the list
@@ -181,11 +181,12 @@ def _level(
 
 
 def _are_whole(labels: Sequence[Label]) -> bool:
+    """Return whether all labels are integers."""
     return all(isinstance(label, int) for label in labels)
 
 
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
-    """Return the group of every whole number, such as ``15 .. 19``.
+    """Return the group of each integer, such as ``15 .. 19``.
 
     No group reaches beyond the bounds.
     """
@@ -247,7 +248,7 @@ def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
 
 
 def _level_from_json(labels: Sequence[Label], names: CellNames, size: int, value: object) -> Level:
-    """Read what `Level.to_json` wrote, checking everything again."""
+    """Return the checked level whose JSON value `Level.to_json` wrote."""
     entry = value.to_json() if isinstance(value, Level) else value
     table = known_keys("a level in JSON", entry, ["name", "labels", "cells"])
     groups, cells = table.get("labels"), table.get("cells")

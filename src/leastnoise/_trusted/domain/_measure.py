@@ -64,7 +64,7 @@ class PerCellBound:
         object.__setattr__(self, "attributes", names)
 
     def to_json(self) -> dict[str, int | list[str]]:
-        """Give the values for a JSON object.
+        """Return the values for a JSON object.
 
         >>> ln.PerCellBound(1, "month").to_json()
         {'rows': 1, 'attributes': ['month']}
@@ -176,7 +176,7 @@ class Measure:
 
 
 def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
-    """Refuse a bound whose sums over 2^32 rows would not be exact.
+    """Raise for a bound whose sums over 2^32 rows would not be exact.
 
     The message names a unit that is large enough.
     """
@@ -231,7 +231,10 @@ class PerUnit(Measure):
 
     def _set_attributes(self, attributes: Sequence[str]) -> None:
         """Check the attributes, and set them."""
-        names = PerCellBound(1, attributes).attributes if attributes else ()
+        if attributes:
+            names = PerCellBound(1, attributes).attributes
+        else:
+            names = ()
         object.__setattr__(self, "attributes", names)
 
 
@@ -292,7 +295,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return the groups of cells along an attribute, in order and without repetitions."""
+    """Return the distinct groups of cells along an attribute, in order."""
     if groups is None:
         return None
     listed = tuple(
@@ -305,7 +308,7 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 
 
 def _places(groups: Groups) -> tuple[int, ...]:
-    """Return the cell in which the count of each group stands.
+    """Return the cell that holds the count of each group.
 
     It is the last cell of a group, or the last one before it that no earlier group has taken.
     """
@@ -370,7 +373,7 @@ class UnitTotal(PerUnit):
 
     @property
     def row_amount(self) -> Measure:
-        """The measure of single rows, before they are added up.
+        """The measure of single rows, before they are added up and clipped.
 
         Its bounds are the widest whose sums over 2^32 rows are exact.
 
@@ -429,7 +432,7 @@ class Weighted(Measure):
 
 
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures whose amounts are multiplied in a measure.
+    """Return the measures whose product a measure is.
 
     None for a count of units; for a total of units, the amounts of their rows.
 

@@ -19,7 +19,7 @@ MINUS = "\u2212"
 
 
 def attribute_name(description: str, name: object) -> str:
-    """Check one name of an attribute, a measure or a column.
+    """Return the checked name of an attribute, a measure or a column.
 
     >>> attribute_name("the name of an attribute", "sex")
     'sex'
@@ -95,16 +95,19 @@ class Reading:
             )
 
     def form(self, text: str) -> str:
-        """Return the text that is compared.
+        """Return the normalised text that is compared with categories.
 
         >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
         'straße'
         """
-        text = text.strip(BLANKS) if self.trim else text
-        return lowered(text) if self.ignore_case else text
+        if self.trim:
+            text = text.strip(BLANKS)
+        if self.ignore_case:
+            return lowered(text)
+        return text
 
     def to_json(self) -> dict[str, object]:
-        """Return what differs from the usual, as plain JSON values."""
+        """Return the settings that differ from the defaults, as JSON values."""
         return reading_to_json(self)
 
     def __repr__(self) -> str:
@@ -127,7 +130,7 @@ def lowered(text: str) -> str:
 
 
 def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """Return the pattern of the texts that may be numbers under a reading.
+    """Return the regular expression of texts that are numbers.
 
     Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
     sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
@@ -154,7 +157,7 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 
 
 def _thousands_mark(mark: str) -> str:
-    """Return the pattern of a mark of thousands.
+    """Return the regular expression of a thousands separator.
 
     All blanks are one mark, and so are both apostrophes.
     """

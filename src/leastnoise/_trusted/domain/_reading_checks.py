@@ -16,7 +16,7 @@ ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
 
 
 def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
-    """Check the parts of a reading and return them as it keeps them."""
+    """Return the checked settings of a reading."""
     nulls = _texts("nulls", reading.nulls, empty=True)
     currency = _texts("currency", reading.currency, empty=False)
     if reading.decimal not in (".", ","):
@@ -45,7 +45,7 @@ def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
 
 
 def reading_to_json(reading: Any) -> dict[str, object]:
-    """Return what differs from the usual, as plain JSON values."""
+    """Return the settings that differ from the defaults, as JSON values."""
     settings: dict[str, object] = {
         "column": reading.column,
         "nulls": list(reading.nulls),
@@ -64,6 +64,7 @@ def reading_to_json(reading: Any) -> dict[str, object]:
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
+    """Return the distinct texts of a list, without the empty text."""
     allowed = "a list of texts" + ("" if empty else " that are not empty")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refuse(name, value, allowed)

@@ -39,7 +39,7 @@ def count(
     measure: str | None = None,
     limits: tuple[str | None, Values] | None = None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Count every wanted marginal of a table exactly.
+    """Yield each requested marginal of a table, counted exactly.
 
     Args:
         table: the private rows.
@@ -155,7 +155,7 @@ def _count(
 def _windows(
     attribute_sets: Iterable[tuple[int, ...]], sizes: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists of limited total size.
+    """Yield lists of attribute sets with a limited total size.
 
     A list has at most `WINDOW_CELLS` cells in total, or is one larger set.
     """
@@ -174,7 +174,7 @@ def _windows(
 
 
 def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
-    """Sum out the axes that are not wanted, and order the others (A3).
+    """Return counts summed over the axes that are not requested (A3).
 
     Raises:
         InternalError: a wanted axis is missing.

@@ -35,7 +35,7 @@ class SystemEntropy:
     __slots__ = ()
 
     def words(self, count: int) -> Words:
-        """Return ``count`` fresh words of the operating system.
+        """Return ``count`` fresh words from the operating system.
 
         Args:
             count: number of words, at least 0.

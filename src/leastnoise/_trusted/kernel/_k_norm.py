@@ -32,7 +32,7 @@ _SPARE_BITS = 128  # beyond the largest weight: a choice is open with probabilit
 
 
 def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
-    """Draw tables z of one total by their norm, exactly.
+    """Return tables of noise with one total, drawn exactly by their norm.
 
     The probability is proportional to exp(-|z| / scale).
 
@@ -98,7 +98,7 @@ class _Integers:
 
 
 def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -> int:
-    """Draw j in proportion to weights[j] exp(-j / scale), exactly (N2)."""
+    """Return j drawn in proportion to weights[j] exp(-j / scale), exactly (N2)."""
     bits = max(weights).bit_length() + _SPARE_BITS
     digits = integers.bits(bits)
     while True:
@@ -117,7 +117,7 @@ def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -
 def _enclosed_sums(
     weights: Sequence[int], ratio: Interval, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Enclose the sums of the first weights[j] ratio^j (N2).
+    """Return bounds on the partial sums of weights[j] ratio^j (N2).
 
     For j = 0 ..., times 2^bits.
     """
@@ -134,7 +134,7 @@ def _enclosed_sums(
 
 
 def _exp_of_minus(value: Fraction, bits: int) -> Interval:
-    """Enclose exp(-value) times 2^bits, for a value above 0 (N2)."""
+    """Return bounds on exp(-value) times 2^bits, for a value above 0 (N2)."""
     halvings = max(0, value.numerator.bit_length() - value.denominator.bit_length() + 1)
     work = bits + halvings + 8
     part = value / 2**halvings  # below 1
@@ -162,7 +162,7 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
 
 
 def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
-    """Draw the sum of ``count`` geometric numbers, exactly (N3).
+    """Return the sum of ``count`` geometric numbers, drawn exactly (N3).
 
     Their ratio is exp(-1 / scale).
     """

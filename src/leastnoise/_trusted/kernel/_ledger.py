@@ -114,7 +114,7 @@ class Ledger:
     def create(
         cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0
     ) -> "Ledger":
-        """Make the ledger of a data set, with nothing spent.
+        """Create the ledger of a data set, with nothing spent.
 
         Args:
             path: the new file; its folder must exist.
@@ -184,7 +184,7 @@ class Ledger:
         )
 
     def running(self, room: int = 0) -> AbstractContextManager[str]:
-        """Hold the lock which shows that a release is being made.
+        """Hold the lock that marks a release as running.
 
         It is held until the block or the process ends; the block receives the identification of the
         run.
@@ -290,7 +290,7 @@ class Ledger:
         note: str = "",
         receipt: str = "",
     ) -> "Ledger":
-        """Change the budget, or give a name its share of it; recorded like a release.
+        """Change the budget, or assign a share of it; recorded like a release.
 
         Args:
             budget: the budget from now on; of the definition that the ledger has.
@@ -386,7 +386,10 @@ class Ledger:
         ('epsilon = 0.25', Fraction(3, 4))
         >>> folder.cleanup()
         """
-        privacy = spent if isinstance(spent, Privacy) else self.privacy.within(spent)
+        if isinstance(spent, Privacy):
+            privacy = spent
+        else:
+            privacy = self.privacy.within(spent)
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
@@ -421,7 +424,7 @@ class Ledger:
         return self._content().entries[number - 1]
 
     def check(self, *payments: tuple[Cost, Privacy]) -> None:
-        """Refuse payments that `reserve` would refuse now, one after the other; write nothing.
+        """Raise if `reserve` would refuse these payments in turn; write nothing.
 
         Args:
             payments: exact cost of a plan, and its unit, neighbours and declared budget, in the
@@ -435,7 +438,7 @@ class Ledger:
 
     @staticmethod
     def check_new(dataset: str, privacy: Privacy, *payments: tuple[Cost, Privacy]) -> None:
-        """Refuse payments that a new ledger would refuse; make and write nothing.
+        """Raise if a new ledger would refuse these payments; write nothing.
 
         Args:
             dataset: name of the data set, as for `create`.
@@ -454,7 +457,7 @@ class Ledger:
         check_left(Content(dataset, privacy, "", "", ()), requests, "", today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
-        """Enter a step of a release, before its first random bit is drawn.
+        """Record that a step begins, before its first random bit is drawn.
 
         Args:
             receipt: receipt of the release.
@@ -471,7 +474,7 @@ class Ledger:
             steps.begin(connection, receipt.id, number, request)
 
     def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
-        """Put the outcome of a step on the disk, before it is returned.
+        """Write the outcome of a step to the disk, before it is returned.
 
         Args:
             receipt: receipt of the release.
@@ -530,7 +533,7 @@ class Ledger:
         return outcome
 
     def check_for_all_times(self) -> None:
-        """Refuse a budget that begins anew with each period (L2).
+        """Raise for a budget that restarts with each period (L2).
 
         Such a budget cannot pay for a series.
 
@@ -548,7 +551,7 @@ class Ledger:
             )
 
     def check_period_of(self, release: Entry | Receipt) -> None:
-        """Refuse rows read after the period of a release's payment (L2).
+        """Raise for rows read after the period of a release's payment (L2).
 
         Args:
             release: that is to be drawn from rows that were read after its payment.
@@ -578,7 +581,7 @@ class Ledger:
             )
 
     def period_is_over(self, entry: Entry) -> bool:
-        """Tell whether the period in which an entry was paid is over.
+        """Return whether the period in which an entry was paid is over.
 
         Always false if the budget is for all times.
 
@@ -603,7 +606,7 @@ class Ledger:
         )
 
     def entry_of(self, receipt: Receipt) -> Entry:
-        """Read the entry of a receipt from the file.
+        """Return the entry of a receipt, read from the file.
 
         Raises:
             LedgerError: the receipt is not of this ledger, another process finishes its release, or
@@ -618,7 +621,7 @@ class Ledger:
             return self._checked_receipt(connection, receipt)
 
     def pending(self, entry: Entry | Receipt) -> Pending:
-        """Read the data needed to finish a resumable release.
+        """Return the data needed to finish a resumable release.
 
         Raises:
             LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
@@ -629,7 +632,7 @@ class Ledger:
             return steps.read_pending(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
-        """Become the one process that finishes a release.
+        """Return the receipt with which only this process finishes a release.
 
         Args:
             entry: a resumable entry.
@@ -665,7 +668,7 @@ class Ledger:
         )
 
     def seal(self, receipt: Receipt) -> None:
-        """Record that a release was published whole.
+        """Record that a release was published completely.
 
         An entry that another process has meanwhile found absent is sealed too, as it was paid for
         and is there now; sealing twice changes nothing.
@@ -678,7 +681,7 @@ class Ledger:
             self._settle(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle the unsealed entries of earlier runs.
+        """Settle unsealed entries of earlier runs, and return these entries.
 
         An entry becomes sealed if its release is published, and absent if it cannot be finished. No
         budget is given back.
@@ -709,7 +712,7 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
-        """Tell whether a process is making or finishing a release now."""
+        """Return whether a process is making or finishing a release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
@@ -723,7 +726,7 @@ class Ledger:
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
-        """List the entries of the ledger, oldest first.
+        """Return the entries of the ledger, oldest first.
 
         An entry is a release that was paid for, or a change that the data holder entered.
 
@@ -733,7 +736,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges exactly, for entries of any state.
+        """Return the exact sum of all charges, for entries of any state.
 
         For a budget by periods, only the charges of the present period; for a share, only its own.
 
@@ -800,7 +803,7 @@ class Ledger:
             )
 
     def _content(self, connection: sqlite3.Connection | None = None) -> Content:
-        """Read the content of the file, and check that it is the same ledger.
+        """Return the content of the file, which must be of the same ledger.
 
         Opens a new connection if none is passed.
 
@@ -822,12 +825,12 @@ class Ledger:
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Compute the charge of a release of a given cost to this ledger."""
+        """Return the charge of a release of a given cost to this ledger."""
         return _request(self.dataset, self.privacy, cost, privacy)
 
 
 def _request(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
-    """Compute the charge of a release of a given cost to the budget of a data set.
+    """Return the charge of a release of a given cost to a data set's budget.
 
     Raises:
         InputError: the plan has another unit, or a definition that cannot be added up in the
@@ -847,7 +850,7 @@ def _request(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Char
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Return the facts that the representation of a ledger shows.
+    """Return labels and texts for the display of a ledger.
 
     It never raises, because debuggers call it: if the file cannot be read, the last fact is the
     reason.
@@ -862,8 +865,14 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     except (LedgerError, InputError) as error:
         return [*facts, ("unreadable", str(error))]
     for limit in current_limits:
-        share = f"share {limit.share}: " if limit.share else ""
-        period = f" a {limit.period}" if limit.period else ""
+        if limit.share:
+            share = f"share {limit.share}: "
+        else:
+            share = ""
+        if limit.period:
+            period = f" a {limit.period}"
+        else:
+            period = ""
         budget = charge_text(limit.budget, whole_budget(limit.budget))
         facts += [
             ("budget", f"{share}{budget}{period}"),
@@ -874,13 +883,13 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 
 def _check_path(path: str | os.PathLike[str]) -> None:
-    """Refuse a value that cannot be the path of a ledger's file."""
+    """Raise for a value that cannot be the path of a ledger's file."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
         raise refuse("path", path, "the path of a ledger's file")
 
 
 def _checked_seconds(timeout: float) -> float:
-    """Check a number of seconds to wait for another process, and return it."""
+    """Return a checked number of seconds to wait for another process."""
     if (
         isinstance(timeout, bool)
         or not isinstance(timeout, int | float)

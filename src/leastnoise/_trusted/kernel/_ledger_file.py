@@ -188,17 +188,17 @@ def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
 
 
 def today() -> date:
-    """Return the present day, UTC."""
+    """Return the current day in UTC."""
     return datetime.now(UTC).date()
 
 
 def dump(value: Charge | Cost | Budget | Privacy) -> str:
-    """Write a charge, cost, budget or promise as the file's text."""
+    """Return a charge, cost, budget or privacy as the file's text."""
     return json.dumps(value.to_json())
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """Read a value that `dump` wrote.
+    """Return the value of a text that `dump` wrote.
 
     The reader is not trusted: its value must be of the package's classes and have the same text
     again.
@@ -272,14 +272,14 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 
 
 def read_ledger(path: Path, timeout: float) -> Content:
-    """Read the whole content of the file at one moment."""
+    """Return the whole content of the file at one moment."""
     with open_connection(path, timeout) as connection:
         connection.execute("BEGIN")
         return read_content(connection, path)
 
 
 def read_content(connection: sqlite3.Connection, path: Path) -> Content:
-    """Check and read the file; refuse a file that this module did not write."""
+    """Return the checked content of the file; raise for a foreign file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -320,7 +320,7 @@ def read_content(connection: sqlite3.Connection, path: Path) -> Content:
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
-    """Check one row of the file and return it as an entry."""
+    """Return a checked row of the file as an entry."""
     values: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
@@ -352,7 +352,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
-    """Check a text that is to be stored, and return it.
+    """Return a checked text that is to be stored.
 
     Raises:
         InputError: another class, a length that is not allowed, a null character, or text that UTF-8
@@ -396,18 +396,18 @@ class Limit:
 
     @property
     def left(self) -> Charge:
-        """What the next release may take, from `left_of_budget`; no part is below zero."""
+        """What the next release may take, at least 0."""
         return left_of_budget(self.budget, self.charges)
 
     @property
     def reason_closed(self) -> str:
-        """Why nothing more can be paid, whatever the budget (G4); "" if that is not so."""
+        """Why nothing more can be paid with any budget (G4), or ""."""
         if isinstance(self.budget, ApproxDP) and has_late_delta(self.charges):
             return _LATE_DELTA
         return ""
 
     def covers(self, request: Charge) -> bool:
-        """Tell whether a release with this charge may be paid next."""
+        """Return whether a release with this charge may be paid next."""
         return is_within_budget(self.budget, [*self.charges, request])
 
 
@@ -427,7 +427,7 @@ def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
 
 
 def is_same_period(period: str, first_day: date, second_day: date) -> bool:
-    """Tell whether two days are in the same period of a budget (L2).
+    """Return whether two days are in the same period of a budget (L2).
 
     All days are in the same period if the budget is for all times.
 
@@ -438,7 +438,7 @@ def is_same_period(period: str, first_day: date, second_day: date) -> bool:
 
 
 def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Charge, ...]:
-    """Return the charges of a share in the period of a day (L2), in the order of entry.
+    """Return the charges of a share in the period of a day, in order (L2).
 
     Releases and amounts that were spent elsewhere are in one order (G5 of PROOFS-mu.md). The name
     "" stands for all charges.
@@ -453,7 +453,7 @@ def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Ch
 
 
 def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
-    """Give the limit of the whole budget, then that of the named share.
+    """Yield the limit of the whole budget, then that of a share.
 
     Raises:
         InputError: there is no such share.
@@ -469,7 +469,7 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
 
 
 def check_left(content: Content, requests: Sequence[Charge], share: str, day: date) -> None:
-    """Refuse requests that are not within every limit, if paid in this order (L1).
+    """Raise unless requests, paid in this order, are within each limit (L1).
 
     Raises:
         BudgetError: less is left; the message says of what.
@@ -516,7 +516,7 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
 
 
 def spent_text(budget: Budget, spent: Charge) -> str:
-    """Write a charge, or a sum of charges, to a budget for people.
+    """Return a charge, or a sum of charges, as text for people.
 
     >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
     'mu squared = 0.02'
@@ -527,7 +527,7 @@ def spent_text(budget: Budget, spent: Charge) -> str:
 
 
 def left_text(budget: Budget, available: Charge) -> str:
-    """Write what a budget has left for people.
+    """Return what a budget has left, as text for people.
 
     >>> left_text(ApproxDP(1, "1e-6"), Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(1, 50)))
     'mu squared = 0.02 for Gaussian noise or epsilon = 0.5 for a pure release'
@@ -548,13 +548,16 @@ def _share_names(budgets: Iterable[str]) -> str:
 
 
 def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
-    """Return the message for a release that requests more than a limit has left."""
+    """Return the message for a request that exceeds a limit."""
     budget = limit.budget
     available = limit.left
     requested = spent_text(budget, request)
     remaining = left_text(budget, available)
     whole = charge_text(budget, whole_budget(budget))
-    period = f" a {limit.period}" if limit.period else ""
+    if limit.period:
+        period = f" a {limit.period}"
+    else:
+        period = ""
     if limit.share:
         payer = f"the share {limit.share!r} of the data set"
     else:
@@ -562,7 +565,10 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     is_anything_left = bool(available.epsilon or available.rho or available.mu_squared)
     start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
-        only = "only " if is_anything_left else ""
+        if is_anything_left:
+            only = "only "
+        else:
+            only = ""
         advice = limit.reason_closed or _advice_in_mu(request, available)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
     excess = charge_text(budget, missing(request, available))
@@ -576,7 +582,7 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
 
 
 def _advice_in_mu(request: Charge, available: Charge) -> str:
-    """Return what to do where an (epsilon, delta) budget does not cover a release."""
+    """Return advice where an (epsilon, delta) budget does not cover a request."""
     if not (available.epsilon or available.mu_squared):
         return "Make no further release of this data set, or ask the data holder."
     if request.has_own_delta and request.delta:
@@ -594,7 +600,7 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
 
 
 def _unusable(path: Path, timeout: float, name: str) -> str:
-    """Return the message for an error of SQLite, by the name of the error."""
+    """Return the message for an SQLite error, by the name of the error."""
     locked = (
         f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try "
         "again when that process has finished."
@@ -619,7 +625,7 @@ def _unusable(path: Path, timeout: float, name: str) -> str:
 
 
 def damaged(path: Path, fault: str) -> str:
-    """Return the message for a file that was changed by something else."""
+    """Return the message for a file that another program changed."""
     return (
         f"The ledger {path} is damaged ({fault}). No release can be made from it. Restore it from "
         "a copy that has all its releases."
@@ -627,7 +633,7 @@ def damaged(path: Path, fault: str) -> str:
 
 
 def _not_a_ledger(path: Path) -> str:
-    """Return the message for a file that no ledger was written to."""
+    """Return the message for a file that is not a ledger."""
     return (
         f"{path} is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore "
         "it from a copy that has all its releases."
@@ -648,7 +654,7 @@ def os_error_reason(error: OSError) -> str:
 
 
 def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
-    """Create an empty ledger and return its identification.
+    """Create an empty ledger, and return its identifier.
 
     It is written under a unique name and then linked into place: no process ever sees half a
     ledger, or removes another's.

@@ -82,7 +82,7 @@ class Pending:
 
 
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
-    """Enter a step as begun (J1).
+    """Record that a step has begun (J1).
 
     Raises:
         LedgerError: any process has begun this step or a later one before, or an earlier step has no
@@ -123,7 +123,7 @@ def record(
 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
-    """Cut the joined texts into parts of ``_PART`` characters.
+    """Yield the joined texts in parts of ``_PART`` characters.
 
     The last part may have fewer.
     """
@@ -145,7 +145,7 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
 
 
 def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
-    """Read the plan, options and recorded steps of an unpublished release.
+    """Return the plan, options and recorded steps of an unpublished release.
 
     Raises:
         LedgerError: the release has nothing to finish, or its rows are damaged.

@@ -33,7 +33,7 @@ _BATCH_ROWS = 2**18
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """Refuse a table of another domain or privacy unit (K2).
+    """Raise for a table of another domain or privacy unit (K2).
 
     Args:
         domain: the domain of the plan.
@@ -129,7 +129,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Return for every block the number of its group in ``alike``.
+    """Return, for each block, the number of its group in ``alike``.
 
     The blocks of a group have the same operators and noise scales.
     """
@@ -140,7 +140,7 @@ def _operator_groups(measurements: Measurements) -> list[int]:
 
 
 def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
-    """Compute the exact answers A x of every block, in multiples of 1 / grid.
+    """Yield the exact answers A x of each block, in multiples of 1 / grid.
 
     They never leave the kernel without noise.
 
@@ -190,7 +190,7 @@ def _from_ends(
     blocks_of: Iterable[tuple[str, ...]],
     measure: str,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Turn sums of v into sums of v - low followed by sums of high - v.
+    """Yield sums of v - low, then of high - v, from sums of v.
 
     Uses the number of values (or of rows) in each cell.
     """
@@ -209,7 +209,7 @@ def _from_ends(
 def _applied(
     measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
 ) -> Iterator[tuple[int, IntArray]]:
-    """Apply the blocks' queries to their tables.
+    """Yield the answers of blocks' queries to their tables.
 
     Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
     """
@@ -242,7 +242,7 @@ def _add_noise(
     values: list[SignedArray | None],
     entropy: Entropy,
 ) -> None:
-    """Add one draw to each row, of exactly the scale of ``row_scales`` (K4).
+    """Add one draw of noise to each row, at its exact scale, in place (K4).
 
     Answers and noise are in multiples of 1 / grid.
     """
@@ -270,4 +270,6 @@ def _single_if_equal(terms: IntArray) -> int | IntArray:
 
     The samplers are faster with a single number.
     """
-    return int(terms[0]) if (terms == terms[0]).all() else terms
+    if (terms == terms[0]).all():
+        return int(terms[0])
+    return terms

@@ -38,7 +38,7 @@ _CUT = 128  # the table's last cell, which stands for V of at least 128
 def discrete_laplace(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw exact discrete Laplace noise.
+    """Return exact draws of discrete Laplace noise.
 
     P(z) is proportional to exp(-|z| denominator / numerator), for integers z.
 
@@ -103,7 +103,7 @@ def discrete_laplace(
 
 
 def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) -> IntArray:
-    """Draw exact geometric numbers, cut at 2^62.
+    """Return exact geometric numbers, cut at 2^62.
 
     P(G >= j) = exp(-j denominator / numerator), for integers j from 0 to 2^62.
 
@@ -149,7 +149,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
 
 def far_number(entropy: Entropy) -> int:
-    """Draw V given that it is at least 128 (L2).
+    """Return V, drawn given that it is at least 128 (L2).
 
     The geometric distribution has no memory.
     """
@@ -170,7 +170,7 @@ _FINE_FROM = (
 def discrete_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw exact discrete Gaussian noise.
+    """Return exact draws of discrete Gaussian noise.
 
     P(z) is proportional to exp(-z^2 / (2 sigma^2)), for integers z, with sigma = numerator /
     denominator.
@@ -232,7 +232,7 @@ def discrete_gaussian(
 def rounded_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw continuous Gaussian noise, exactly rounded to integers.
+    """Return draws of continuous Gaussian noise, exactly rounded to integers.
 
     A draw is the nearest integer to N(0, sigma^2), with sigma = numerator / denominator.
 
@@ -299,7 +299,7 @@ def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> B
 
 
 def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
-    """Replace the table's last cell by the number of a part beyond it (G0).
+    """Return part numbers, with those beyond the table drawn (G0).
 
     The last cell stands for 8 standard deviations or more.
     """
@@ -309,7 +309,7 @@ def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
 
 
 def _far_part(parts: int, entropy: Entropy) -> int:
-    """Draw the number k of a part beyond 8 standard deviations (G0).
+    """Return the number k of a part beyond 8 standard deviations (G0).
 
     P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
     """
@@ -338,7 +338,7 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 
 
 def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
-    """Round one draw, with as many digits of x as it takes (R3).
+    """Return one draw, rounded with as many digits of x as it takes (R3).
 
     Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """

@@ -18,7 +18,7 @@ from leastnoise._trusted.measurements import Observation
 
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
-    """Write the outcome of a step as text, in parts.
+    """Yield the outcome of a step as text, in parts.
 
     An outcome can be too large to hold twice in memory.
     """
@@ -47,7 +47,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read the outcome of a choice or of a search for keys.
+    """Return the outcome of a choice or of a search for keys, from its text.
 
     `values_from_text` reads that of measurements.
     """
@@ -63,7 +63,7 @@ def outcome_from_text(text: str) -> Any:
 
 
 def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
-    """Read the chosen cells of quantiles.
+    """Return the chosen cells of quantiles from their text.
 
     Args:
         text: as `outcome_to_text` wrote it.
@@ -82,7 +82,7 @@ def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
-    """Read the noisy answers of measurements.
+    """Return the noisy answers of measurements from their text.
 
     Args:
         text: as `outcome_to_text` wrote it.
@@ -95,6 +95,7 @@ def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
 
 
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:
+    """Return what a reader makes of JSON text; raise if it is damaged."""
     try:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError, ArithmeticError):

@@ -64,7 +64,7 @@ class ClosedPeriods:
 
 
 def has_total_bound(measurements: Measurements, along: str) -> bool:
-    """Tell whether a unit's rows in all periods are bounded by more than those of each period.
+    """Return whether a unit's rows in all periods have a bound of their own.
 
     Then what a unit has used in earlier periods must be known when a period is closed (P2).
 
@@ -85,7 +85,7 @@ def has_total_bound(measurements: Measurements, along: str) -> bool:
 
 
 def check_along(measurements: Measurements, along: str, late: str) -> None:
-    """Refuse measurements that cannot be drawn period by period.
+    """Raise for measurements that cannot be drawn period by period.
 
     Args:
         measurements: the whole, of all periods.
@@ -156,7 +156,7 @@ def close_period(
     before: ClosedPeriods,
     entropy: Entropy,
 ) -> ClosedPeriods:
-    """Close the next period: freeze its counts, and draw its noise.
+    """Return the closed periods with the next one: counts frozen, noise drawn.
 
     (P2) defines the counts; the noise depends on no count (P3).
 
@@ -222,16 +222,22 @@ def close_period(
 
 
 def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
-    """Return what units have used once the next period is closed with a table (P2).
+    """Return what units have used once the next period is closed (P2).
 
     Raises:
         InputError: the table was read with another record of what they have used before.
     """
     opened = columns_of(table, Columns, Counted)
-    use = opened.use if isinstance(opened, Columns) else None
+    if isinstance(opened, Columns):
+        use = opened.use
+    else:
+        use = None
     if use is not None and use.before.periods <= before.number:
         used_before = use.through(before.number)
-        recorded = UsedRows.none(used_before.salt) if before.used is None else before.used
+        if before.used is None:
+            recorded = UsedRows.none(used_before.salt)
+        else:
+            recorded = before.used
         if used_before.equals(recorded):
             return use.through(before.number + 1)
     raise InputError(
@@ -348,7 +354,7 @@ def measured_tables(measurements: Measurements) -> list[TableKey]:
 
 
 def rows_due(block: Block, along: str, period: int) -> BoolArray:
-    """Tell which rows of a block are drawn when a period is closed (P1).
+    """Return which rows of a block are drawn when a period is closed (P1).
 
     Each row is drawn in the last period for which it has a coefficient.
 
@@ -375,7 +381,7 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
 
 
 def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
-    """Write the closed periods to the disk, whole or not at all.
+    """Write the closed periods to the disk, atomically.
 
     Only the data's holder may read the file.
 
@@ -408,7 +414,7 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
 
 
 def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
-    """Read the closed periods that `write_closed` wrote.
+    """Return the closed periods that `write_closed` wrote.
 
     Args:
         file: beside the ledger.
@@ -459,7 +465,7 @@ def _used_to_value(used: UsedRows | None) -> list[object] | None:
 
 
 def _used_from_value(value: object, periods: int) -> UsedRows | None:
-    """Read what `_used_to_value` returned.
+    """Return the used rows of a value from `_used_to_value`.
 
     Raises:
         ValueError, TypeError: it is something else.
@@ -483,7 +489,7 @@ def _used_from_value(value: object, periods: int) -> UsedRows | None:
 
 
 def _text(array: IntArray) -> str:
-    """Write all numbers with 8 bytes each.
+    """Return numbers as text, with 8 bytes each.
 
     The length of the text is known beforehand and reveals nothing.
     """
@@ -491,9 +497,10 @@ def _text(array: IntArray) -> str:
 
 
 def _base64(content: bytes) -> str:
+    """Return bytes as base64 text."""
     return base64.b64encode(content).decode()
 
 
 def _array(text: str) -> IntArray:
-    """Read the numbers that `_text` wrote."""
+    """Return the numbers that `_text` wrote."""
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

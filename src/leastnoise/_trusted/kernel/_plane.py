@@ -117,7 +117,7 @@ class LeastCost:
 
 
 def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Order the cells by their tree, and clip their counts (C1).
+    """Return cells in tree order, with clipped counts, and the blocks (C1).
 
     The shape is public and is checked; the counts are private and are clipped to the range of exact
     arithmetic.
@@ -180,7 +180,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
 
 
 def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
-    """Return the deviations of all blocks from their medians (C3).
+    """Return each block's summed deviation from its median (C3).
 
     They are exact, in multiples of 1 / GRID.
 
@@ -209,7 +209,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
 
 
 def largest_count(size: int) -> int:
-    """Return the largest count for which no cost leaves int64 (C2).
+    """Return the largest count for which all costs fit int64 (C2).
 
     Clipping to it keeps neighbours at a distance of at most 1.
 
@@ -223,7 +223,7 @@ def largest_count(size: int) -> int:
 
 
 def cut_counts(x: IntArray) -> IntArray:
-    """Clip each count to [0, largest_count] (C1).
+    """Return each count clipped to [0, largest_count] (C1).
 
     Each cell is clipped separately, so that neighbours stay neighbours.
 
@@ -256,7 +256,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
 
 
 def read_penalty(penalty: Exact, size: int) -> int:
-    """Round a penalty, in records and at least 0, to a multiple of 1 / GRID.
+    """Return a penalty in records, rounded to a multiple of 1 / GRID.
 
     >>> read_penalty("0.5", 4)
     2048

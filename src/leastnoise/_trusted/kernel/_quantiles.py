@@ -77,7 +77,7 @@ class QuantileSelection:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most by which one row changes the distance of a cell from its target (S3)."""
+        """The most that one row changes the distance of a cell (S3)."""
         return max(self.share, 1 - self.share)
 
     def scale(self, distance: int) -> tuple[int, int]:
@@ -138,7 +138,7 @@ class QuantileSelection:
         return chosen
 
     def distances(self, counts: IntArray) -> IntArray:
-        """Return how far the rows of each cell are from the target rank.
+        """Return the distance of each cell's rank from the target rank.
 
         In parts of a row, 1 / the denominator of the share each: 0 for the first cell up to which
         the target is reached, and at least 1 for all others (S2).

@@ -32,7 +32,7 @@ def run_file(ledger: Path, run: str) -> Path:
 
 @contextmanager
 def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
-    """Hold the locked file of a new run, and give its identification.
+    """Hold the locked file of a new run, and yield its identifier.
 
     The operating system frees the lock when the process ends, however it ends.
     """
@@ -79,7 +79,7 @@ def _lock_new_file(file: Path) -> int:
 def release_states(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
-    """Tell which releases of processes that ended are published.
+    """Return which releases of processes that ended are published.
 
     The keys are the entries; releases that can still be finished are left out.
 
@@ -103,7 +103,7 @@ def release_states(
 
 
 def _keep_room(handle: int, room: int) -> None:
-    """Reserve bytes on the disk where the file system can do that."""
+    """Reserve bytes on the disk if the file system can do that."""
     if not hasattr(os, "posix_fallocate"):  # macOS
         return
     try:
@@ -124,7 +124,7 @@ def free_room(ledger: Path, run: str) -> None:
 
 
 def is_running(ledger: Path, run: str) -> bool:
-    """Tell whether a process holds the lock of a run.
+    """Return whether a process holds the lock of a run.
 
     True also where that is unknown. Removes the file that a dead process left.
     """

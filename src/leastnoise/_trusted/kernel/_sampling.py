@@ -61,7 +61,7 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
 def uniform_below(
     bound: Scale, largest: int, count: int, entropy: Entropy
 ) -> tuple[Words, BoolArray]:
-    """Draw uniform integers from [0, bound), some of which must be rejected (D3).
+    """Return uniform integers from [0, bound), and which are rejected (D3).
 
     Args:
         bound: uint64, one bound (shape ()) or one for each draw, from 1 to 2^56.
@@ -91,7 +91,7 @@ def uniform_below(
 def read_scale(
     numerator: int | IntArray, denominator: int | IntArray, count: int
 ) -> tuple[Scale, Scale]:
-    """Check a scale numerator / denominator (D4).
+    """Return a checked scale, as numerator and denominator (D4).
 
     Args:
         numerator: a whole number from 1 to 2^56 - 1, or an int64 array of them, of shape (count,).
@@ -113,7 +113,7 @@ def read_scale(
 
 
 def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
-    """Check the numerator or the denominator of a scale."""
+    """Return the checked numerator or denominator of a scale."""
     if not isinstance(number, np.ndarray):
         return np.asarray(whole(name, number, 1, SCALE_LIMIT - 1), dtype=np.uint64)
     if number.dtype != np.int64 or number.shape != (count,):
@@ -125,14 +125,16 @@ def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
-    """Return the scales of the given draws; a single scale serves them all."""
-    return scale[index] if scale.ndim else scale
+    """Return the scales of some draws; a single scale serves them all."""
+    if scale.ndim:
+        return scale[index]
+    return scale
 
 
 def draw_in_blocks(
     count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]
 ) -> IntArray:
-    """Repeat an attempt for every draw until it is accepted (D5).
+    """Return draws, each attempted until it is accepted (D5).
 
     Args:
         count: number of draws, at least 0.
@@ -175,7 +177,7 @@ class Ratios:
     denominators: Scale
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
+        """Return whether fresh uniform reals are below x_i, digit by digit (B1)."""
         remainders = scale_at(self.numerators, index) << np.uint64(8)
         denominators = scale_at(self.denominators, index)
         digits = remainders // denominators
@@ -218,7 +220,7 @@ class LazyReals:
         return further_words[position - 1]
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Compare a new uniform real with x_i (B2).
+        """Return whether fresh uniform reals are below x_i (B2).
 
         8 digits first, then 64, then as many as it takes.
         """
@@ -235,7 +237,7 @@ class LazyReals:
         return heads
 
     def _below(self, i: int, entropy: Entropy) -> bool:
-        """Compare a new uniform real with x_i, beyond the first 64 digits (B2)."""
+        """Return whether a uniform real is below x_i beyond 64 digits (B2)."""
         position = 1
         while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
             position += 1
@@ -352,7 +354,7 @@ class CellTable:
         return drawn.astype(np.uint64)
 
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
-        """Tell whether a uniform real reaches a threshold, digit by digit (T3)."""
+        """Return whether a uniform real reaches a threshold (T3)."""
         digits = word
         bits = 64
         while True:
@@ -366,7 +368,7 @@ class CellTable:
 
 
 def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
-    """Compute the table of a distribution from its enclosures (T1).
+    """Return the table of a distribution, from bounds on it (T1).
 
     The first 64 digits of every threshold are proved by its enclosures; every 16-bit prefix gets
     its cell.
@@ -439,7 +441,7 @@ def half_normal_table(parts: int) -> CellTable:
 
 
 def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
-    """Enclose exp(-1/divisor) times 2^bits (T6).
+    """Return bounds on exp(-1/divisor) times 2^bits (T6).
 
     The partial sums of the alternating series are in turn above and below.
     """
@@ -459,5 +461,5 @@ def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
 
 
 def _product(left: Interval, right: Interval, bits: int) -> Interval:
-    """Enclose the product of two enclosed reals of at least 0 (T6)."""
+    """Return bounds on the product of two reals of at least 0 (T6)."""
     return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

@@ -44,7 +44,7 @@ class SeededEntropy:
 
 
 def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> Observation:
-    """Measure with noise from a seed, for tests and experiments.
+    """Return an observation with noise from a seed, for tests only.
 
     Nothing is paid, because nothing is private.
 

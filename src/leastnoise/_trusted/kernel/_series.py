@@ -260,7 +260,7 @@ class Series(Immutable):
         options: str = "",
         run: str = "",
     ) -> "Series":
-        """Charge the ledger for a series, and return it.
+        """Charge the ledger for a series of steps, and return it.
 
         Args:
             terms: the steps to be carried out; public.
@@ -425,7 +425,7 @@ class Series(Immutable):
         return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Search for keys, with the whole budget of the series.
+        """Return the keys that a search finds, with the whole budget.
 
         Args:
             search: the search, with its noise and threshold.
@@ -452,7 +452,7 @@ class Series(Immutable):
         return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
-        """Carry out measurements as the next step.
+        """Return the noisy answers of measurements, as the next step.
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the
@@ -496,7 +496,10 @@ class Series(Immutable):
             # with its charge as it is computed here: the text of what is measured is written by
             # code that need not be believed
             request = fingerprint_step((cost, measurements_digest(measurements)))
-        receipt_id = self.receipt.id if self.receipt else ""
+        if self.receipt:
+            receipt_id = self.receipt.id
+        else:
+            receipt_id = ""
 
         def observation_of(values: tuple[SignedArray, ...]) -> Observation:
             return Observation(measurements, values, receipt_id, private=self.private)
@@ -512,7 +515,7 @@ class Series(Immutable):
         return cast(Observation, step)
 
     def period(self, state: Path) -> tuple[SignedArray, ...]:
-        """Draw the rows of the next period of the declared measurements.
+        """Return the noisy answers due in the next period.
 
         The first period is charged with the whole cost (P4).
 
@@ -638,7 +641,7 @@ def row_allowance(
 
 
 def _owner_of_file(receipt_id: str, measurements_print: str) -> str:
-    """Return what the private file of a series names as its owner."""
+    """Return the text that names a series as owner of its private file."""
     return f"{receipt_id} {measurements_print}"
 
 
@@ -685,7 +688,7 @@ def _initialise(
 
 
 def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
-    """Return what all steps together may cost (K1).
+    """Return the cost of all steps together (K1).
 
     The table, if there is one, must belong to the terms (K2).
     """
@@ -702,7 +705,7 @@ def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:
-    """Refuse a ledger of any other class (K3)."""
+    """Return the ledger, which must be of class `Ledger` (K3)."""
     if type(ledger) is not Ledger:
         raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
     return ledger
@@ -724,7 +727,7 @@ def _step(
     draw_outcome: Callable[[Table], Any],
     read_outcome: Callable[[str], Any],
 ) -> Any:
-    """Carry out a step, or return its recorded outcome (K5).
+    """Return the outcome of a step: drawn now, or recorded before (K5).
 
     A step is charged and begun before anything is drawn, and recorded before it is returned; a
     recorded step is not drawn again. Two threads, or a process and its fork, cannot together

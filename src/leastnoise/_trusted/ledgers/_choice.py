@@ -22,7 +22,7 @@ from leastnoise._trusted.kernel import Ledger
 def find_ledger(
     ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
 ) -> Ledger | None:
-    """Return the ledger that pays, or None if it must be created.
+    """Return the ledger that pays; None if it must be created.
 
     Args:
         ledger: the ledger, or the path of its file.
@@ -134,7 +134,7 @@ def _ledger_folder(location: Any) -> list[Path]:
 def find_unrecorded_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return the releases that this ledger paid for and has no entry of.
+    """Return releases that a ledger paid for but has no entry of.
 
     Args:
         ledger: the path of the ledger.
@@ -166,7 +166,7 @@ def find_unrecorded_releases(
 
 
 def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Give every release in the folders that a ledger paid, with its receipt."""
+    """Yield each paid release in the folders, with its receipt."""
     for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         with suppress(OSError):
             for inside in sorted(folder.iterdir()):
@@ -187,7 +187,7 @@ def _period_releases(folder: Path) -> list[Path]:
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Refuse a ledger without entries for releases that it paid.
+    """Raise for a ledger without entries for releases that it paid.
 
     Raises:
         LedgerError: there is such a release; the message names the first one.
@@ -200,7 +200,7 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return the other ledgers that know a data set.
+    """Return other ledgers of the same data set.
 
     If there are none, return the releases that were paid for the data set. Both are searched in the
     folder of the ledger and in ``folders``.
@@ -227,7 +227,7 @@ def find_other_ledgers(
 
 
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
-    """Return the names of the data sets that a release used.
+    """Return the names of the data sets of a release's receipt.
 
     They are the data set of its ledger, and a second table that is not public.
     """
@@ -235,7 +235,7 @@ def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
 
 
 def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to create a second ledger for data that another one knows.
+    """Raise if another ledger of the same data exists.
 
     Raises:
         LedgerError: another ledger knows the data set, or a release was paid for it.
@@ -255,7 +255,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the start of a clause: what knows, or was paid for, a data set.
+    """Return the start of a sentence about what paid for a data set.
 
     Args:
         payer: the file of a ledger, or the folder of a release.
@@ -292,7 +292,7 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
 
 
 def _check_can_be_created(ledger: Path) -> None:
-    """Refuse a path at which no ledger can be created.
+    """Raise for a path at which no ledger can be created.
 
     Called before anything is planned or read; `Ledger.create` refuses the same after the plan.
 
@@ -334,7 +334,10 @@ def read_receipt(release: Path) -> dict[str, str]:
         return {}
     texts = {name: entry for name, entry in receipt.items() if isinstance(entry, str)}
     joined = receipt.get("joined")
-    second = joined if isinstance(joined, dict) else {}
+    if isinstance(joined, dict):
+        second = joined
+    else:
+        second = {}
     if second.get("public") is False and isinstance(second.get("table"), str):
         texts["protected_table"] = second["table"]
     return texts

@@ -31,6 +31,7 @@ _EXACT_FLOAT = 2**53
 
 
 def _unknown(operator: object) -> InternalError:
+    """Return the error for an operator class without this function."""
     return InternalError(
         f"The operator class {type(operator).__name__} has not registered this function; see "
         "CONTRIBUTING.md."
@@ -39,7 +40,7 @@ def _unknown(operator: object) -> InternalError:
 
 @singledispatch
 def apply(operator: Operator, x: Array) -> Array:
-    """Multiply: A x along the first axis.
+    """Return A x, along the first axis.
 
     Args:
         operator: A, of shape (rows, size).
@@ -56,7 +57,7 @@ def apply(operator: Operator, x: Array) -> Array:
 
 @singledispatch
 def apply_transpose(operator: Operator, y: Array) -> Array:
-    """Multiply by the transpose: A^T y along the first axis.
+    """Return A^T y, along the first axis.
 
     Args:
         operator: A, of shape (rows, size).
@@ -73,7 +74,7 @@ def apply_transpose(operator: Operator, y: Array) -> Array:
 
 @singledispatch
 def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
-    """Sum |A_ij|^power * weights_i over the rows i, for every column j, exactly.
+    """Return sum_i |A_ij|^power * weights_i for each column j, exactly.
 
     Args:
         operator: A, of shape (rows, size).
@@ -97,26 +98,31 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: Identity, x: Array) -> Array:
+    """Return the cells."""
     return x
 
 
 @apply.register
 def _(operator: Total, x: Array) -> Array:
+    """Return the sum of all cells."""
     return x.sum(axis=0, keepdims=True)
 
 
 @apply_transpose.register
 def _(operator: Total, y: Array) -> Array:
+    """Return the value of the total in every cell."""
     return np.repeat(y, operator.size, axis=0)
 
 
 @apply.register
 def _(operator: Prefix, x: Array) -> Array:
+    """Return the sums of the first 1, 2, ..., n cells."""
     return np.cumsum(x, axis=0, dtype=x.dtype)
 
 
 @apply_transpose.register
 def _(operator: Prefix, y: Array) -> Array:
+    """Return the sums of the last n, n - 1, ..., 1 values."""
     return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
 
 
@@ -130,6 +136,7 @@ def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
 @apply.register(AllRanges)
 @apply.register(Ranges)
 def _(operator: AllRanges | Ranges, x: Array) -> Array:
+    """Return the sum of each range, as a difference of prefix sums."""
     low, high = _ends(operator)
     sums = np.zeros(
         (x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype
@@ -141,6 +148,7 @@ def _(operator: AllRanges | Ranges, x: Array) -> Array:
 @apply_transpose.register(AllRanges)
 @apply_transpose.register(Ranges)
 def _(operator: AllRanges | Ranges, y: Array) -> Array:
+    """Return, for every cell, the sum of the values of ranges with it."""
     low, high = _ends(operator)
     steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
     np.add.at(steps, low, y)
@@ -172,7 +180,7 @@ def run_sums(x: Array, width: int) -> Array:
 
 
 def run_spread(x: Array, width: int, length: int) -> Array:
-    """Repeat every entry ``width`` times along the first axis.
+    """Return each entry repeated ``width`` times along the first axis.
 
     The result is cut to ``length``.
 
@@ -184,6 +192,7 @@ def run_spread(x: Array, width: int, length: int) -> Array:
 
 @apply.register
 def _(operator: Tree, x: Array) -> Array:
+    """Return the sum of each node, level by level from the root."""
     levels = [run_sums(x, operator.widths[-1])]
     for wide, narrow in reversed(list(pairwise(operator.widths))):
         levels.append(run_sums(levels[-1], wide // narrow))
@@ -192,6 +201,7 @@ def _(operator: Tree, x: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Tree, y: Array) -> Array:
+    """Return, for every cell, the sum of the values of nodes with it."""
     parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
     carried = parts[0]
     for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
@@ -204,6 +214,7 @@ def _(operator: Tree, y: Array) -> Array:
 @column_sums.register(AllRanges)
 @column_sums.register(Ranges)
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
+    """Return the weighted number of queries with each cell."""
     # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
     refuse_overflow(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
@@ -211,11 +222,13 @@ def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: i
 
 @column_sums.register
 def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
+    """Return the weights: each cell is in one query."""
     return weights
 
 
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
+    """Return, for every cell, the sum of the weights of nodes with it."""
     refuse_overflow(
         int(weights.max(initial=0)) * len(operator.widths)
     )  # a cell lies in one row of every level
@@ -224,22 +237,25 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
+    """Return the scaled cells, and the products of the further rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
     return np.concatenate([scaled, tensor(operator.below, x)], axis=0)
 
 
 def tensor(matrix: IntArray, x: Array) -> Array:
-    """Multiply a matrix by an array along the array's first axis."""
+    """Return the product of a matrix and an array, along its first axis."""
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
 
 @apply.register
 def _(operator: Dense, x: Array) -> Array:
+    """Return the product of the matrix and the cells."""
     return tensor(operator.matrix, x)
 
 
 @column_sums.register
 def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
+    """Return the sums of |A_ij|^power over the diagonal and further rows."""
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
     refuse_overflow(
@@ -254,6 +270,7 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
+    """Return the sums of |A_ij|^power over the rows of the matrix."""
     most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
     refuse_overflow(most)
     powered: IntArray = np.abs(operator.matrix) ** power
@@ -263,7 +280,7 @@ def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
 
 
 def refuse_overflow(largest_sum: int) -> None:
-    """Refuse column sums that might reach 2^63, judged by what they are at most.
+    """Raise if column sums might reach 2^63.
 
     >>> refuse_overflow(2**62)
     """
@@ -278,7 +295,7 @@ def refuse_overflow(largest_sum: int) -> None:
 def along(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
-    """Apply ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+    """Return ``apply`` or ``apply_transpose`` along an axis, counted from 0.
 
     Args:
         function: ``apply`` or ``apply_transpose``.
@@ -342,22 +359,25 @@ def entries(operator: Operator) -> tuple[int, int]:
 @entries.register(Ranges)
 @entries.register(Tree)
 def _(operator: Operator) -> tuple[int, int]:
+    """Return 0 and 1: a cell is in a query or not."""
     return 0, 1
 
 
 @entries.register
 def _(operator: Dense) -> tuple[int, int]:
+    """Return the least entry and the largest size of an entry."""
     return int(operator.matrix.min()), operator.largest
 
 
 @entries.register
 def _(operator: DiagonalAndRows) -> tuple[int, int]:
+    """Return the least entry and the largest size of an entry."""
     parts = [entries(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)
 
 
 def non_negative(operator: Operator) -> bool:
-    """Tell whether all entries of an operator are at least 0.
+    """Return whether all entries of an operator are at least 0.
 
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
@@ -377,7 +397,7 @@ def largest_entry(operator: Operator) -> int:
 
 
 def is_partition(operator: Operator) -> bool:
-    """Tell whether every cell is counted in exactly one row, once (J1).
+    """Return whether each cell is in exactly one row, with coefficient 1 (J1).
 
     >>> is_partition(Identity(3)), is_partition(Prefix(3)), is_partition(Dense([[1, 0, 1], [0, 1, 0]]))
     (True, False, True)
@@ -387,7 +407,7 @@ def is_partition(operator: Operator) -> bool:
 
 
 def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Raise for objects of other classes than the operators' (M6).
+    """Raise for objects that are not of the operators' own classes (M6).
 
     Subclasses are refused too, and classes that are not allowed inside this operator.
     """
@@ -396,7 +416,7 @@ def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allo
 
 
 def operators() -> tuple[type[Operator], ...]:
-    """Return all classes of operators: those that have registered `apply`.
+    """Return all classes of operators that have registered `apply`.
 
     >>> Prefix in operators(), object in operators()
     (True, False)

@@ -42,7 +42,7 @@ class Sealed(np.ndarray[Any, Any]):
         raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
 
     def resize(self, *_shape: Any, **_options: Any) -> None:
-        """Refuse another shape of the same memory."""
+        """Raise: the shape of sealed memory is fixed."""
         raise AttributeError("a sealed array stays as it is; it cannot be resized")
 
     def __setstate__(self, _state: object) -> None:
@@ -54,7 +54,9 @@ class Sealed(np.ndarray[Any, Any]):
         return sealed, (np.array(self),)
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
-        return array[()] if return_scalar else np.asarray(array)
+        if return_scalar:
+            return array[()]
+        return np.asarray(array)
 
 
 def sealed(array: Array) -> Array:
@@ -78,7 +80,9 @@ def narrow(array: IntArray) -> SignedArray:
     (dtype('int32'), dtype('int64'))
     """
     fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
-    return array.astype(np.int32) if fits else array
+    if fits:
+        return array.astype(np.int32)
+    return array
 
 
 def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
@@ -116,7 +120,7 @@ class Operator(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of cells: of columns."""
+        """Number of cells, the columns of the matrix."""
 
     @property
     def rows(self) -> int:
@@ -134,6 +138,7 @@ class ValueEquality:
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
+        """Return the values that equal operators share; arrays as bytes."""
         kind: type = type(self)
         values = (getattr(self, field.name) for field in fields(kind))
         return tuple(

@@ -27,7 +27,10 @@ def pack(array: SignedArray) -> dict[str, object]:
 
     The value has its shape and its compressed bytes.
     """
-    bits = 32 if array.dtype == np.int32 else 64
+    if array.dtype == np.int32:
+        bits = 32
+    else:
+        bits = 64
     raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
     return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
 
@@ -46,15 +49,18 @@ def to_json(operator: Operator) -> dict[str, object]:
 
 
 def _written(value: Any) -> object:
+    """Return an operator's field as a JSON value."""
     if isinstance(value, np.ndarray):
         return pack(value)
     if isinstance(value, tuple):
         return list(value)
-    return value if isinstance(value, int) else to_json(value)
+    if isinstance(value, int):
+        return value
+    return to_json(value)
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:
-    """Return whole numbers as a JSON value, in as few bytes as the largest needs.
+    """Return integers as a JSON value, in as few bytes as the largest needs.
 
     Noise can hardly be compressed further.
     """
@@ -77,7 +83,7 @@ def whole_bytes_text(array: SignedArray) -> str:
 
 
 def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Read an array that ``pack`` or ``whole_bytes`` wrote, as int64.
+    """Return the array that ``pack`` or ``whole_bytes`` wrote, as int64.
 
     An array of more than ``most`` numbers is refused before it is unpacked.
     """

@@ -40,7 +40,7 @@ class BlockTree:
     children: tuple[IntArray, ...]
 
     def lengths(self, level: int) -> IntArray:
-        """Number of cells of each block of a level.
+        """Return the number of cells of each block of a level.
 
         >>> block_tree(2, 3).lengths(1).tolist()
         [4, 2]

@@ -53,12 +53,14 @@ class Contrasts:
 
 @apply.register
 def _(operator: Contrasts, x: Array) -> Array:
+    """Return, for each k, the sum of the first k cells less k times the next."""
     k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
     return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
 
 
 @column_sums.register
 def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
+    """Return the weighted sums of |A_ij|^power of the contrasts."""
     refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
     k = np.arange(1, operator.size, dtype=np.int64)
     answer = np.zeros(operator.size, dtype=np.int64)
@@ -69,6 +71,7 @@ def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Contrasts) -> tuple[int, int]:
+    """Return 1 - size and size - 1."""
     return 1 - operator.size, operator.size - 1
 
 
@@ -106,6 +109,7 @@ class Haar(Sized):
 
 @apply.register
 def _(operator: Haar, x: Array) -> Array:
+    """Return the total and the differences of halves, level by level."""
     sums = x
     levels = []
     for _ in operator.widths:
@@ -117,11 +121,13 @@ def _(operator: Haar, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    """Return the column sums of the wavelet's absolute values."""
     return column_sums(operator.absolute, weights, power)
 
 
 @entries.register
 def _(operator: Haar) -> tuple[int, int]:
+    """Return -1 and 1; 0 and 1 for a single cell."""
     return (0 if operator.size == 1 else -1), 1
 
 
@@ -186,7 +192,7 @@ class Toeplitz(ValueEquality):
 
 
 def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
-    """Multiply by the Toeplitz matrix without its scales.
+    """Return the product of the Toeplitz matrix without scales and x.
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
@@ -202,17 +208,19 @@ def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
 
 
 def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
-    """Multiply the entries of x along its first axis by the scales^power."""
+    """Return the entries of x times the scales^power, along the first axis."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
 @apply.register
 def _(operator: Toeplitz, x: Array) -> Array:
+    """Return the Toeplitz product of the scaled cells."""
     return toeplitz_product(operator.starts, operator.values, scale_cells(operator, x))
 
 
 @column_sums.register
 def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
+    """Return the weighted sums of |A_ij|^power, with scales."""
     lengths = np.diff(operator.starts, append=operator.size)
     tallest = sum(
         abs(value) ** power * length
@@ -228,6 +236,7 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Toeplitz) -> tuple[int, int]:
+    """Return bounds on the least entry and on the size of all entries."""
     most = int(operator.scales.max())
     return min(0, int(operator.values.min()) * most), int(np.abs(operator.values).max()) * most
 
@@ -339,11 +348,13 @@ class Ordered(ValueEquality):
 
 @apply.register
 def _(operator: Coarse, x: Array) -> Array:
+    """Return the inner operator's answers about sums of buckets."""
     return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
 
 
 @column_sums.register
 def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
+    """Return the column sum of each cell's bucket."""
     # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of
     # them.
     return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
@@ -351,17 +362,19 @@ def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: Ordered, x: Array) -> Array:
+    """Return the inner operator's answers about reordered cells."""
     return apply(operator.operator, x[operator.order])
 
 
 @column_sums.register
 def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
+    """Return the inner operator's column sums, in the order of the cells."""
     # The columns are those of the inner operator in another order.
     return inverse_permute(operator, column_sums(operator.operator, weights, power))
 
 
 def inverse_permute(operator: Ordered, x: Array) -> Array:
-    """Return values in the new order of cells in their old order."""
+    """Return values of reordered cells in the original order."""
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
@@ -370,6 +383,7 @@ def inverse_permute(operator: Ordered, x: Array) -> Array:
 @entries.register(Coarse)
 @entries.register(Ordered)
 def _(operator: Coarse | Ordered) -> tuple[int, int]:
+    """Return the entries of the inner operator."""
     return entries(operator.operator)
 
 
@@ -426,7 +440,7 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Split values of the rows into blocks, last block and sums.
+        """Return the row values in the blocks, the last block and above them.
 
         All blocks but the last have shape (inner.rows, blocks - 1, ...).
         """
@@ -436,7 +450,7 @@ class Nested:
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Reshape the first axis into runs of ``width`` entries, one a column.
+    """Return the first axis reshaped to runs of ``width``, one a column.
 
     Shape (width, runs, ...).
     """
@@ -444,12 +458,13 @@ def _blocks(x: Array, width: int) -> Array:
 
 
 def join_runs(x: Array) -> Array:
-    """Undo ``_blocks``: put the runs one after the other again."""
+    """Return the runs joined again along the first axis, undoing ``_blocks``."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
 
 @apply.register
 def _(operator: Nested, x: Array) -> Array:
+    """Return the answers within blocks, then those about sums of blocks."""
     blocks = _blocks(x[: operator.before], operator.inner.size)
     last = x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
@@ -465,6 +480,7 @@ def _(operator: Nested, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
+    """Return each cell's column sums within its block and above it."""
     blocks, last, above = operator.split(weights)
     # A cell is in its block's queries, by its place there, and in those on its block's sum as any
     # other cell of the block.
@@ -479,5 +495,6 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Nested) -> tuple[int, int]:
+    """Return the least entry and the largest size over all three parts."""
     parts = [entries(part) for part in (operator.inner, operator.last, operator.above)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)

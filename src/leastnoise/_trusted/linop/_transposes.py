@@ -26,22 +26,26 @@ __all__ = ["apply_transpose"]  # with those of all operators
 
 @apply_transpose.register
 def _(operator: Identity, y: Array) -> Array:
+    """Return the values."""
     return y
 
 
 @apply_transpose.register
 def _(operator: DiagonalAndRows, y: Array) -> Array:
+    """Return the scaled values plus the products of the further rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
     return scaled + tensor(operator.below.T, y[operator.size :])
 
 
 @apply_transpose.register
 def _(operator: Dense, y: Array) -> Array:
+    """Return the product of the transposed matrix and the values."""
     return tensor(operator.matrix.T, y)
 
 
 @apply_transpose.register
 def _(operator: Contrasts, y: Array) -> Array:
+    """Return the transposed contrasts of the values."""
     k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
     answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
     answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
@@ -51,6 +55,7 @@ def _(operator: Contrasts, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Haar, y: Array) -> Array:
+    """Return, for every cell, the signed sum of the values of its nodes."""
     sums = y[:1]
     start = 1
     for width in operator.widths:
@@ -65,21 +70,25 @@ def _(operator: Haar, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Toeplitz, y: Array) -> Array:
+    """Return the transposed Toeplitz product, scaled by cell."""
     return scale_cells(operator, toeplitz_product(operator.starts, operator.values, y[::-1])[::-1])
 
 
 @apply_transpose.register
 def _(operator: Coarse, y: Array) -> Array:
+    """Return the value of each cell's bucket."""
     return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
 
 
 @apply_transpose.register
 def _(operator: Ordered, y: Array) -> Array:
+    """Return the inner transposed product, in the order of the cells."""
     return inverse_permute(operator, apply_transpose(operator.operator, y))
 
 
 @apply_transpose.register
 def _(operator: Nested, y: Array) -> Array:
+    """Return the transposed products within blocks plus that of block sums."""
     blocks, last, above = operator.split(y)
     sums = apply_transpose(operator.above, above)
     within = apply_transpose(operator.inner, blocks) + sums[None, :-1]

@@ -17,7 +17,7 @@ MOST_TABLE_CELLS = 2**28
 
 
 def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
-    """Refuse a block whose table or answers could be too large.
+    """Raise for a block whose table or answers could overflow.
 
     A row adds at most ``value``, or ``limited`` where the block has limits or ends.
     """
@@ -38,7 +38,10 @@ def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
         )
     # The values of a table add up to at most that of all rows, and no entry of a product is above
     # the product of the largest ones.
-    largest = max(value, limited) if block.ends else limited
+    if block.ends:
+        largest = max(value, limited)
+    else:
+        largest = limited
     most = (
         MOST_ROWS
         * largest

@@ -52,20 +52,22 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
     """Return measurements as a JSON value, equal for equal measurements."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
-    blocks = [
-        {
+    blocks = []
+    for block in measurements.blocks:
+        value: dict[str, Any] = {
             "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
             "scale": str(block.scale),
             "measure": block.measure,
-            **(
-                {}
-                if block.limits is None
-                else {"limits": limits.setdefault(block.limits, len(limits))}
-            ),
-            **({"ends": True} if block.ends else {}),
-            **({} if block.k_norm_group is None else {"k_norm_group": block.k_norm_group}),
         }
-        for block in measurements.blocks
+        if block.limits is not None:
+            value["limits"] = limits.setdefault(block.limits, len(limits))
+        if block.ends:
+            value["ends"] = True
+        if block.k_norm_group is not None:
+            value["k_norm_group"] = block.k_norm_group
+        blocks.append(value)
+    limit_values = [
+        {"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits
     ]
     return {
         "mechanism": measurements.noise.value,
@@ -80,21 +82,13 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
             }
             for factor in factors
         ],
-        **(
-            {
-                "limits": [
-                    {"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits
-                ]
-            }
-            if limits
-            else {}
-        ),
+        **({"limits": limit_values} if limit_values else {}),
         "blocks": blocks,
     }
 
 
 def measurements_digest(measurements: Measurements) -> str:
-    """SHA-256 of the JSON text of `measurements_value`, in hexadecimal."""
+    """Return the SHA-256 of measurements' JSON text, in hexadecimal."""
     return hashlib.sha256(
         json.dumps(
             measurements_value(measurements), separators=(",", ":"), allow_nan=False

@@ -29,7 +29,7 @@ Below: TypeAlias = Callable[[int], int]
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return D, the number of free coordinates.
+    """Return D, the number of free coordinates of tables of one total.
 
     They are the total, and all cells of a table but one.
 
@@ -40,7 +40,7 @@ def dimensions(sizes: Sequence[int]) -> int:
 
 
 def count_tables(cells: int, positive: int, negative: int) -> int:
-    """Return how many tables have a given total and a bounded norm (J2).
+    """Return the number of tables with a total and a bounded norm (J2).
 
     Args:
         cells: of the table, at least 1.
@@ -130,7 +130,7 @@ def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
 
 
 def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]:
-    """Draw tables of one total and bounded norm uniformly (J4).
+    """Return uniformly drawn tables of one total and bounded norm (J4).
 
     Args:
         sizes: the number of cells of each table.
@@ -152,7 +152,7 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 
 
 def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
-    """Draw the common total (J5).
+    """Return the drawn common total of all tables (J5).
 
     In proportion to the number of points that have it.
     """
@@ -176,7 +176,7 @@ def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
 
 
 def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
-    """Draw a table of a total and of bounded norm uniformly (J6).
+    """Return a uniformly drawn table of a total and bounded norm (J6).
 
     The total is at least 0, and the norm at most total + 2 common.
     """
@@ -216,7 +216,7 @@ def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
 
 
 def _weak_compositions(total: int, parts: int) -> int:
-    """Return in how many ways a total is a sum of ``parts`` numbers.
+    """Return the number of ways to write a total as ``parts`` summands.
 
     They are whole numbers of at least 0.
     """
@@ -226,7 +226,7 @@ def _weak_compositions(total: int, parts: int) -> int:
 
 
 def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
-    """Draw ``parts`` whole numbers with a given sum uniformly (J7).
+    """Return ``parts`` integers with a given sum, drawn uniformly (J7).
 
     Each is at least 1.
     """
@@ -235,7 +235,7 @@ def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
 
 
 def _draw_subset(size: int, number: int, below: Below) -> set[int]:
-    """Draw a set of ``number`` of the numbers 0 ... size - 1, uniformly (J7)."""
+    """Return a uniform set of ``number`` numbers below ``size`` (J7)."""
     drawn: set[int] = set()
     for last in range(size - number, size):
         candidate = below(last + 1)

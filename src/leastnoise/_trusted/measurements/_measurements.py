@@ -79,7 +79,7 @@ class Limits:
         object.__setattr__(self, "values", sealed(given.astype(np.int64)))
 
     def key(self) -> tuple[str | None, bytes]:
-        """A hashable value that is equal for equal limits."""
+        """Return a hashable value that is equal for equal limits."""
         return self.attribute, self.values.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -149,7 +149,7 @@ class Factor:
 
     @property
     def squares(self) -> IntArray:
-        """The factors of the rows' noise variances.
+        """The factors of the rows' noise variances, int64 of shape (rows,).
 
         Squared norms of contrasts, else ones.
         """
@@ -171,7 +171,7 @@ class Factor:
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
     def key(self) -> tuple[Operator, bytes]:
-        """A hashable value that is equal for equal queries and weights."""
+        """Return a hashable value, equal for equal queries and weights."""
         return self.operator, b"" if self.row_weights is None else self.row_weights.tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -231,7 +231,7 @@ class Block:
 
     @property
     def copies(self) -> int:
-        """How often each query is measured.
+        """The number of times that each query is measured.
 
         Twice for distances from both ends, else once.
         """
@@ -243,7 +243,7 @@ class Block:
         return math.prod((factor.operator.rows for factor in self.factors), start=self.copies)
 
     def row_weights(self) -> IntArray:
-        """The product of the factors' row weights, int64 of shape (rows,)."""
+        """Return the product of the factors' row weights, shape (rows,)."""
         return _outer([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
@@ -254,11 +254,12 @@ class Block:
         return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
 
     def row_squares(self) -> IntArray:
-        """The product of the factors' squared norms, int64 of shape (rows,)."""
+        """Return the product of the factors' squared norms, shape (rows,)."""
         return _outer([factor.squares for factor in self.factors], self.copies)
 
 
 def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
+    """Return the flat outer product of arrays, repeated ``copies`` times."""
     whole_product = np.ones(copies, dtype=np.int64)
     for part in parts:
         whole_product = np.multiply.outer(whole_product, part).reshape(-1)
@@ -363,7 +364,7 @@ class Measurements:
         return groups
 
     def check_k_norm_groups(self) -> None:
-        """Raise if a group of K-norm noise has other blocks than J1 is about.
+        """Raise unless every group of K-norm noise satisfies J1.
 
         `cost` calls it again, as the cost of a group depends on nothing else of its blocks.
 
@@ -376,6 +377,7 @@ class Measurements:
 
     # J1
     def _check_k_norm_group(self, group: Sequence[int]) -> None:
+        """Raise unless blocks may share one draw of K-norm noise."""
         blocks = [self.blocks[index] for index in group]
         if self.noise is not Noise.DISCRETE_LAPLACE or self.grid != 1:
             raise refuse(
@@ -460,6 +462,7 @@ class Measurements:
 
     # M7
     def _check(self, block: Block) -> None:
+        """Raise if a block does not fit the domain or the unit."""
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         summed = None if block.measure is None else self.domain.measure(block.measure)
@@ -532,6 +535,7 @@ class Measurements:
             )
 
     def _check_limits(self, block: Block, limits: Limits) -> None:
+        """Raise if a block's limits do not fit its measure and attribute."""
         if block.measure is None:
             raise refuse(
                 "the limits of a block of counts",
@@ -553,7 +557,7 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the most that one row changes a sum of a block, int64.
+        """Return the most that one row changes each sum of a block, int64.
 
         One number for each of its limits, else one.
 

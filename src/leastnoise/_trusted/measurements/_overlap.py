@@ -25,7 +25,7 @@ _EXACT_INT = 2**62  # and below this in int64
 def largest_squared_move(
     factors: Sequence[Factor], sizes: Mapping[str, int], most: Fraction, *, mixed_signs: bool
 ) -> Fraction | None:
-    """Bound the squared length of a weighted sum of columns (S5).
+    """Return a bound on the squared length of a weighted column sum (S5).
 
     Each column is multiplied by a vector of length at most 1.
 
@@ -57,6 +57,7 @@ def _squared_move(
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
+    """Return a bound on the squared change by one unit, or None (S6)."""
     products = _inner_products(factors, dict(sizes))
     if products is None:
         return None
@@ -104,6 +105,7 @@ def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
 
 
 def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
+    """Return the largest sum of ``most`` values, the last one taken in part."""
     largest = sorted(values, reverse=True)
     full = min(math.floor(most), len(largest))
     total = sum(largest[:full], start=Fraction(0))
@@ -113,7 +115,7 @@ def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
 
 
 def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
-    """Return what `_largest_sum` is of every row."""
+    """Return `_largest_sum` of each row."""
     full = math.floor(most)
     count = len(rows)
     if full >= count:
@@ -131,7 +133,7 @@ def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
 def _inner_products(
     factors: Sequence[Factor], sizes: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
-    """Return the inner products of all pairs of columns, and their denominator."""
+    """Return the inner products of all column pairs, and their denominator."""
     shape = tuple(sizes.values())
     cells = math.prod(sizes.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
@@ -153,12 +155,13 @@ def _inner_products(
 
 
 def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape of a factor's cells, with 1 for other attributes."""
     return tuple(size if name in factor.attributes else 1 for name, size in sizes.items())
 
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return the inner products of a factor's columns over the rows' scales.
+    """Return the inner products of a factor's columns, scaled by row noise.
 
     None if too large.
     """
@@ -176,7 +179,9 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
     if operator.rows * largest**2 >= _EXACT_INT:
         return None
     products = _product_with_itself(dense(operator) * factor.weights[:, None], largest)
-    return None if products is None else (products, 1)
+    if products is None:
+        return None
+    return (products, 1)
 
 
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
@@ -197,5 +202,6 @@ def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
 
 
 def _exact(left: IntArray, right: IntArray) -> IntArray:
+    """Return the exact product left^T right, through float64."""
     product: FloatArray = left.T.astype(np.float64) @ right.astype(np.float64)
     return product.astype(np.int64)

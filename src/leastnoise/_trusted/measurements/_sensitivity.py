@@ -83,7 +83,7 @@ class _Column:
 
 
 def cost(plan: Measurements) -> Cost:
-    """Return the cost of a plan: the privacy loss of one unit (M1).
+    """Return the privacy loss that one unit can cause (M1).
 
     Args:
         plan: a plan whose queries are integers.
@@ -137,7 +137,7 @@ def cost(plan: Measurements) -> Cost:
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
-    """Split a plan into blocks of rows or sums, and amounts of units (M8).
+    """Yield the parts of a plan for rows and for each amount of units (M8).
 
     There is one plan for each measure of units, about the rows that have an amount of it.
 
@@ -161,7 +161,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return the bounds on the rows of a unit that count (M8).
+    """Return the bounds on a unit's rows for a measure of units (M8).
 
     On all rows, or for a measure of units on the rows that have an amount of it.
 
@@ -189,7 +189,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 
 
 def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
-    """Return the number of cells in which a measure of units can have an amount (M8).
+    """Return the number of cells in which a unit can have an amount (M8).
 
     >>> domain = Domain(month=Coded(12))
     >>> cells_of_unit(domain, UnitCount(["month"])), cells_of_unit(domain, UnitCount(["month"], [[[0, 1], [5]]]))
@@ -220,10 +220,13 @@ class _RowsInCells:
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
-    """Return the bounds on rows in cells that hold in a view (M8, S7)."""
+    """Return the bounds on rows per cell that hold in a view (M8, S7)."""
     bound = plan.privacy.max_per_cell
     measure = view.blocks[0].measure
-    bounds = [] if bound is None else [_RowsInCells(bound)]
+    if bound is None:
+        bounds = []
+    else:
+        bounds = [_RowsInCells(bound)]
     if measure is None:
         counted = None
     else:
@@ -244,7 +247,7 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
 
 
 def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Bound the largest p-norm shift that a unit's rows cause (M1).
+    """Return a bound on the p-norm shift of all rows of a unit (M1).
 
     This is |shift|_p^p over the noise scales.
     """
@@ -268,7 +271,7 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
 
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Bound the shift of a replaced unit along each attribute (S8).
+    """Return a bound on a replaced unit's shift along each attribute (S8).
 
     Each bound adds up what the unit does in each cell of one attribute.
 
@@ -294,6 +297,7 @@ def _is_beside(factor: Factor) -> bool:
 
 
 def _all_non_negative(plan: Measurements) -> bool:
+    """Return whether no query has a negative coefficient or measure."""
     measures = {block.measure for block in plan.blocks if not block.ends}
     signed = any(plan.domain.measure(name).low_units < 0 for name in measures if name)
     return not signed and all(map(non_negative, {factor.operator for factor in plan.factors}))
@@ -346,12 +350,15 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 def _limited(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
-    """Multiply a block's limits by cell into its columns.
+    """Return columns of costs with a block's limits multiplied in.
 
     Returns the columns, and the factor that is the same in every cell.
     """
     largest = plan.largest_values(block)
-    name = None if block.limits is None else block.limits.attribute
+    if block.limits is None:
+        name = None
+    else:
+        name = block.limits.attribute
     if name is None:
         return list(columns), int(largest[0])
     amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
@@ -370,6 +377,7 @@ def _limited(
 
 
 def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+    """Return a column of costs; one number if all its entries are equal."""
     low = int(entries.min())
     high = int(entries.max())
     return _Column(names, Fraction(high), None if low == high else entries)
@@ -397,11 +405,12 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
 
 
 def _top(columns: Iterable[_Column]) -> Fraction:
+    """Return the product of the largest entries of columns."""
     return math.prod((column.top for column in columns), start=Fraction(1))
 
 
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
-    """Return the part of the norm that differs between cells.
+    """Return the norm of the blocks whose columns differ between cells.
 
     From the blocks' weights and columns.
     """
@@ -424,7 +433,7 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
 def _joint_norm(
     plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
 ) -> Fraction:
-    """Return the maximum over the cells of the named attributes.
+    """Return the largest norm over the cells of the named attributes.
 
     Exact, or rounded up to 2^-GUARD_BITS if denominators are long.
     """
@@ -450,7 +459,7 @@ def _joint_norm(
 
 
 def _unit(values: Iterable[Fraction | int]) -> int:
-    """Return the common denominator of the values, if it is short (M3).
+    """Return a denominator for values, their common one if it is short (M3).
 
     Else a power of two, to whose multiples they are rounded up.
     """
@@ -463,7 +472,7 @@ def _unit(values: Iterable[Fraction | int]) -> int:
 
 
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value, exactly or rounded up (M3).
+    """Return the sum of count * value, exact or rounded up (M3).
 
     Exactly if the common denominator is short.
 
@@ -486,7 +495,7 @@ _Beside: TypeAlias = tuple[
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Write a block as a sum of forms (S1).
+    """Yield the forms that a block is the sum of (S1).
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
@@ -523,7 +532,7 @@ def _forms(
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
 ) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
-    """Add up the coefficients of the blocks' forms.
+    """Return the summed coefficients of all blocks' forms, and their unit.
 
     Grouped by the factors besides the cells, in multiples of 1 / unit; returns them and the unit.
     """
@@ -548,12 +557,13 @@ def _summed_forms(
     return summed, unit
 
 
-def _worth(plan: Measurements, beside: _Beside) -> int:
+def _largest_amount(plan: Measurements, beside: _Beside) -> int:
+    """Return the largest amount that one row adds to a measure's sum."""
     return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
-    """Bound the largest L2 shift of a unit with bounded rows per cell.
+    """Return a bound on the L2 shift of a unit with bounded rows per cell.
 
     This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
     scales.
@@ -583,7 +593,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
-        norm = _worth(plan, beside) ** 2 * math.prod(
+        norm = _largest_amount(plan, beside) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
         for cells, share in summed.items():
@@ -597,7 +607,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
 def apart_distance(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Bound the largest |shift|_p^p of a unit cell by cell (S5).
+    """Return a bound on a unit's |shift|_p^p, cell by cell (S5).
 
     It adds up what the unit's rows do in each cell of the bound.
 
@@ -670,7 +680,7 @@ def apart_distance(
 
 
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on attributes of a bound.
+    """Return a block's factors on the attributes of a bound.
 
     None if one is on others too.
     """
@@ -682,7 +692,7 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Group blocks by their factors along the attributes of a bound.
+    """Return blocks grouped by their factors along a bound's attributes.
 
     Returns the blocks of the other factors.
 
@@ -732,7 +742,7 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Bound the largest distance between the columns of two rows (R1).
+    """Return a bound on the distance between the columns of two rows (R1).
 
     This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
 
@@ -751,7 +761,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     Fraction(3, 1)
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
-    apart = {rest: _apart(rest, power) for rest, *_ in forms}
+    apart = {rest: _norm_and_distance(rest, power) for rest, *_ in forms}
     kinds = _kinds(plan, forms, apart)
     distance = np.zeros(
         1, dtype=object
@@ -767,13 +777,17 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
                 [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
             )  # R2
         else:
-            agree = _agreeing(summed, kinds)
+            agree = _bounds_by_agreement(summed, kinds)
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth = _worth(plan, beside) ** power
+            worth = _largest_amount(plan, beside) ** power
             low = min(plan.domain.measure(measure).low_units, 0)
-            beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
+            beyond = (
+                norm
+                * whole
+                * (2 * worth if ends else (_largest_amount(plan, beside) - low) ** power)
+            )
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
     return Fraction(int(distance.max()), unit)
@@ -784,7 +798,7 @@ def _kinds(
     forms: Mapping[_Beside, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Group the attributes into kinds (R4).
+    """Return the kind of each attribute; kinds merge sets of attributes (R4).
 
     Sets with equal numbers of each kind are merged. None if sets make no difference.
     """
@@ -808,10 +822,10 @@ def _kinds(
     return None
 
 
-def _agreeing(
+def _bounds_by_agreement(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Bound the forms of two rows by the attributes they agree in (R4).
+    """Return bounds on forms, by the attributes in which two rows agree (R4).
 
     For each number of attributes of each kind; all attributes come last.
     """
@@ -840,12 +854,12 @@ def _agreeing(
 
 
 @lru_cache(maxsize=256)
-def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Return the largest column norm of a product of factors, and a bound (R5).
+def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
+    """Return bounds on the norm and distance of columns of a product (R5).
 
     The bound is on the distance of two of its columns.
     """
-    parts = [_common(factor, power) for factor in factors]
+    parts = [_column_bounds(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)
     if len(parts) == 1:
         return norm, parts[0][2]
@@ -854,8 +868,8 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     )
 
 
-def _common(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Return bounds on a factor's columns: norm, overlap, distance (R5).
+def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
+    """Return bounds on the norm, overlap and distance of columns (R5).
 
     The largest norm, a lower bound on what two columns have in common, and a bound on their
     distance.

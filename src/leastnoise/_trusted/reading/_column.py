@@ -91,7 +91,7 @@ Chunks = Iterator[Chunk[Made]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
-    """Encode each distinct value once, by a function of values.
+    """Return an encoder that applies a function to each distinct value once.
 
     >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
     [1, 2, 1]
@@ -109,7 +109,7 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 def distinct(
     data: Array | Sequence[object],
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """Return the distinct values, and for each value its index among these.
+    """Return the distinct values, and the index of each value among them.
 
     In place of the indices None if all values are listed.
 
@@ -136,7 +136,7 @@ def distinct(
 
 
 def constant_column(value: object, null: BoolArray) -> Column:
-    """Return the column that has the same value in every row that is not null."""
+    """Return a column with one value in every row that is not null."""
     return Column([value], None, -null.astype(np.int64))
 
 
@@ -223,7 +223,7 @@ class Source:
 
     @property
     def strange(self) -> dict[str, str]:
-        """The columns whose declared type no rule reads, with the type."""
+        """The columns of types that no rule reads, with their types."""
         return {field.name: field.type_name for field in self.fields if not field.readable}
 
 
@@ -306,7 +306,7 @@ def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
 
 
 def _has_rule(arrow_type: Any) -> bool:
-    """Whether `to_column` makes values of a type, which a null of it shows."""
+    """Return whether a rule reads values of an Arrow type."""
     import pyarrow as pa
 
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -419,7 +419,7 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 def chunk_batches(
     batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunks[Column]:
-    """Split Arrow batches into chunks of columns.
+    """Yield chunks of columns from Arrow batches.
 
     Each column is given by its name or position in a batch and the function that makes a column
     of its array.
@@ -446,10 +446,12 @@ def unsupported_column(missing: Any) -> Column:
 
 
 def _null(array: Any) -> BoolArray:
+    """Return which entries of an Arrow array are null."""
     return _numbers(array.is_null().cast("uint8")).view(np.bool_)
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
+    """Return the numbers of an Arrow array, with a filler for nulls."""
     # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
     # pandas, which takes most of a second.
     numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
@@ -457,6 +459,7 @@ def _numbers(array: Any, filler: int = 0) -> Array:
 
 
 def _of_dictionary(array: Any) -> Column:
+    """Return the column of a dictionary-encoded Arrow array."""
     import pyarrow as pa
 
     codes = _numbers(array.indices.cast("int64"), -1)
@@ -482,6 +485,7 @@ def _repeated(column: Column, positions: Array) -> Column:
 
 
 def _of_extension(array: Any) -> Column:
+    """Return the column of an Arrow extension array."""
     name = array.type.extension_name
     inner = to_column(array.storage)
     if name == "arrow.json":

@@ -70,7 +70,7 @@ class _Address:
 
     @classmethod
     def of(cls, url: str) -> "_Address":
-        """Read a URL.
+        """Return the parts of a URL.
 
         A password with a sign that is not escaped could be taken for another part. No part is
         given then.

@@ -43,7 +43,7 @@ _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
 def cell_encoder(rule: Rule) -> Encoder:
-    """Make the function from a column of an attribute to cells.
+    """Return the encoder from a column of an attribute to cells.
 
     The cell is -1 where the row is to be dropped.
 
@@ -65,7 +65,7 @@ def cell_encoder(rule: Rule) -> Encoder:
 
 
 def amount_encoder(measure: Measure) -> Encoder:
-    """Make the function from a column of a measure to int64 amounts in units.
+    """Return the encoder from a column of a measure to int64 amounts.
 
     They are within its bounds where there is a value, else 0.
 
@@ -90,7 +90,7 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:
-    """Make the function from a column to 1 for each unreadable value, else 0.
+    """Return the encoder from a column to 1 for unreadable values, else 0.
 
     A value is unreadable if it is neither a null nor a number.
 
@@ -101,7 +101,7 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 
 
 def _categorical(rule: Rule, table: Forms) -> Encoder:
-    """Encode by string form.
+    """Return an encoder that looks up the normalised text of each value.
 
     Text made of a whole number, a point and zeros is tried again without these.
     """
@@ -123,7 +123,7 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
-    """Return the cells of doubles, or of seconds.
+    """Return the cell of each number, or of each time in seconds.
 
     Bounds stay below 2^53, so an integer that is read as a double crosses none of them.
     """
@@ -138,6 +138,7 @@ def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) 
 
 
 def _stepped(rule: Rule, numbers: Array) -> IntArray:
+    """Return the cell of each number by the steps of a rule."""
     table = rule.table
     if not isinstance(table, Steps):
         raise InternalError("numbers have no cell among texts; please report this.")
@@ -156,7 +157,7 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
 
 
 def _timed(rule: Rule, clocked: Clocked) -> Encoder:
-    """Encode by time: arrays of time stamps at once, other values one by one."""
+    """Return an encoder of times: time stamps in arrays, others one by one."""
     if clocked.zone == "UTC":
         clock = None
     else:

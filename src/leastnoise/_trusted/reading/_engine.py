@@ -100,7 +100,7 @@ class Engine:
     def counts(
         self, wish: CountRequest, entropy_bytes: Entropy
     ) -> tuple[dict[TableKey, IntArray], RowUsage | None] | None:
-        """Count, choosing the rows of units by a key of these random bytes.
+        """Return the requested tables and the row usage; None if untranslatable.
 
         An `InputError` where the engine fails.
 
@@ -148,7 +148,7 @@ class Engine:
         return tables, replace(usage, amounts=self._kept_and_cut(rows, wish))
 
     def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
-        """Count the units that have each key of the requested attribute.
+        """Return the number of units of each key; None if untranslatable.
 
         Its categories are not known yet.
 
@@ -300,7 +300,7 @@ class Engine:
     def _with_drawn_attribute(
         self, rows: exp.Select, wish: CountRequest, entropy_bytes: Entropy
     ) -> exp.Select:
-        """Draw for every row one of the attributes that have a hidden cell (E8).
+        """Return the query with a random attribute for each row (E8).
 
         The number ``drawn`` of the attribute is a keyed hash of the row's place among the rows of
         its unit; where every row is a unit, of all that decides whether it is used, and of its
@@ -321,7 +321,7 @@ class Engine:
     def _bounded_rows(
         self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
-        """Return the query of the rows that count for their unit.
+        """Return the query of rows that count for their unit, dropped ones included.
 
         Rows that the domain drops are among them.
 
@@ -403,7 +403,7 @@ class Engine:
         return self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
 
     def _once(self, query: exp.Select) -> exp.Select:
-        """Return a query whose expressions are computed once a row.
+        """Return a query in which each expression is computed once for a row.
 
         Without it an engine may compute an expression wherever it is named.
         """
@@ -418,7 +418,7 @@ class Engine:
         *,
         flagged: bool,
     ) -> exp.Select:
-        """Keep at most ``max_rows`` rows of each unit.
+        """Return the query with at most ``max_rows`` rows of each unit.
 
         Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
         ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
@@ -451,7 +451,7 @@ class Engine:
 
 
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
-    """Add a column ``wi`` for each measure of units i (E12).
+    """Return the query with a column ``wi`` for each measure of units (E12).
 
     It is the amount of a unit for the row that stands for it in a cell, and 0 for its others.
 
@@ -494,7 +494,7 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
 
 
 def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Select:
-    """Add the total of the amounts ``vi`` of the rows that agree in some columns."""
+    """Return the query with the total of amounts over rows that agree."""
     total = exp.Window(
         this=exp.Sum(this=exp.column(f"v{number}")),
         partition_by=[exp.column(column) for column in cell],
@@ -506,7 +506,7 @@ def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Selec
 def _flagged(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
-    """Add a column that is an amount where a condition holds, else 0; usually the amount is 1."""
+    """Return the query with a column: an amount if a condition holds, else 0."""
     amount = sql(":one", one=1) if amount is None else amount
     flag = sql(
         "CASE WHEN :condition THEN :amount ELSE :no END", condition=condition, amount=amount, no=0
@@ -515,7 +515,7 @@ def _flagged(
 
 
 def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
-    """Return the keys by which units are told apart, as SQL.
+    """Return the key that identifies a unit, as SQL.
 
     None if the column has no such SQL.
     """
@@ -539,7 +539,7 @@ def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """Return the query for these columns.
+    """Return the query that selects these columns.
 
     Without columns it selects a constant, as a query must have a column.
     """
@@ -552,12 +552,12 @@ def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Sele
 
 
 def _kept(wish: CountRequest) -> list[Expression]:
-    """Return the conditions that no attribute drops the row."""
+    """Return the conditions under which no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
 
 
 def _lacking(wish: CountRequest, used: Expression) -> dict[str, Expression]:
-    """Return for each hidden cell the sum of 1 for a row in it, and of -1 for others.
+    """Return, for each hidden cell, the number of rows in it less the others.
 
     The sum is over the used rows for which its attribute was drawn.
     """
@@ -603,6 +603,7 @@ def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
 
 
 def _cell(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
+    """Return the names of the columns with the cells of attributes."""
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
@@ -613,7 +614,7 @@ def _numbered(
     name: str,
     most: int | None = None,
 ) -> exp.Select:
-    """Number the rows that agree in some columns, in an order.
+    """Return the query with the number of each row among rows that agree.
 
     Keep those numbered up to ``most``.
     """
@@ -723,7 +724,7 @@ class Type:
     arrow: str | None = None
 
     def sent(self, name: str) -> Expression:
-        """Return the expression that is sent in place of a column.
+        """Return the expression that the engine sends in place of a column.
 
         It stands for a column of exactly this name.
         """
@@ -784,7 +785,7 @@ def engine_source(
 
 
 def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
-    """Return a column of an engine, from the name of its type.
+    """Return the schema of an engine's column.
 
     The type says what becomes of the column.
 

@@ -103,7 +103,7 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 
 
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    r"""Read lines in blocks, each of which ends with LF.
+    r"""Yield blocks of complete lines.
 
     What reads gives at most so many further bytes, none at the end. In place of a line that is too
     long to be kept stands ``NO_RECORD``.
@@ -132,7 +132,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
-    """Cut one line, without its end, by the rule: fields without their quotes.
+    """Return the fields of a line, unquoted; None if it is no record.
 
     None if it is quoted wrongly or has too many.
 
@@ -186,7 +186,7 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
 def parse_lines(
     block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
-    r"""Parse a block of lines into the requested columns, counted from 0.
+    r"""Return the number of records, the text, and the fields of some columns.
 
     Each line has its LF and ``width`` fields.
 
@@ -248,7 +248,7 @@ def parse_lines(
 
 
 def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """Apply a function to each item in threads; yield results in order.
+    """Yield a function of each item, computed in threads, in order.
 
     The function must have no memory.
 
@@ -305,7 +305,7 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
-    """Open a CSV file, plain or compressed; only its header is read.
+    """Return a CSV file as a source; only its header is read.
 
     Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon,
     tab and bar that the header holds most of. An `InputError` if it cannot be opened, or its first
@@ -362,7 +362,7 @@ def _delimiter_of(header: str, path: Path) -> str:
 
 
 def _names_in(header: str, delimiter: str, what: str) -> list[str]:
-    """Parse a header into the names of columns.
+    """Return the column names of a header line.
 
     An `InputError` says why a text is no header.
     """
@@ -382,7 +382,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """Decode bytes one by one.
+    """Return bytes decoded one by one.
 
     If a byte has no character (U+FFFE), they are no value.
     """
@@ -393,13 +393,14 @@ def _text(raw: Any, characters: str) -> object:
 
 
 def opened_file(path: Path) -> Any:
-    """The bytes of a file, or those that it is compressed from."""
+    """Return an open file, decompressed if needed."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")
 
 
 def _first_line(path: Path, what: str, layout: CSV) -> str:
+    """Return the header line of a CSV file."""
     try:
         with opened_file(path) as opened:
             line: bytes = opened.readline(_HEADER)
@@ -427,7 +428,7 @@ CSV_FILES = FileKind(
 
 
 def open_parquet(path: Path) -> Source:
-    """Open a Parquet file; only its schema and number of rows are read."""
+    """Return a Parquet file as a source; only its metadata are read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -471,7 +472,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
-    """Return two files whose names differ by their ending only.
+    """Return two files whose names differ only in their endings, or None.
 
     None if there are none.
 
@@ -490,7 +491,7 @@ def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, P
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
-    """Open the files that a path means, one after the other as one source.
+    """Return the files of a path as one source.
 
     Raises:
         InputError: as for `find_files`; or a file is there twice, the files do not have the same
@@ -580,11 +581,12 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
 
 def _absolute(path: Path) -> Path:
+    """Return the absolute path, with links not followed."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
 
 
 def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
-    """Return what the schemas of two files say of one column together."""
+    """Return the schema of a column that two files share."""
     if not other.readable:
         first = replace(first, type_name=other.type_name, readable=False)
     return replace(
@@ -614,13 +616,13 @@ def folder_values(below: Path) -> dict[str, str | None]:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text in which ``%20`` and the like stand for bytes of UTF-8."""
+    """Return a text with ``%20`` and the like decoded as UTF-8."""
     raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
     return raw.decode(errors="replace")
 
 
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
-    """Add columns that have one text in all rows of a file.
+    """Return a source with columns that are constant in all rows of a file.
 
     Those that the file itself has stay.
 

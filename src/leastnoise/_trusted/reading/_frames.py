@@ -67,7 +67,7 @@ _ARROW = {
 
 
 def open_frame(frame: Any) -> Source | None:
-    """Open a data frame; only its schema is read.
+    """Return a data frame as a source; only its schema is read.
 
     It may be eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals.
 
@@ -134,7 +134,7 @@ def _native_dtype(series: Any) -> Any:
 
 
 def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
-    """Return a column of a data frame, by its types.
+    """Return the schema of a data frame's column.
 
     It uses the type names of narwhals and of the frame's library.
     """
@@ -167,7 +167,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 
 def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
-    """Return what columns hold by their types, where that is known."""
+    """Return what columns hold by their types, if it is known."""
     held: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
@@ -197,7 +197,7 @@ def _is_unreadable(kind: Any) -> bool:
 
 
 def _open_table(table: Any, what: str) -> Source:
-    """Open a PyArrow table, whose arrays are taken as they are."""
+    """Return a PyArrow table as a source, without copies of its arrays."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
@@ -221,7 +221,7 @@ def _kind(series: Any) -> Any:
 
 
 def _column(series: Any) -> Column:
-    """Take a column without ever failing on a value."""
+    """Return a series as a column, without ever failing on a value."""
     if _has_intervals(getattr(series.to_native(), "dtype", None)):
         return _of_pandas(series.to_native())
     try:
@@ -250,7 +250,7 @@ def _has_intervals(kind: Any) -> bool:
 
 
 def _of_pandas(values: Any) -> Column:
-    """Take periods of pandas by their starts, and intervals by their texts.
+    """Return pandas periods by their starts, and intervals by their texts.
 
     Intervals are taken one by one: pandas takes -0.0 for 0.0 where it tells them apart, so that
     the text of one row would be that of another.
@@ -263,7 +263,7 @@ def _of_pandas(values: Any) -> Column:
 
 
 def _form(value: Any) -> object:
-    """Return what stands for a value of pandas, `STRANGE` where it has no form."""
+    """Return a pandas value in plain form; `STRANGE` without one."""
     name = type(value).__name__
     if name == "Period":
         return unless_it_raises(STRANGE)(lambda: value.start_time)()
@@ -305,7 +305,7 @@ _OF_DUCKDB = {
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
-    """Open a table or view of a database file, for reading alone.
+    """Return a table of a database file as a source, opened read-only.
 
     Only its columns' names and types are looked at.
     """
@@ -326,7 +326,7 @@ def open_database(source: DatabaseTable, path: str) -> Source:
 def open_relation(
     relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
 ) -> Source:
-    """Open a DuckDB relation; it runs on the connection that it belongs to.
+    """Return a DuckDB relation as a source, on its own connection.
 
     Args:
         relation: the relation.
@@ -385,7 +385,7 @@ def open_relation(
 def _duckdb_field(
     name: str, types: Mapping[str, str], unread: Collection[str], required: Collection[str]
 ) -> SchemaField:
-    """Return a column of DuckDB.
+    """Return the schema of a DuckDB column.
 
     Time stamps with a zone are converted to the zone of the session.
     """
@@ -414,4 +414,5 @@ def _duckdb_field(
 
 
 def _quoted(name: str) -> str:
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -39,7 +39,7 @@ def source_location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """Return the usual name of a data set in its ledger.
+    """Return the default name of a data set in its ledger.
 
     None for data without a name.
 
@@ -105,6 +105,7 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
+    """Return the folder above a pattern's first wildcard; None without one."""
     if not glob.has_magic(str(path)) or path.exists():
         return None
     first = next(
@@ -116,7 +117,7 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Refuse a unit that rows of a second table need not belong to.
+    """Raise for a unit that second-table rows need not belong to.
 
     A public second table is not checked.
 

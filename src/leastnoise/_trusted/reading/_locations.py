@@ -208,6 +208,7 @@ class CSV:
 
 
 def _encoding(name: object) -> str:
+    """Return the checked name of a file's encoding."""
     allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
     try:
         known = (
@@ -479,10 +480,12 @@ def find_files(
 
 
 def _hidden(file: Path) -> bool:
+    """Return whether a part of the path starts with a dot or an underscore."""
     return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
 
 
 def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
+    """Return the kind of a file by its ending; raise if there is none."""
     kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
     if kind is None:
         raise InputError(message(_OTHER_KIND, endings=file_endings(kinds), path=str(file)))

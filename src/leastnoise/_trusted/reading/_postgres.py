@@ -121,7 +121,7 @@ _TYPES = {
 
 
 def open_postgres(source: DatabaseTable) -> Source:
-    """Open a table or view of a server.
+    """Return a table or view of a server as a source.
 
     Only its columns' names and types are read.
 
@@ -173,7 +173,7 @@ def open_postgres(source: DatabaseTable) -> Source:
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
-    """Return what becomes of columns.
+    """Return how each column type is read.
 
     Text is counted only if the server's is Unicode, so that no text fails to be converted.
     """
@@ -187,7 +187,7 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
 def _session(
     source: DatabaseTable, url: str, failure: str = NO_POSTGRES
 ) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
-    """Return a maker of transactions that only read, each on one snapshot.
+    """Return a function that opens read-only transactions on one snapshot.
 
     Args:
         source: the table.

@@ -116,7 +116,7 @@ def read(
     allowance: RowAllowance | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Read private rows and encode them, in one pass and chunk by chunk.
+    """Return the encoded rows of a source, read chunk by chunk in one pass.
 
     An engine that can encodes and counts them where they are.
 
@@ -211,7 +211,7 @@ def _read_rows(
     units: Units | None,
     shown: RowProgress | None,
 ) -> Table:
-    """Read the rows of a source chunk by chunk, and encode them (E4).
+    """Return the encoded rows of a source, read chunk by chunk (E4).
 
     Args:
         opened: the source.
@@ -299,7 +299,7 @@ def _unit_totals(sums: Mapping[str, Measure]) -> dict[str, UnitTotal]:
 
 
 def _with_zeros(column: IntArray, number: int) -> IntArray:
-    """Return a column with so many zeros behind its values."""
+    """Return a column with ``number`` zeros appended."""
     return np.append(column, np.zeros(number, dtype=np.int64))
 
 
@@ -336,7 +336,7 @@ def _encode_rows(
     units: Units | None,
     shown: RowProgress | None,
 ) -> EncodedRows:
-    """Encode all rows of a source, and number their units.
+    """Return all rows of a source encoded, with numbered units.
 
     Args:
         opened: the source.
@@ -404,7 +404,7 @@ def _encode_rows(
 def _counted_rows(
     keep: BoolArray, inside: BoolArray, chosen: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
-    """Return which rows of the source count as rows, and in each count or total of units.
+    """Return which rows count as rows, and in each count or total of units.
 
     Args:
         keep: which rows of the source count as rows.
@@ -478,7 +478,7 @@ def _in_hidden_cells(
 
 
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
-    """Tell which rows are inside the domain and in a published table."""
+    """Return which rows are inside the domain and in a published table."""
     in_tables = inside.copy()
     if filled is not None:
         in_tables[inside] = filled
@@ -580,7 +580,7 @@ class UnitRows:
     most: int
 
     def counts(self, name: str, counted: UnitCount) -> BoolArray:
-        """Choose one row of each unit in each of its cells.
+        """Return which rows are chosen, one for each unit in each of its cells.
 
         Args:
             name: of the count, of whose cells a unit may have an allowance (E14).
@@ -592,7 +592,7 @@ class UnitRows:
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
     ) -> tuple[BoolArray, IntArray, int]:
-        """Return which rows are chosen, what each has of the totals, and the amounts cut.
+        """Return which rows are chosen, their share of totals, and amounts cut.
 
         One row of a unit in each of its cells has the clipped total of the unit there.
 
@@ -624,7 +624,7 @@ class UnitRows:
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
     ) -> BoolArray:
-        """Choose the rows that have the amounts of their units."""
+        """Return the rows that carry the amounts of their units."""
         worth = self._units_of_rows().worth(
             self.inside,
             [self.cells[attribute] for attribute in measure.attributes],
@@ -637,7 +637,7 @@ class UnitRows:
         return worth == 1
 
     def group_rows(self, counted: UnitCount) -> dict[str, Array]:
-        """Return the rows that stand for units in groups of cells, by attribute."""
+        """Return by attribute the rows that are counted in groups of cells."""
         is_eligible, missing = self._eligible(counted)
         return self._units_of_rows().group_rows(
             self.inside,
@@ -650,7 +650,7 @@ class UnitRows:
         )
 
     def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:
-        """Return which rows are in no hidden cell of a measure, and in how many of all."""
+        """Return which rows may count in a measure, and their hidden cells."""
         rows = int(np.count_nonzero(self.inside))
         is_eligible = np.ones(rows, dtype=np.bool_)
         missing = np.zeros(rows, dtype=np.int64)
@@ -662,19 +662,21 @@ class UnitRows:
         return is_eligible, missing
 
     def _units_of_rows(self) -> Units:
+        """Return the units of the rows; raise if rows have none."""
         if self.units is None:
             raise InternalError("Rows without units have no amounts of units; please report this.")
         return self.units
 
 
 def _whole_column(parts: list[Array]) -> Array:
+    """Join the chunks of a column, and empty the list of chunks."""
     column: Array = np.concatenate(parts)
     parts.clear()  # the chunks are not needed again, and a large table must not be held twice
     return column
 
 
 def _chosen_rows(columns: dict[str, Array], chosen: BoolArray) -> dict[str, Array]:
-    """Take the chosen rows of columns, which are given up one by one."""
+    """Return the chosen rows of columns, and empty the columns."""
     return {name: columns.pop(name)[chosen] for name in [*columns]}
 
 
@@ -727,7 +729,7 @@ def opened_for(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> tuple[Source, list[str]]:
-    """Open a source and find the columns that are needed of it.
+    """Return an open source, and the names of the columns that are needed.
 
     These are columns of attributes, of measures, and of the unit if there is one.
 
@@ -1047,7 +1049,7 @@ class PartnerRows:
         self._row[:-1][self.times > 1] = SEVERAL
 
     def of(self, keys: Column) -> IntArray:
-        """For each row of a chunk its partner, `NONE` or `SEVERAL`."""
+        """Return each row's partner: its position, `NONE` or `SEVERAL`."""
         return self._row[self._find(keys)]
 
     def beside(self, partner: IntArray) -> list[IntArray]:

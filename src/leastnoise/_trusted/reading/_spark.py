@@ -35,7 +35,7 @@ _DIGITS = 15
 
 
 def open_spark(frame: Any) -> Source:
-    """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect.
+    """Return a Spark data frame, classic or Connect, as a source.
 
     Only its schema is looked at, or an `InputError` says why not.
     """
@@ -87,7 +87,7 @@ def open_spark(frame: Any) -> Source:
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """Yield all rows; the driver holds one partition at a time.
+    """Yield all rows, one partition at a time.
 
     At once where the executors cannot run Python.
     """
@@ -123,7 +123,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def _type(kind: str) -> Type:
-    """Return what becomes of a type, by its name.
+    """Return how a column type is read, by its name.
 
     Text with a separate collation has another type.
     """
@@ -142,6 +142,7 @@ def _type(kind: str) -> Type:
 
 
 def _since(column: Expression) -> Expression:
+    """Return the microseconds since 1970 of a Spark time stamp."""
     first = exp.Anonymous(
         this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")]
     )

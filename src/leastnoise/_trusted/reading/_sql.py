@@ -60,7 +60,7 @@ _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "igno
 
 
 def sql(written: str, **parts: Any) -> Expression:
-    """Return an expression that is written as text.
+    """Return the expression of an SQL template with its parts filled in.
 
     In it ``:name`` stands for a part.
 
@@ -78,6 +78,7 @@ def sql(written: str, **parts: Any) -> Expression:
 
 
 def _part(given: Any) -> Expression:
+    """Return a value as an SQL expression, in brackets where needed."""
     if isinstance(given, str):
         return exp.Literal.string(given)
     if isinstance(given, (int, float)):
@@ -91,6 +92,7 @@ def _part(given: Any) -> Expression:
 
 @cache
 def _parsed(written: str) -> Expression:
+    """Return the syntax tree of an SQL template."""
     return sqlglot.parse_one(written)
 
 
@@ -109,7 +111,7 @@ class Value:
     it: Expression
 
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
-        """Return whether a value is null by the rule, or one of some numbers.
+        """Return whether a value is null, or one of some numbers, as SQL.
 
         A NaN, an empty text and the least number as a time are null too.
         """
@@ -131,7 +133,7 @@ class Value:
         return null
 
     def is_infinite(self) -> Expression:
-        """Whether it is an infinity, which is no number."""
+        """Return whether a value is infinite, as SQL."""
         if self.held != "double":
             return exp.false()
         infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)
@@ -163,7 +165,7 @@ class Value:
 
 
 def prepared(rule: Rule, value: Value) -> Value | None:
-    """Return the value that the expression of a cell uses.
+    """Return the value from which a cell is computed.
 
     It is used often, so a query computes it first. None if rows must be read.
 
@@ -203,7 +205,7 @@ def prepared(rule: Rule, value: Value) -> Value | None:
 def cell_of(
     rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None
 ) -> Expression | None:
-    """Return the expression of the cell of an attribute.
+    """Return the cell of an attribute in SQL; None if untranslatable.
 
     It is a 64-bit integer, ``DROP`` where the row is dropped. None if rows must be read.
 
@@ -248,6 +250,7 @@ def cell_of(
 
 
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
+    """Return the cell of a category in SQL; None if SQL cannot tell it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
     # a form without a letter is null, whatever its spelling
     if (
@@ -283,7 +286,7 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
 
 
 def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
-    """Return CASE it WHEN ... for pairs of a constant and a cell."""
+    """Return CASE WHEN over pairs of a constant and a cell."""
     built = exp.Case(this=it.copy())
     for constant, cell in pairs:
         built = built.when(_part(constant), _part(cell), copy=False)
@@ -293,7 +296,7 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
 
 
 def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
-    """Return text of a whole number, a point and zeros without its zeros.
+    """Return the text of an integer without a point and zeros, in SQL.
 
     Without its zeros it ends with the point, and with them in a zero.
     """
@@ -316,6 +319,7 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
 def _key(
     reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None
 ) -> Expression | None:
+    """Return the form of a key in SQL, NULL for no key; None if untranslatable."""
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if not all(map(_PLAIN.fullmatch, nulls)):
         return None
@@ -332,7 +336,7 @@ def _key(
 
 
 def rounded(it: Expression) -> Expression:
-    """Round a double below 2^53 to a whole number, ties to the even one."""
+    """Return a double rounded to an integer, ties to even, in SQL."""
     floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
     rest = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
     up = sql(
@@ -354,6 +358,7 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 
 
 def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
+    """Return the cell of a number in SQL by the steps of a rule."""
     scale = _MICROSECONDS if number.held == "clock" else 1
     low, high, it = table.low * scale, (table.high + 1) * scale - 1, number.it
     kind: type[int | float] = float if number.held == "double" else int
@@ -398,7 +403,7 @@ def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
 
 
 def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
-    """Return ``values[k]``, by bisection.
+    """Return ``values[k]`` for the k-th interval, by bisection in SQL.
 
     k is the number of thresholds at or below a number.
     """
@@ -415,7 +420,7 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
 
 
 def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
-    """Return microseconds on the attribute's clock of a time that is a number.
+    """Return microseconds of a time that is stored as a number, in SQL.
 
     None if rows must be read.
     """
@@ -441,7 +446,7 @@ def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
-    """Return microseconds since 1970 on the attribute's clock.
+    """Return microseconds since 1970 on the attribute's clock, in SQL.
 
     A time far from its days becomes another one beyond the same end.
     """
@@ -469,7 +474,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
-    """Return the amount of a measure in units, as a 64-bit integer.
+    """Return a measure's amount in units as a 64-bit integer, in SQL.
 
     None if rows must be read.
 
@@ -513,7 +518,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:
-    """Clip a number that is not null, by CASE.
+    """Return a number clipped to bounds, in SQL.
 
     Engines promise that branches of CASE that do not apply are not computed.
     """
@@ -526,7 +531,7 @@ def clipped(it: Expression, low: float, high: float) -> Expression:
 
 
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
-    """Return the key of a unit, null where a row is of none (E6).
+    """Return the key of a unit in SQL, null for a row without one (E6).
 
     None if rows must be read.
 
@@ -550,13 +555,14 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
 
 
 def _key_form(value: Value) -> Expression | None:
+    """Return a value as the text of a key in SQL; None for other types."""
     if value.held == "integer":
         return exp.cast(value.it.copy(), "TEXT")
     return value.it.copy() if value.held == "text" else None
 
 
 def _whole_form(it: Expression) -> Expression:
-    """Return a text, or the whole number that it is with zeros behind a point.
+    """Return a text; without zeros after a point if it is an integer.
 
     See `without_zeros`.
     """

@@ -74,7 +74,7 @@ class Units:
         self._series = None if allowance is None else _SeriesRows(allowance, sizes or {})
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
-        """Take the rows of a chunk.
+        """Add the rows of a chunk.
 
         Args:
             units: their units, as `number` has them.
@@ -98,7 +98,7 @@ class Units:
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
     ) -> BoolArray:
-        """Choose at most ``max_rows`` rows of each unit, uniformly at random.
+        """Return which rows are kept: up to ``max_rows`` random ones of each unit.
 
         Of the values only the cells that are bounded have a say.
 
@@ -161,7 +161,7 @@ class Units:
         name: str | None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Mark the rows of each unit that fit its bound, or its allowance (E14).
+        """Return which rows fit their unit's bound, or its allowance (E14).
 
         Args:
             keys: of each row; the least are preferred.
@@ -178,7 +178,7 @@ class Units:
         return _first(keys, allowed[units], units, before=self._series.periods[rows])
 
     def use(self, counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
-        """Return the rows that units use in each open period; None without an allowance.
+        """Return the rows that units use in each open period, or None.
 
         Args:
             counted: the rows that count as rows (None), and for each count or total of units those
@@ -189,7 +189,7 @@ class Units:
         return self._series.use(np.concatenate(self._chunks), self._numbers, counted)
 
     def cut(self, keep: BoolArray, most: int) -> int:
-        """Count the rows that are not kept, clipped for each unit.
+        """Return the number of rows that are not kept, clipped for each unit.
 
         A unit has at most ``most`` of them for each row that is kept.
 
@@ -220,7 +220,7 @@ class Units:
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
-        """Choose the rows that have the amounts of their units (E12).
+        """Return which rows carry the amounts of their units (E12).
 
         They are 1: one row of a unit in each of its cells. All others are 0.
 
@@ -269,7 +269,7 @@ class Units:
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Choose one row of a unit in each cell, and of these as many as the bounds allow."""
+        """Return one row of a unit in each cell, up to the bounds on cells."""
         once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
@@ -286,7 +286,7 @@ class Units:
         missing: IntArray,
         published: BoolArray,
     ) -> dict[str, Array]:
-        """Make the rows that stand for units in groups of cells (E12).
+        """Return rows that stand for units in groups of cells (E12).
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -432,7 +432,7 @@ class _SeriesRows:
         self._digests: tuple[bytes, ...] = ()
 
     def add(self, codes: Sequence[IntArray]) -> None:
-        """Take the periods of a chunk; a row without one comes after all periods."""
+        """Add the periods of a chunk; a row without one is after all periods."""
         periods = codes[self._column].astype(np.int64)
         self._chunks.append(np.where(periods < 0, self._number_of_periods, periods))
 
@@ -463,7 +463,7 @@ class _SeriesRows:
         numbers: Mapping[Hashable, int],
         counted: Mapping[str | None, BoolArray],
     ) -> PeriodUse:
-        """Return the rows that units use in each open period, as `Units.use`."""
+        """Return the rows that units use in each open period."""
         has_period = self.periods < self._number_of_periods
         uses: dict[str | None, tuple[IntArray, IntArray, IntArray]] = {}
         for name, mask in counted.items():
@@ -478,7 +478,7 @@ class _SeriesRows:
 
 
 def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
-    """Return as many random numbers of 64 bits."""
+    """Return ``count`` random 64-bit numbers."""
     keys = np.empty(count, dtype=np.uint64)
     for start in range(0, count, _BLOCK):
         some = keys[start : start + _BLOCK]
@@ -487,7 +487,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
 
 
 def _ranked(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
-    """Return the places of keys in their order, in which fewer missing values come first."""
+    """Return the ranks of keys, where fewer missing values rank first."""
     order = np.lexsort((keys, missing))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
@@ -497,7 +497,7 @@ def _ranked(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint
 def _group_places(
     cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Return for each cell in how many groups it is, and the places of these groups.
+    """Return the number of groups of each cell, and their places.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
@@ -518,7 +518,7 @@ def _first(
     *groups: IntArray,
     before: IntArray | None = None,
 ) -> BoolArray:
-    """Mark the rows that have the ``most`` least keys of their group.
+    """Return which rows have the ``most`` least keys of their group.
 
     ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
     come first, whatever their keys.
@@ -535,7 +535,7 @@ def _first(
 def _grouped(
     rows: int, *groups: IntArray, ranks: Sequence[Array] = ()
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Order rows group by group, and return where each group begins in that order.
+    """Return an order of rows by group, and the start of each group.
 
     Args:
         rows: their number.
@@ -553,7 +553,7 @@ def _grouped(
 def numbering(
     numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
 ) -> Encoder:
-    """Make the function from a column to the numbers of its keys.
+    """Return an encoder from a column to the numbers of its keys.
 
     The number is -1 for a value that is no key.
 
@@ -580,7 +580,7 @@ def numbering(
 
 
 def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
-    """Make the function that tells units apart, and the keys of a join (E6).
+    """Return the function from a value to the key of a unit or join (E6).
 
     The key of a value is its string form as the reading compares it, where text made of a whole
     number, a point and zeros is that whole number; or its bytes, if these are not text. A null, a
@@ -658,7 +658,7 @@ def cut_amount(name: str) -> str:
 
 
 def cut_limit(largest: int) -> int:
-    """Return the largest amount that counts as cut for each cell in which a unit has a total.
+    """Return the largest amount that can count as cut in a unit's cell.
 
     Args:
         largest: the largest amount of the total.
@@ -687,6 +687,7 @@ def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = N
 
 @cache
 def _usage_domain(attributes: int, totals: tuple[tuple[str, int], ...]) -> Domain:
+    """Return the domain in which the rows used by units are counted."""
     kinds = {ROWS: ["used", "unused"]}
     measures = {CUT: Measure(CUT, 0, MOST_CUT)}
     if attributes:
@@ -704,7 +705,7 @@ def usage_table(
     max_rows: int,
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> Table:
-    """Return the table of rows used, not used and cut, and of amounts of totals kept and cut.
+    """Return the table of rows used, not used and cut, and of amounts cut.
 
     Args:
         usage: the private numbers.
@@ -740,7 +741,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Draw one attribute for every row, and count the rows without a value of theirs (E8).
+    """Return, by attribute, the drawn rows without a value of theirs (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, whether each used row is in its

@@ -81,7 +81,7 @@ def unless_it_raises(
 
 @unless_it_raises(False)
 def is_null(value: object) -> bool:
-    """Whether a value is missing.
+    """Return whether a value is missing.
 
     >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
     [True, True, True, False, False]
@@ -102,7 +102,7 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Read a value that is no text as a number.
+    """Return a value that is no text as a number, or None.
 
     Its double, NaN for a null, None for no number.
 
@@ -198,7 +198,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
-    """Make the function that reads any value as a number.
+    """Return the function that reads any value as a number.
 
     See `number` and `text_number`.
 
@@ -225,7 +225,7 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
 @unless_it_raises(None)
 def text(value: object) -> str | None:
-    """The string form of a value that is not null, None if it has none.
+    """Return the normalised text of a value; None for null or no text.
 
     Values that are equal and of one type have the same form, and so has the same instant in every
     time zone; bytes that are UTF-8 are that text.
@@ -264,6 +264,7 @@ def text(value: object) -> str | None:
 
 
 def _decimal_text(value: Decimal) -> str | None:
+    """Return the shortest text of a decimal; None if it is too long."""
     if not value.is_finite():
         return "-inf" if value < 0 else "inf"
     if not value:
@@ -296,7 +297,7 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
 
 
 def stamp_text(iso: str) -> str:
-    """Return an ISO time stamp in the form of the rule.
+    """Return an ISO time stamp in the normalised form.
 
     A space, no zeros after the fraction, midnight left out.
 
@@ -312,7 +313,7 @@ def stamp_text(iso: str) -> str:
 
 
 def without_zeros(form: str) -> str | None:
-    """Text made of a whole number, a point and zeros, as that whole number.
+    """Return the text of an integer, from one that ends in a point and zeros.
 
     None for other text.
 
@@ -331,7 +332,7 @@ def without_zeros(form: str) -> str | None:
 def changes_of_clock(
     zone: str, start: int, end: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return when the offset of a clock changes, and its offsets.
+    """Return the times at which a clock's offset changes, and the offsets.
 
     The changes are seconds of UTC between two, the offsets in order; None for over 101 years.
 
@@ -361,7 +362,7 @@ def changes_of_clock(
 
 
 def stamps(data: Any) -> IntArray | None:
-    """Seconds since 1970 of numpy's time stamps, rounded down, of any size.
+    """Return seconds since 1970 of numpy time stamps, rounded down.
 
     None of other values.
 
@@ -458,7 +459,7 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
 
 
 def counts_in_utc(counted_in: str) -> bool:
-    """Whether numbers count from 1970 in UTC, not on a clock without a zone.
+    """Return whether numbers count from 1970 in UTC.
 
     >>> counts_in_utc("epoch_s"), counts_in_utc("excel")
     (True, False)
@@ -494,7 +495,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
-    """Return what a clock shows at seconds of UTC, as seconds since 1970.
+    """Return local clock time as seconds since 1970, from seconds of UTC.
 
     Other rows than ``which`` hold anything.
     """

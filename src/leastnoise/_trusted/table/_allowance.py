@@ -43,11 +43,11 @@ class UsedRows:
 
     @classmethod
     def none(cls, salt: bytes) -> "UsedRows":
-        """Return that no unit has used a row, before the first period."""
+        """Return the record before the first period: no unit has used a row."""
         return cls(salt=salt, periods=0, units=(), counts={})
 
     def digest(self, key: Hashable) -> bytes:
-        """Return the digest of a unit, whose key is a text or bytes.
+        """Return the digest of a unit's key.
 
         >>> record = UsedRows.none(bytes(16))
         >>> record.digest("17") == record.digest(b"17"), len(record.digest("17"))
@@ -68,7 +68,7 @@ class UsedRows:
         return used
 
     def equals(self, other: "UsedRows") -> bool:
-        """Tell whether two records are the same in every number."""
+        """Return whether two records are equal in every number."""
         return (
             (self.salt, self.periods, self.units) == (other.salt, other.periods, other.units)
             and self.counts.keys() == other.counts.keys()
@@ -97,7 +97,7 @@ class PeriodUse:
     uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
 
     def through(self, periods: int) -> UsedRows:
-        """Return what units have used once some periods are closed with this table.
+        """Return what units have used once these periods are closed.
 
         Args:
             periods: the number of closed periods, not below that before the table was read.
@@ -168,7 +168,7 @@ class RowAllowance(Immutable):
 
 
 def used_rows(allowance: RowAllowance) -> UsedRows:
-    """Return what units have used; only for readers and the kernel.
+    """Return what units have used, for readers and the kernel only.
 
     >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
     ()

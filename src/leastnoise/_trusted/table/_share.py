@@ -39,7 +39,7 @@ class Group:
 def groups(
     attribute_sets: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int
 ) -> list[Group]:
-    """Cover attribute sets greedily by groups.
+    """Return groups of attributes that together contain all attribute sets.
 
     Each set is a member of exactly one group; sets are positions without repetition.
 
@@ -106,7 +106,7 @@ def _grow(
     cells: int,
     limit: int,
 ) -> tuple[list[int], BoolArray]:
-    """Grow a group from one set: its columns, and which sets it contains.
+    """Return the columns of a group grown from one set, and its sets.
 
     ``missing`` holds how many attributes of each set the group lacks, at first all; more than there
     are for a set that has a group.

@@ -73,7 +73,7 @@ _CONTENT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictiona
 
 
 def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
-    """Keep the rows or counts of a new handle for as long as it lives.
+    """Hold the rows or counts of a new handle for as long as it lives.
 
     >>> class Handle: ...
     >>> handle = Handle()
@@ -366,7 +366,7 @@ class Table(Immutable):
             object.__setattr__(self, name, value)
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
-        """Refuse attributes or measures that the table was read without.
+        """Raise if the table was read without some attributes or measures.
 
         Args:
             attributes: names.
@@ -412,7 +412,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
-    """Check a column of codes, and return a copy that cannot be written (T1, T2)."""
+    """Return a checked, read-only column of codes (T1, T2)."""
     array = _whole("codes", name, column)
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
@@ -426,7 +426,7 @@ def _checked_counting(
     measures: Mapping[str, Measure],
     sums: Mapping[str, Values],
 ) -> Values:
-    """Check which rows count as rows, and return them (T6).
+    """Return which rows count as rows, checked (T6).
 
     A row that does not count adds 0 to every sum except amounts of units.
     """
@@ -441,7 +441,7 @@ def _checked_counting(
 
 
 def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
-    """Return a column as a flat array of whole numbers; refuse any other."""
+    """Return a column as a flat integer array; raise for any other."""
     array = np.asarray(column)
     # an empty list has no integer type of its own
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
@@ -450,7 +450,7 @@ def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
 
 
 def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
-    """Return a copy that cannot be written (T2)."""
+    """Return a read-only copy (T2)."""
     copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
     return copy
