@@ -187,7 +187,9 @@ def linear(case):
 # (tests/session/test_series.py), of selected quantiles
 # (tests/session/test_selected_quantiles.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
-NEVER += "joined_public large truncated bucketed grouped left_out_of_some "
+NEVER += (
+    "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
+)
 NEVER += "cut_series interval_selected "
 # totals of units, which tests/session/test_unit_totals.py asks for
 NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
