@@ -252,7 +252,7 @@ FACTS = {
     **said_when(apart, "reading_apart"),
     **said_when(lambda case: not linear(case), "limit_aware aware_errors"),
     **said_when(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
-    **said_when(lambda case: case.get("outside") == "clip", "clipped"),
+    **said_when(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
     **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
     **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
     **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),

@@ -296,8 +296,8 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """List the rows that are in no table or missing from some tables."""
     names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
-        *_name_dropped_rows("dropped", names_in_no_table, catalogue),
-        *_name_dropped_rows("left_out_of_some", names_of_some_tables, catalogue),
+        *_list_names("dropped", names_in_no_table, catalogue),
+        *_list_names("left_out_of_some", names_of_some_tables, catalogue),
     ]
 
 
@@ -311,8 +311,8 @@ def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
     )
 
 
-def _name_dropped_rows(key: str, names: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Return a sentence about the rows that some attributes drop; none without attributes."""
+def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[str]:
+    """Return a sentence that names some attributes; none without attributes."""
     if not names:
         return []
     named = catalogue.join_names([name_attribute(name, catalogue) for name in names])
@@ -326,8 +326,8 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
     estimated_names = {each.attribute for each in estimates}
     unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
     sentences = [
-        *_name_dropped_rows("dropped", names_in_no_table, catalogue),
-        *_name_dropped_rows("left_out_of_some", unknown_names, catalogue),
+        *_list_names("dropped", names_in_no_table, catalogue),
+        *_list_names("left_out_of_some", unknown_names, catalogue),
     ]
     if sentences and "guard_used" not in release.receipt:
         sentences.append(catalogue.say("dropped_unmeasured"))
@@ -376,15 +376,22 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     workload_attributes = {
         name for product in release.workload.products for name in product.attributes
     }
-    names = [
-        name_attribute(name, catalogue)
+    clipped = [
+        name
         for name in domain.names
         if name in workload_attributes and domain.kind(name).outside == "clip"
     ]
+    in_steps = [name for name in clipped if _takes_nearest_value(domain.kind(name))]
     return [
-        *([catalogue.say("clipped", names=catalogue.join_names(names))] if names else []),
+        *_list_names("clipped", clipped, catalogue),
+        *_list_names("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
     ]
+
+
+def _takes_nearest_value(kind: Kind) -> bool:
+    """Return whether a number between two values counts as one of them under clipping."""
+    return isinstance(kind, Decimals) or (isinstance(kind, Integers) and kind.rounding is None)
 
 
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
