@@ -520,6 +520,11 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
         return (
             f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
         )
+    if not names:
+        return (
+            f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
+            "each a text of its own."
+        )
     listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)
     if len(names) == 1 and name in names[0]:
