@@ -187,7 +187,9 @@ def linear(case):
 # (tests/session/test_series.py), of selected quantiles
 # (tests/session/test_selected_quantiles.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
-NEVER += "joined_public large truncated bucketed grouped left_out_of_some "
+NEVER += (
+    "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
+)
 NEVER += "cut_series interval_selected "
 # totals of units, which tests/session/test_unit_totals.py asks for
 NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
@@ -250,7 +252,7 @@ FACTS = {
     **said_when(apart, "reading_apart"),
     **said_when(lambda case: not linear(case), "limit_aware aware_errors"),
     **said_when(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
-    **said_when(lambda case: case.get("outside") == "clip", "clipped"),
+    **said_when(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
     **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
     **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
     **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),

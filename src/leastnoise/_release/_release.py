@@ -74,6 +74,7 @@ from leastnoise._workload import (
     queries,
     questions_over,
     ranges,
+    rows_left_out,
 )
 
 MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
@@ -82,6 +83,25 @@ _MOST_LOCAL_CELLS = 2**22  # cells of all tables of the local projection
 _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are written
 # Public tables within one table: whole numbers that keep the sums of two partitions always exist.
 _MOST_PUBLIC_TABLES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRows:
+    """About how many rows the tables of an attribute leave out.
+
+    Their value of the attribute is missing, or outside the domain.
+
+    Attributes:
+        attribute: the name of the attribute.
+        rows: an unbiased estimate of the number of these rows; NaN if it is below `[output]` below.
+        margin: half of the width of its interval; NaN if ``rows`` is.
+        all_rows: an estimate of the number of all rows that some table counts.
+    """
+
+    attribute: str
+    rows: float
+    margin: float
+    all_rows: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -108,6 +128,9 @@ class Release:
     tables: Tables
     statistics: Statistics
     _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
+    _missing_rows: dict[str, MissingRows | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __repr__(self) -> str:
         facts = ", ".join(text for _, text in self._list_facts()[1:])
@@ -292,6 +315,43 @@ class Release:
             InputError: no such table, or it is a single number.
         """
         return self.tables[table_id].plot()
+
+    @property
+    def missing_rows(self) -> tuple[MissingRows, ...]:
+        """About how many rows are left out of the tables of each attribute.
+
+        Only attributes that some tables have and others do not: rows without a value there are
+        measured in a cell that is not published. The estimates follow from the measurements and
+        cost nothing. Attributes for which the measurements do not determine the number are not in
+        the list.
+
+        >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
+        >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
+        >>> frame = pd.DataFrame({"sex": ["F", "M", None], "age": [20, 30, 40]})
+        >>> [(each.attribute, round(each.rows)) for each in ln.release(plan, frame, seed=7).missing_rows]
+        [('sex', 1), ('age', 0)]
+        """
+        for name in self.plan.used()[0]:
+            if self.plan.domain.kind(name).hidden and name not in self._missing_rows:
+                self._missing_rows[name] = self._estimate_missing_rows(name)
+        return tuple(each for each in self._missing_rows.values() if each is not None)
+
+    def _estimate_missing_rows(self, name: str) -> MissingRows | None:
+        """Estimate the rows in the hidden cell of an attribute; None if not determined."""
+        domain = self.plan.domain
+        products = (rows_left_out(domain, name), queries(domain).products[0])
+        options = Options(level=self.level, round=self.options.round, below=self.options.below)
+        interval = interval_width(self.measurements, self.level, products)
+        try:
+            left_out, total = Tables(self.least_squares(), products, options, interval)
+        except InputError:
+            return None
+        return MissingRows(
+            attribute=name,
+            rows=float(left_out.answer[0]),
+            margin=float(left_out.high[0] - left_out.answer[0]),
+            all_rows=float(total.answer.item()),
+        )
 
     @one_thread()
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:

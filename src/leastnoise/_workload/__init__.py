@@ -16,6 +16,7 @@ from leastnoise._workload._missing import (
     incomplete_attributes,
     leaves_out,
     over,
+    rows_left_out,
     table_of_all_cells,
     with_hidden_cells,
     with_hidden_groups,

@@ -27,6 +27,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.check.progress import RowProgress, row_progress
 from leastnoise._trusted.domain import (
     DROP,
+    ONLY_NULLS,
     READ_AS_IT_IS,
     Domain,
     Keys,
@@ -715,7 +716,10 @@ def check_source(
         holds = opened.holds.get(column)
         if holds is None:
             continue
-        fault = type_fault(asked, holds)
+        if holds == "nulls" and isinstance(asked, Kind):
+            fault = ONLY_NULLS if asked.null == "drop" else None
+        else:
+            fault = type_fault(asked, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")
