@@ -29,6 +29,8 @@ from leastnoise._workload._product import (
     by_width,
     index_queries,
     number_cells,
+    square_measure,
+    squares_name,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -80,5 +82,6 @@ from leastnoise._workload._workload import (
     queries,
     questions_over,
     together,
+    variance_queries,
     with_domain,
 )
