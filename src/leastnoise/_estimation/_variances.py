@@ -19,12 +19,13 @@ from leastnoise._error import (
     equations,
     interval_multiplier,
     ratio_interval,
+    squared_deviation,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._least_squares import Answer
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
-from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, groups_of, queries, square_measure
@@ -343,14 +344,6 @@ def _std_without(noise_std: FloatArray, common: FloatArray) -> FloatArray:
     """Return the standard error of a sum without the part that it shares with the count."""
     variance = np.maximum(noise_std**2 - common**2, 0.0) + ROUNDING * common**2
     return np.asarray(np.sqrt(variance))
-
-
-def squared_deviation(plan: Measurements, measure: str) -> SquaredDeviation:
-    """Return the squared deviation of a measure, which the domain has."""
-    declared = plan.domain.measure(str(square_measure(plan.domain, measure)))
-    if not isinstance(declared, SquaredDeviation):
-        raise refuse("the squares of a measure", declared, "a squared deviation")
-    return declared
 
 
 def value_reach(of: Measure, deviation: SquaredDeviation) -> float:

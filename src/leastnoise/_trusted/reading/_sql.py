@@ -521,7 +521,7 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
 
     >>> square = SquaredDeviation(Measure("pay", 0, 10))
     >>> combined_amount(square, [exp.column("v"), exp.column("g")]).sql()
-    '(v - 5) * (v - 5) * g'
+    "((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g"
     """
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts):
