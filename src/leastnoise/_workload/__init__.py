@@ -62,6 +62,7 @@ from leastnoise._workload._sql_query import (
     to_array,
 )
 from leastnoise._workload._sql_statement import (
+    SPREADS,
     Aggregate,
     Grouped,
     OutputColumn,
