@@ -415,10 +415,16 @@ class Statistics(LazySequence[StatisticTable]):
             return table
         for product in self.workload.tables_of(table.statistic):
             table = suppress_values(table, self.table_suppression(product))
-            suppressed_means = self.suppressed_sums(product)
-            if table.statistic.kind == "variances" and suppressed_means is not None:
-                table = suppress_values(table, suppressed_means)
+            if table.statistic.kind == "variances":
+                table = self._suppress_with_means(table, product)
         return table
+
+    def _suppress_with_means(self, table: StatisticTable, sums: Product) -> StatisticTable:
+        """Return a standard deviation without values whose mean is suppressed."""
+        is_suppressed = self.suppressed_sums(sums)
+        if is_suppressed is None:
+            return table
+        return suppress_values(table, is_suppressed)
 
     def suppressed_sums(self, product: Product) -> BoolArray | None:
         """Return which sums of a table must be suppressed because a mean of them is.
