@@ -286,7 +286,7 @@ REFUSED = [
         "SELECT flag, MAX(price), MIN(price) FROM sales GROUP BY flag",
         (
             r"column 18\): MAX\(price\) cannot be answered. Take a quantile(.|\n)*column "
-            r"26\): MIN\(price\)"
+            r"30\): MIN\(price\)"
         ),
     ),
     (

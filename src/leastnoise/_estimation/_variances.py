@@ -26,12 +26,13 @@ from leastnoise._estimation._least_squares import Answer
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, groups_of, queries, square_measure
 
 _MEAN_STEPS = 65
 """Means at which the ends of an interval are computed; the best is refined once by as many."""
+_GROUPS_AT_ONCE = 2**13  # whose arrays take a few MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -175,8 +176,7 @@ def variances(
         covers the true variance with about probability ``level``, also where the count is small.
         Where the count is not clear of 0 it has all variances that the bounds allow.
 
-    Source: profiling of the noise's distance, which for quotients is Fieller 1954; the largest
-        variance at a mean by Bhatia and Davis 2000.
+    Source: profiling of the noise's distance, which for quotients is Fieller 1954.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.variance_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -267,6 +267,15 @@ class NoisyMoments:
             sum_std=self.sum_std + steps * self.sum_unit,
             square_std=self.square_std + steps * self.square_unit,
         )
+
+    def of_groups(self, groups: IntArray) -> "NoisyMoments":
+        """Return those of some groups, numbered in row-major order, as flat arrays."""
+        names = ("counts", "sums", "squares", "count_std", "sum_std", "square_std")
+        parts = {
+            name: np.broadcast_to(getattr(self, name), self.counts.shape).reshape(-1)[groups]
+            for name in names
+        }
+        return replace(self, **parts)
 
     @property
     def means(self) -> FloatArray:
@@ -368,29 +377,30 @@ def variance_intervals(
         standard errors from the sums, the squares and the counts. All variances that the bounds
         allow where the count is not clear of 0.
 
-    Guarantees: m is within the bounds, and V between 0 and (high - m) (m - low), which no variance
-        exceeds (Bhatia and Davis 2000). For sums and counts alone the same rule is Fieller's.
+    Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
+        exceeds. For sums and counts alone the same rule is Fieller's.
     """
     largest = ((moments.high - moments.low) / 2) ** 2
-    is_clear = moments.counts > multiplier * moments.count_std
-    moments = moments.with_longer_intervals(half_step / multiplier)
+    longer = moments.with_longer_intervals(half_step / multiplier)
+    is_clear = moments.counts > multiplier * longer.count_std
     low = np.zeros(moments.counts.shape)
     high = np.full(moments.counts.shape, largest)
-    if is_clear.any():
-        low[is_clear], high[is_clear] = _clear_intervals(moments, multiplier, is_clear, largest)
+    groups = np.flatnonzero(is_clear)
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        part = groups[start : start + _GROUPS_AT_ONCE]
+        ends = _clear_intervals(longer.of_groups(part), multiplier, largest)
+        low.reshape(-1)[part], high.reshape(-1)[part] = ends
     return low, high
 
 
 def _clear_intervals(
-    moments: NoisyMoments, multiplier: float, is_clear: BoolArray, largest: float
+    moments: NoisyMoments, multiplier: float, largest: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of groups whose counts are clear of 0."""
-    y_sum = (moments.sums / moments.sum_std)[is_clear]
-    y_square = (moments.squares / moments.square_std)[is_clear]
-    y_count = (moments.counts / moments.count_std)[is_clear]
-    sum_std, square_std, count_std = (
-        std[is_clear] for std in (moments.sum_std, moments.square_std, moments.count_std)
-    )
+    sum_std, square_std, count_std = moments.sum_std, moments.square_std, moments.count_std
+    y_sum = moments.sums / sum_std
+    y_square = moments.squares / square_std
+    y_count = moments.counts / count_std
     # The distance of y from the ray through q = (m - mean_offset, V + m^2 - square_offset, 1), each
     # over its standard error, is |y|^2 - (y q)^2 / |q|^2. With x the middle of q, it is at most
     # multiplier^2 between the roots of a quadratic in x.
@@ -409,19 +419,16 @@ def _clear_intervals(
             square_std * (along * y_square + root) / plain + shift,
         )
 
+    # Means beyond the bounds are tried too: without them fewer than ``level`` intervals would hold
+    # a variance at which all values are at a bound.
     first, last = ratio_interval(
-        moments.sums[is_clear],
-        moments.counts[is_clear],
-        sum_std**2,
-        count_std**2,
-        multiplier,
-        (moments.low - moments.mean_offset, moments.high - moments.mean_offset),
+        moments.sums, moments.counts, sum_std**2, count_std**2, multiplier, (-np.inf, np.inf)
     )
     first, last = first + moments.mean_offset, last + moments.mean_offset
     means = np.linspace(first, last, _MEAN_STEPS)
     lower, upper = ends_at(means)
-    groups = np.arange(len(first))
     step = (last - first) / (_MEAN_STEPS - 1)
+    groups = np.arange(len(first))
     refined = []
     for best in (lower.argmin(axis=0), upper.argmax(axis=0)):
         at = means[best, groups]

@@ -106,7 +106,7 @@ _MEANINGS = {
     "variances": "root of the mean squared distance of the values of a group from their mean, with "
     "the number of values as the divisor. An interval has every value that the noise of the count, "
     "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
-    "method at the estimates, empty where the count is not clear of 0. Values beyond the public "
+    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
     "bounds count at the nearest bound",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
     "is known, so low and high are ends of "
