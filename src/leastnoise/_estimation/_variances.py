@@ -270,12 +270,19 @@ class NoisyMoments:
 
     def of_groups(self, groups: IntArray) -> "NoisyMoments":
         """Return those of some groups, numbered in row-major order, as flat arrays."""
-        names = ("counts", "sums", "squares", "count_std", "sum_std", "square_std")
-        parts = {
-            name: np.broadcast_to(getattr(self, name), self.counts.shape).reshape(-1)[groups]
-            for name in names
-        }
-        return replace(self, **parts)
+        return replace(
+            self,
+            counts=self._flat(self.counts)[groups],
+            sums=self._flat(self.sums)[groups],
+            squares=self._flat(self.squares)[groups],
+            count_std=self._flat(self.count_std)[groups],
+            sum_std=self._flat(self.sum_std)[groups],
+            square_std=self._flat(self.square_std)[groups],
+        )
+
+    def _flat(self, values: FloatArray) -> FloatArray:
+        """Return values of the groups, or one of all, as a flat array."""
+        return np.broadcast_to(values, self.counts.shape).reshape(-1)
 
     @property
     def means(self) -> FloatArray:
