@@ -77,6 +77,7 @@ def releases(folder: Path):
     wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(
         domain, "age", ["0.5"]
     )
+    wide += ln.variance_queries(domain, "sum", by=["sex"], size=40)
     units = ln.Privacy(
         ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCellBound(1, "sex")
     )

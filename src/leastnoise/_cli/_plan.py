@@ -104,7 +104,12 @@ _MEASURES = {
     "rho": "rho",
 }
 _BY_DELTA = "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow"
+_BY_DELTA_OF_VARIANCE = (
+    "std_error of a variance (squared values) in a group of size rows, at most: by the delta "
+    "method, at the mean and variance within the bounds at which it is largest"
+)
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
+_METHODS = {"means": _BY_DELTA, "variances": _BY_DELTA_OF_VARIANCE}
 _AUDIT_STATISTIC = (
     "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
 )
@@ -479,7 +484,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "size": None if statistic.size is None else float(statistic.size),
                 "size_is": "rows" if plan.workload.weight_of(statistic) is None else "weights",
                 "std_error": error.std_error,
-                "method": _BY_DELTA if statistic.form.of_measure else _BY_SHARE,
+                "method": _METHODS.get(statistic.kind, _BY_SHARE),
                 **_target_facts(target),
             }
         )
@@ -707,9 +712,11 @@ def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _describe_error(statistic: Mapping[str, Any]) -> str:
-    """Describe the expected error of a mean, of quantiles or of a CDF."""
+    """Describe the expected error of a mean, a variance, quantiles or a CDF."""
     if "means" in statistic["asked"]:
         return _describe_mean_error(statistic)
+    if "variances" in statistic["asked"]:
+        return _describe_variance_error(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
     if statistic["std_error"] is None:
         return words
@@ -742,6 +749,21 @@ def _describe_mean_error(mean: Mapping[str, Any]) -> str:
         group = f"of {size} rows"
     std_error = format_number(mean["std_error"])
     return f"standard error at most {std_error} in a group {group} (delta method)"
+
+
+def _describe_variance_error(variance: Mapping[str, Any]) -> str:
+    """Describe the error of a variance at the public size of its groups."""
+    if variance["std_error"] is None:
+        return (
+            "depends on the rows of a group; state a public size for the largest error of a "
+            "variance"
+        )
+    std_error = format_number(variance["std_error"])
+    size = format_number(variance["size"])
+    return (
+        f"standard error of the variance at most {std_error} in a group of {size} rows (delta "
+        "method); of the standard deviation this over twice the standard deviation"
+    )
 
 
 def _describe_target(table: Mapping[str, Any]) -> str:

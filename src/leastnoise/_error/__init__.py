@@ -89,3 +89,4 @@ from leastnoise._error._structure import (
     statistic_errors,
 )
 from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._error._variances import squared_deviation, variance_error

@@ -33,6 +33,7 @@ from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._error._variances import variance_error
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
@@ -527,7 +528,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
     As far as they are known before the release.
     """
-    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
+    # Of a variance see `variance_error`. The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
     # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
     # distribution functions, the counts up to a cell have a known error, and so has their share of
     # a known number of rows.
@@ -541,7 +542,10 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
             promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
         ]
         error = tables[0].rmse
-        if statistic.size is not None and statistic.form.of_measure:
+        if statistic.size is not None and statistic.kind == "variances":
+            rmse_of_tables = [table.rmse for table in tables]
+            error = variance_error(plan.measured(), statistic.of, *rmse_of_tables)
+        elif statistic.size is not None and statistic.form.of_measure:
             unit = float(plan.domain.measure(statistic.of).unit)
             error = unit * mean_error(plan.measured(), statistic.of, error, tables[1].rmse)
         errors.append(

@@ -123,3 +123,4 @@ from leastnoise._estimation._truncated import (
     TruncatedSumsEstimate,
     measured_by_group,
 )
+from leastnoise._estimation._variances import NoisyMoments, variance_intervals, variances

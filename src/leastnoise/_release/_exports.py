@@ -225,7 +225,7 @@ def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
     if drawn_table is not None:
         yield _code_cell(f"release.plot({json.dumps(drawn_table.id)})")
     if len(release.statistics):
-        yield _markdown_cell("## Means, quantiles, distribution functions")
+        yield _markdown_cell("## Means, standard deviations, quantiles, distribution functions")
         yield _code_cell("release.statistics[0].frame()")
     if release.finding.further:
         yield _markdown_cell(

@@ -17,6 +17,7 @@ from leastnoise._domain import (
     Integers,
     Kind,
     Measure,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     ValueCount,
@@ -281,6 +282,14 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
             factor = repr(measure.of.column)
         return catalogue.say(
             "measure_weighted", name=name, of=factor, weight=repr(measure.weight.column)
+        )
+    if isinstance(measure, SquaredDeviation):
+        return catalogue.say(
+            "measure_squares",
+            name=name,
+            column=repr(measure.of.column),
+            middle=catalogue.format_exact(measure.centre * measure.of.unit),
+            unit=catalogue.format_exact(measure.unit),
         )
     if isinstance(measure, ValueCount):
         return catalogue.say("measure_values", name=name, column=repr(measure.column))

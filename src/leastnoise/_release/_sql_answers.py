@@ -10,6 +10,7 @@ from leastnoise._frames import Columns, UniqueNames
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
+    SPREADS,
     Aggregate,
     Selection,
     SqlSettings,
@@ -23,7 +24,9 @@ from leastnoise._workload import (
     to_array,
 )
 
-AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
+Answers = tuple[FloatArray, FloatArray, FloatArray]
+"""Answers, and the lower and upper ends of their intervals."""
+AnswerWorkload = Callable[[Workload], Answers]
 """From the workload of one aggregate to its answers and the lower and upper ends of their
 intervals, one axis for each attribute."""
 
@@ -150,14 +153,17 @@ def _aggregate_answers(
         shape = [1] * len(positions)
         shape[axis] = -1
         is_empty |= (along < 0).reshape(shape)
-    if aggregate.kind in ("mean", "quantile"):
+    if aggregate.kind in ("mean", "quantile", *SPREADS):
         empty_value = np.nan
     else:
         empty_value = 0.0
     counted_shape = tuple(map(len, counted_keys.values()))
     workload = selection.aggregate_workload(aggregate, grouping)
+    answers = answer_workload(workload)
+    if aggregate.kind in SPREADS:
+        answers = _spread_answers(aggregate.kind, workload, answers, answer_workload)
     results = []
-    for values in answer_workload(workload):
+    for values in answers:
         counted = values.reshape(counted_shape)
         if positions:
             shown = counted[np.ix_(*positions)]
@@ -165,6 +171,33 @@ def _aggregate_answers(
             shown = counted
         results.append(np.where(is_empty, empty_value, shown).reshape(-1))
     return results
+
+
+def _spread_answers(
+    kind: str, workload: Workload, std_devs: Answers, answer_workload: AnswerWorkload
+) -> Answers:
+    """Return a kind of `SPREADS` from standard deviations with their ends.
+
+    The divisor of the sample is n - 1 with the number of values n, at least 2 of them. An end of
+    the interval has n at the end of its own interval at which the interval is longer.
+    """
+    estimate, low, high = std_devs
+    if kind.endswith("_sample"):
+        counts, counts_low, counts_high = answer_workload(
+            Workload(workload.domain, workload.products[:1])
+        )
+        estimate = estimate * _sample_factor(counts)
+        low = low * _sample_factor(counts_high)
+        high = high * _sample_factor(counts_low)
+    if kind.startswith("variance"):
+        return estimate**2, low**2, high**2
+    return estimate, low, high
+
+
+def _sample_factor(counts: FloatArray) -> FloatArray:
+    """Return the root of n / (n - 1), with n at least 2."""
+    values = np.maximum(counts, 2.0)
+    return np.asarray(np.sqrt(values / (values - 1)))
 
 
 def _positions(

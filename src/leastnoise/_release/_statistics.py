@@ -1,4 +1,4 @@
-"""Means, quantiles and distribution functions.
+"""Means, standard deviations, quantiles and distribution functions.
 
 Computed from the tables of a release, with intervals.
 """
@@ -30,6 +30,7 @@ from leastnoise._estimation import (
     minimal_draws,
     place_at_choices,
     quantiles,
+    variances,
 )
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
@@ -67,6 +68,10 @@ BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 else 0."""
 NUMBER_COLUMNS = (
     "mean",
+    "std_dev",
+    "variance",
+    "variance_low",
+    "variance_high",
     "quantile",
     "share",
     "std_error",
@@ -402,15 +407,25 @@ class Statistics(LazySequence[StatisticTable]):
         return self._computed[position]
 
     def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
-        """Return a mean without the values whose sum or count is suppressed.
+        """Return a statistic of a measure without the values of suppressed sums and counts.
 
-        The sum and the count are in the file of the mean, so their rules hold there too.
+        Sums and counts are in the file of a mean, and the mean and the count in the file of a
+        standard deviation, so their rules hold there too.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
         for product in self.workload.tables_of(table.statistic):
             table = suppress_values(table, self.table_suppression(product))
+            if table.statistic.kind == "variances":
+                table = self._suppress_with_means(table, product)
         return table
+
+    def _suppress_with_means(self, table: StatisticTable, sums: Product) -> StatisticTable:
+        """Return a standard deviation without values whose mean is suppressed."""
+        is_suppressed = self.suppressed_sums(sums)
+        if is_suppressed is None:
+            return table
+        return suppress_values(table, is_suppressed)
 
     def suppressed_sums(self, product: Product) -> BoolArray | None:
         """Return which sums of a table must be suppressed because a mean of them is.
@@ -419,7 +434,7 @@ class Statistics(LazySequence[StatisticTable]):
         """
         suppressed: BoolArray | None = None
         for position, statistic in enumerate(self.workload.statistics):
-            if not statistic.form.of_measure:
+            if statistic.kind != "means":
                 continue
             _, sums = statistic.questions(self.workload.domain)
             if product.table_key != sums:
@@ -522,6 +537,16 @@ def _compute_statistic(
             "high": mean.high,
             "extra_columns": extra_columns,
         }
+    if statistic.kind == "variances":
+        spread = variances(source, statistic.of, by=statistic.along, level=level)
+        numbers = spread.numbers()
+        return (), {
+            "labels": spread.labels,
+            "values": numbers.pop("std_dev"),
+            "low": numbers.pop("low"),
+            "high": numbers.pop("high"),
+            "extra_columns": numbers,
+        }
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     if statistic.kind == "quantiles":
@@ -585,9 +610,9 @@ def _quantile_values(
 
 
 def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Round the sums and counts of means, and suppress means of small groups.
+    """Round sums and counts, and suppress means and standard deviations of small groups.
 
-    Statistics other than means are unchanged.
+    Quantiles and distribution functions are unchanged.
     """
     step, bound = rounding_rule(options)
     extra_columns = values_of["extra_columns"]

@@ -30,6 +30,7 @@ from leastnoise._domain import (
     Kind,
     Label,
     Measure,
+    SquaredDeviation,
     UnitCount,
     ValueCount,
     Weighted,
@@ -653,6 +654,9 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
             return catalogue.say("name_weights", weight=weight, measure=of)
         of = _find_measure(domain, declared.of, catalogue)
         return catalogue.say("name_weighted", of=of, weight=weight)
+    if isinstance(declared, SquaredDeviation):
+        of = _find_measure(domain, declared.of, catalogue)
+        return catalogue.say("name_squares", measure=of)
     if isinstance(declared, ValueCount):
         of = _find_values(domain, declared, catalogue)
         return catalogue.say("name_values", measure=of)
@@ -831,7 +835,12 @@ def statistic_groups_title(statistic: Statistic, catalogue: Catalogue) -> str:
 def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Name a statistic without its groups, such as ``Mean net income``."""
     names = _names_of_statistic(statistic, domain, catalogue)
-    own_texts = {"means": names.mean, "quantiles": names.quantiles, "cdf": names.cdf}
+    own_texts = {
+        "means": names.mean,
+        "variances": "",
+        "quantiles": names.quantiles,
+        "cdf": names.cdf,
+    }
     of = names.name or statistic.of
     if statistic.form.of_measure:
         of = name_measure(domain, statistic.of, catalogue)

@@ -103,6 +103,11 @@ _MEAN_INTERVALS = (
     "empty where the divisor is not clear of 0; the sum and the divisor are those of the tables."
 )
 _MEANINGS = {
+    "variances": "root of the mean squared distance of the values of a group from their mean, with "
+    "the number of values as the divisor. An interval has every value that the noise of the count, "
+    "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
+    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
+    "bounds count at the nearest bound",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
     "is known, so low and high are ends of "
     "cells; each interval by itself. The first and the last cell also count values beyond the "
@@ -951,8 +956,9 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
 def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:
     """Return the manifest's entry of a statistic."""
     statistic = table.statistic
-    meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
-    if not statistic.form.of_measure:
+    if statistic.kind == "means":
+        meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
+    else:
         meaning = _MEANINGS[statistic.kind]
     return {
         "query": table.id,

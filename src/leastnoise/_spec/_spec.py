@@ -97,6 +97,7 @@ from leastnoise._workload import (
     read_comparison_targets,
     read_statements,
     together,
+    variance_queries,
     with_domain,
 )
 
@@ -222,6 +223,7 @@ _PART_NAMES = [
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
+    "variances": variance_queries,
     "quantiles": quantile_queries,
     "cdf": cdf_queries,
 }
@@ -1049,7 +1051,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Return the workload of a part with means, quantiles or a CDF."""
+    """Return the workload of a part with means, variances, quantiles or a CDF."""
     allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:

@@ -30,6 +30,8 @@ from leastnoise._workload._product import (
     by_width,
     index_queries,
     number_cells,
+    square_measure,
+    squares_name,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -61,6 +63,7 @@ from leastnoise._workload._sql_query import (
     to_array,
 )
 from leastnoise._workload._sql_statement import (
+    SPREADS,
     Aggregate,
     Grouped,
     OutputColumn,
@@ -81,5 +84,6 @@ from leastnoise._workload._workload import (
     queries,
     questions_over,
     together,
+    variance_queries,
     with_domain,
 )

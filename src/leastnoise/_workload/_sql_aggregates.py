@@ -30,11 +30,22 @@ _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
 _ADVICE = {
     "Min": "Take a quantile such as 0.01: one person decides an extreme",
     "Max": "Take a quantile such as 0.99: one person decides an extreme",
-    "Stddev": "Take quantiles, such as 0.16 and 0.84, which are a standard deviation from the "
-    "median of a normal distribution",
 }
-_ADVICE |= dict.fromkeys(("StddevSamp", "StddevPop", "Variance", "VariancePop"), _ADVICE["Stddev"])
-_USUAL_ADVICE = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column"
+_USUAL_ADVICE = (
+    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column"
+)
+_SPREAD_KINDS = {
+    "Stddev": "std_dev_sample",
+    "StddevSamp": "std_dev_sample",
+    "StddevPop": "std_dev",
+    "Variance": "variance_sample",
+    "VariancePop": "variance",
+}
+_ONE_MEASURE = (
+    "The deviation is of one measure in the rows of one condition, such as STDDEV(pay) or "
+    "VAR_POP(2 * pay + 1), in groups that are released as they are. Write a statement for each "
+    "condition"
+)
 _DIFFERENT_UNITS = (
     "These are answered under conditions that AND joins. Name the attributes in GROUP BY, or "
     "write a statement for each part"
@@ -138,6 +149,8 @@ class AggregateReader:
             return self._sum(node, boxes)
         if isinstance(node, exp.Avg):
             return self._mean(node, boxes)
+        if type(node).__name__ in _SPREAD_KINDS:
+            return self._spread(node, boxes)
         raise refused(node.sql("duckdb"), _ADVICE.get(type(node).__name__, _USUAL_ADVICE))
 
     # Answers
@@ -335,6 +348,23 @@ class AggregateReader:
         divisor = exp.Nullif(this=self._total(node, counts), expression=exp.Literal.number(0))
         dividend = self._total(node, self._weighted_answers(node, terms))
         return exp.Paren(this=exp.Div(this=dividend, expression=divisor))
+
+    def _spread(self, node: Node, boxes: Boxes) -> Node:
+        """Return a standard deviation or a variance, which no shift changes."""
+        kind = _SPREAD_KINDS[type(node).__name__]
+        terms = [term for term in self._terms(node, node.this, boxes) if term.is_counted]
+        if len(terms) != 1 or terms[0].kind != "sum" or self._are_added_up:
+            raise refused(node.sql("duckdb"), _ONE_MEASURE)
+        (term,) = terms
+        merged = self._within_where(merge(self._columns.domain, term.boxes))
+        if len(merged) != 1:
+            raise refused(node.sql("duckdb"), _ONE_MEASURE)
+        spread = Aggregate(node.sql("duckdb"), kind, term.of, condition=merged[0])
+        if kind.startswith("variance"):
+            factor = term.factor**2
+        else:
+            factor = abs(term.factor)
+        return self._scaled(self._answer_node(spread), factor)
 
     # Terms
 

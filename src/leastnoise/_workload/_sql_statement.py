@@ -21,6 +21,7 @@ from leastnoise._workload._workload import (
     quantile_queries,
     queries,
     together,
+    variance_queries,
 )
 
 Key = tuple[object, ...]
@@ -38,12 +39,16 @@ class Grouped:
     keys: tuple[object, ...]
 
 
+SPREADS = ("std_dev", "std_dev_sample", "variance", "variance_sample")
+"""The kinds of aggregates that are computed from variances; the divisor of the sample is n - 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A column of answers, computed from the rows that a condition keeps."""
 
     name: str
-    kind: str  # "rows", "units", "values", "sum", "weighted", "mean" or "quantile"
+    kind: str  # "rows", "units", "values", "sum", "weighted", "mean", "quantile" or of SPREADS
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
     condition: Condition = field(default_factory=Condition)  # of FILTER and CASE
@@ -266,6 +271,8 @@ class Selection:
         sets = self.query_sets(grouping, self.condition_of(aggregate))
         if kind == "mean":
             return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
+        if kind in SPREADS:
+            return variance_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
         if kind == "quantile":
             return quantile_queries(
                 self.domain, attribute_or_measure, [aggregate.share], by=sets, weight=weight

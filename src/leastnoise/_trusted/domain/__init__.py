@@ -52,6 +52,7 @@ from leastnoise._trusted.domain._measure import (
     Measure,
     PerCellBound,
     PerUnit,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     ValueCount,

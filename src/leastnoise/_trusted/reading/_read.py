@@ -8,7 +8,7 @@ Rows may have the columns of their partner in a second table beside their own (E
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
 from os import urandom
 from typing import Any
@@ -51,7 +51,12 @@ from leastnoise._trusted.reading._column import (
     Encoders,
     Source,
 )
-from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder, unreadable_encoder
+from leastnoise._trusted.reading._encode import (
+    amount_encoder,
+    cell_encoder,
+    combined_amounts,
+    unreadable_encoder,
+)
 from leastnoise._trusted.reading._location import check_unit
 from leastnoise._trusted.reading._locations import (
     CSV,
@@ -376,7 +381,8 @@ def _encode_rows(
         codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
         malformed_lines += malformed
         amounts = [
-            reduce(np.multiply, [next(numbers) for _ in parts]) for parts in factors.values()
+            combined_amounts(sums[name], [next(numbers) for _ in parts])
+            for name, parts in factors.items()
         ]
         inside.append(
             np.logical_and.reduce(
