@@ -38,7 +38,15 @@ from leastnoise._cli._output import (
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    StepChoice,
+    Steps,
+    guard_share,
+)
 from leastnoise._planning import (
     ComparisonStatus,
     Price,
@@ -60,6 +68,7 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     check_options,
+    describe_earlier,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
@@ -493,6 +502,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "values": list_sum_contributions(plan.workload),
         "left_out": list_dropped_rows(plan),
         "not_protected": dict(format_public_facts(plan)),
+        "after": [release.facts() for release in _earlier_releases(plan)],
     }
     return {
         "strategy": plan.strategy,
@@ -559,6 +569,7 @@ def print_plan(
                 "cost",
                 f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
             ),
+            *_earlier_lines(plan),
             *([] if guard is None else [("guard", guard.words())]),
             *_cost_shares(plan),
             *(("values", sentence) for sentence in list_sum_contributions(plan.workload)),
@@ -570,6 +581,17 @@ def print_plan(
             ("seconds", f"{seconds:.2f}"),
         ]
     )
+
+
+def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
+    return plan.earlier if isinstance(plan, LinearPlan) else ()
+
+
+def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
+    """Return a line on the earlier releases that a plan counts, if there are any."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        return [("after", describe_earlier(plan))]
+    return []
 
 
 def _shown_cost(plan: Plan) -> Charge:

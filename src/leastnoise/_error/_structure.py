@@ -16,6 +16,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from leastnoise._domain import Domain, factor_measures
 from leastnoise._error._bounds import lower_bound, pure_lower_bound
 from leastnoise._error._equations import (
@@ -28,6 +30,7 @@ from leastnoise._error._equations import (
     equations,
     explained_subsets,
     is_nontrivial,
+    subsets,
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
 from leastnoise._error._pair import pair_structure
@@ -48,16 +51,36 @@ from leastnoise._families import (
     nested_levels,
     partition_groups,
 )
-from leastnoise._plan import NO_DETAILS, LinearPlan, Plan, PlanDetails, Promise, TableError
+from leastnoise._plan import (
+    NO_DETAILS,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    PlanDetails,
+    Promise,
+    TableError,
+    joint_measurements,
+)
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    Budget,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    rho_of,
+)
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, largest_entry
-from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._workload import Product, Statistic, Workload
 
 MOST_LONG = 2048
 """The longest attribute whose eigenvectors are affordable."""
 _FEW = 512  # cells whose inverse takes no time
+_MOST_PRECISIONS = 2**22  # numbers of a matrix that is searched for weights in about a second
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
 _EXACT = (
@@ -432,6 +455,7 @@ def evaluate_plan(
     details: PlanDetails = NO_DETAILS,
     iterate: bool = True,
     exact: Exact = (),
+    earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
     """Return the plan of measurements for a workload.
 
@@ -444,12 +468,15 @@ def evaluate_plan(
         details: further facts of the plan.
         iterate: whether error bars may need a linear solver over joint cells, which takes long.
         exact: tables that are known without noise; the lower bound is 0 then.
+        earlier: releases whose measurements count too. The lower bound is then of one release
+            that costs as much as all of them together.
 
     Raises:
         InputError: a query that the measurements do not determine, or error bars that need a linear
             solver where ``iterate`` is false.
     """
-    covariances = covariance_by_measure(workload, measurements, exact)
+    measured = joint_measurements(measurements, earlier)
+    covariances = covariance_by_measure(workload, measured, exact)
     for structure in covariances.values():
         if structure.solver_cells and not iterate:
             raise InputError(
@@ -460,10 +487,11 @@ def evaluate_plan(
             )
     total, tables = _table_errors(workload, covariances)
     bound = 0.0
-    if measurements.k_norm_groups() and not exact:
-        bound = pure_lower_bound(workload, measurements.privacy)
+    privacy = _privacy_of_all(measured) if earlier else measurements.privacy
+    if measured.k_norm_groups() and not exact:
+        bound = pure_lower_bound(workload, privacy)
     elif not exact:
-        bound = lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
+        bound = lower_bound(workload, privacy, measured.noise, details.unit_bound)
     return LinearPlan(
         workload=workload,
         privacy=measurements.privacy,
@@ -471,7 +499,64 @@ def evaluate_plan(
         measurements=measurements,
         promise=Promise(total, bound, tables),
         details=details,
+        earlier=tuple(earlier),
     )
+
+
+def _privacy_of_all(measured: Measurements) -> Privacy:
+    """Return the privacy of one release with all measurements, of several releases.
+
+    Its budget is their exact cost: they are one strategy, to which every bound for strategies of
+    that cost applies.
+    """
+    spent = cost(measured)
+    budget: Budget
+    if isinstance(spent, PureCost):
+        budget = PureDP(spent.epsilon)
+    elif isinstance(spent, GaussianCost):
+        budget = GDP(mu_squared=spent.mu_squared)
+    else:
+        budget = ZCDP(rho_of(spent))
+    return measured.privacy.within(budget)
+
+
+def block_precisions(
+    workload: Workload, plan: Measurements
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return how the squared error of counts depends on the precision of each block.
+
+    The error is the sum of c / (K p) over the residual spaces, if the precision of block b is p_b
+    times what it is in the plan.
+
+    Returns:
+        c, shape (spaces,), and K, shape (spaces, blocks); None where the error has no such form:
+        with sums of measures, K-norm noise, levels, or without a product form.
+    """
+    if workload.measures != (None,) or plan.k_norm_groups():
+        return None
+    structure = quantity_structure(plan, None)
+    if not isinstance(structure, ProductStructure) or structure.levels or structure.wide:
+        return None
+    spaces = list(structure.narrow)
+    place = {tau: row for row, tau in enumerate(spaces)}
+    if len(spaces) * len(plan.blocks) > _MOST_PRECISIONS:
+        return None
+    precision = np.zeros((len(spaces), len(plan.blocks)))
+    shrink = {name: 1 / basis.kappa for name, basis in structure.bases.items()}
+    for entry in equations(plan, None):
+        of_block = _Precisions(shrink, None, None)
+        of_block.add(entry.block, entry.variance)
+        for tau, share in of_block.narrow.items():
+            precision[place[tau], entry.index] += share
+    coefficient = np.zeros(len(spaces))
+    for product in workload:
+        along = zip(product.attributes, product.operators, strict=True)
+        sums = {name: structure.sums(name, operator) for name, operator in along}
+        for tau in subsets(product.attributes):
+            if tau in place:
+                parts = [sums[name][name in tau] for name in product.attributes]
+                coefficient[place[tau]] += product.importance * math.prod(parts)
+    return coefficient, precision
 
 
 def _table_errors(

@@ -26,7 +26,7 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan, SeriesPlan
+from leastnoise._plan import LinearPlan, Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -305,6 +305,15 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
         for key, names in (("dropped", dropped_names), ("left_out_of_some", hidden_names))
         if names
     ]
+
+
+def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
+    """Say which earlier releases count, and which rows of units may differ."""
+    names = catalogue.join_names([release.name for release in plan.earlier])
+    sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
+    if plan.privacy.unit_column is not None:
+        sentences.append(catalogue.say("after_units"))
+    return " ".join(sentences)
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:

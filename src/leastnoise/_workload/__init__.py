@@ -17,6 +17,7 @@ from leastnoise._workload._missing import (
     leaves_out,
     over,
     table_of_all_cells,
+    with_hidden,
     with_hidden_cells,
     with_hidden_groups,
 )
