@@ -7,6 +7,7 @@ residual spaces, and table by table for all strategies.
 Source: docs/mathematics.md, section 11.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -27,11 +28,11 @@ from leastnoise._plan import (
     hidden_attributes,
 )
 from leastnoise._planning._plan_cache import cached_candidates
-from leastnoise._strategies import improve_weights, table_costs
-from leastnoise._trusted.accounting import Privacy
+from leastnoise._strategies import improve_weights
+from leastnoise._trusted.accounting import Privacy, PureCost, rho_of
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._trusted.measurements import Measurements
+from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_hidden
 
 _MOST_JUDGED = 8  # candidates, those of least error without the earlier releases
@@ -95,7 +96,8 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
         if further is None or not _total(further) < _total(best) * (1 - _GAIN):
             break
         best = further
-    if _total(best) > _total(least_alone):
+    is_other_noise = least_alone.measurements.noise is not best.measurements.noise
+    if is_other_noise and _total(best) > _total(least_alone):
         raise InputError(
             f"The earlier releases have {best.measurements.noise.value} noise, and with it this "
             "plan would have a larger error than without them, with "
@@ -190,8 +192,8 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
     blocks = plan.measurements.blocks
     norm = plan.measurements.noise.norm
     scales = np.array([float(block.scale) for block in blocks])
-    cost = table_costs(plan.domain, blocks, norm, plan.privacy) / scales
-    cost /= (cost**norm).sum() ** (1 / norm)
+    costs = _block_costs(plan.measurements)
+    costs /= (costs**norm).sum() ** (1 / norm)
     of_blocks = precision[:, : len(blocks)]
     of_earlier = precision[:, len(blocks) :].sum(axis=1)
 
@@ -200,8 +202,8 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
         gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
         return float(each.sum()), of_blocks.T @ gains
 
-    theta = improve_weights(np.ones(len(blocks)), errors, cost, norm, _STEPS)
-    shares = theta * cost
+    theta = improve_weights(np.ones(len(blocks)), errors, costs, norm, _STEPS)
+    shares = theta * costs
     weights = zip(blocks, theta / scales, shares > _LEAST_SHARE * shares.max(), strict=True)
     return fit_noise_scales(
         plan.domain,
@@ -209,6 +211,18 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
         plan.measurements.noise,
         [(block, float(weight)) for block, weight, is_used in weights if is_used],
     )
+
+
+def _block_costs(measurements: Measurements) -> FloatArray:
+    """Return the privacy cost of each block: epsilon, or the root of rho."""
+    costs = np.zeros(len(measurements.blocks))
+    for number, block in enumerate(measurements.blocks):
+        spent = cost(replace(measurements, blocks=(block,)))
+        if isinstance(spent, PureCost):
+            costs[number] = float(spent.epsilon)
+        else:
+            costs[number] = math.sqrt(rho_of(spent))
+    return costs
 
 
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:

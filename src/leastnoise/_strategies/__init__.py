@@ -107,7 +107,6 @@ from leastnoise._strategies._tables import (
     identity,
     optimal_budgets,
     reweighted_strategy,
-    table_costs,
 )
 from leastnoise._strategies._tilted import TILTED
 from leastnoise._strategies._union import UNION

@@ -1,0 +1,88 @@
+"""Releases that count the measurements of earlier ones: payment, files and stops."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import _release_job
+from session.releasing import manifest, stopped
+
+PEOPLE = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "age": [1, 2, 3, 4] * 25})
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
+WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Release . of .* was stopped before it was published"
+)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
+    """A folder with a ledger and a release of it."""
+    folder = tmp_path_factory.mktemp("after")
+    ledger = ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    PEOPLE.to_csv(folder / "people.csv", index=False)
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    ln.release(plan, folder / "people.csv", ledger=ledger, out=folder / "release-2025")
+    return folder, ledger
+
+
+def plan_after(folder: Path) -> ln.Plan:
+    earlier = ln.read_release(folder / "release-2025")
+    return ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
+
+
+def test_stopped_release_resumes_with_earlier_measurements(first, tmp_path) -> None:
+    folder, ledger = first
+    before = ledger.spent().epsilon
+    plan = plan_after(folder)
+    with stopped(_release_job, "build_release"):
+        ln.release(plan, folder / "people.csv", ledger=ledger, out=tmp_path / "new")
+    assert ledger.spent().epsilon == before + 1
+    (finished,) = ln.resume(ledger)
+    assert ledger.spent().epsilon == before + 1
+    earlier = ln.read_release(folder / "release-2025")
+    again = ln.read_release(tmp_path / "new")
+    own = np.asarray(again.observation.values[0])
+    mean = (own + earlier.observation.values[0]) / 2
+    np.testing.assert_allclose(again.answers["answer"], mean)
+    np.testing.assert_allclose(finished.answers["answer"], mean)
+    ratio = again.answers["noise_std"] / earlier.answers["noise_std"]
+    np.testing.assert_allclose(ratio, 0.5**0.5)
+
+
+def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:
+    folder, ledger = first
+    other = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+        ln.release(plan_after(folder), folder / "people.csv", ledger=other)
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+        ln.release(plan_after(folder), PEOPLE, ledger=tmp_path / "new.ledger", dataset="fresh")
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    seeded = ln.release(plan, PEOPLE, seed=1)
+    after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])
+    with pytest.raises(ln.InputError, match="its noise came from a seed"):
+        ln.release(after, folder / "people.csv", ledger=ledger)
+    assert other.spent().epsilon == 0
+    assert not ln.release(plan_after(folder), PEOPLE, seed=1).private
+
+
+def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
+    folder, _ = first
+    out = tmp_path / "new"
+    ln.release(plan_after(folder), PEOPLE, seed=1, out=out)
+    file = out / "measurements" / "observation.json"
+    content = json.loads(file.read_text())
+    content["values"].reverse()
+    file.write_text(json.dumps(content))
+    facts = manifest(out)
+    for entry in facts["files"]:
+        if entry["path"] == "measurements/observation.json":
+            entry["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    (out / "manifest.json").write_text(json.dumps(facts))
+    with pytest.raises(ln.InputError, match="are not those of its plan"):
+        ln.read_release(out)
