@@ -1,23 +1,18 @@
-"""Releases that count the measurements of earlier ones: payment, files and stops."""
+"""Releases that count the measurements of earlier ones: payment and files."""
 
 import hashlib
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._session import _release_job
-from session.releasing import manifest, stopped
+from session.releasing import manifest
 
 PEOPLE = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "age": [1, 2, 3, 4] * 25})
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
 WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Release . of .* was stopped before it was published"
-)
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +29,6 @@ def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
 def plan_after(folder: Path) -> ln.Plan:
     earlier = ln.read_release(folder / "release-2025")
     return ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
-
-
-def test_stopped_release_resumes_with_earlier_measurements(first, tmp_path) -> None:
-    folder, ledger = first
-    before = ledger.spent().epsilon
-    plan = plan_after(folder)
-    with stopped(_release_job, "build_release"):
-        ln.release(plan, folder / "people.csv", ledger=ledger, out=tmp_path / "new")
-    assert ledger.spent().epsilon == before + 1
-    (finished,) = ln.resume(ledger)
-    assert ledger.spent().epsilon == before + 1
-    earlier = ln.read_release(folder / "release-2025")
-    again = ln.read_release(tmp_path / "new")
-    own = np.asarray(again.observation.values[0])
-    mean = (own + earlier.observation.values[0]) / 2
-    np.testing.assert_allclose(again.answers["answer"], mean)
-    np.testing.assert_allclose(finished.answers["answer"], mean)
-    ratio = again.answers["noise_std"] / earlier.answers["noise_std"]
-    np.testing.assert_allclose(ratio, 0.5**0.5)
 
 
 def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:

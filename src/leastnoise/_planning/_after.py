@@ -8,7 +8,7 @@ Source: docs/mathematics.md, section 11.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -89,9 +89,12 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     check_earlier(search.earlier, workload.domain, privacy, attributes)
     problem = _Problem(workload, privacy, search.earlier)
     plans, least_alone = _candidate_plans(problem, search)
-    best = _best_joint_plan(problem, plans)
+    latest = search.now() + search.seconds
+    best = _best_joint_plan(problem, plans, lambda: search.now() > latest)
     best = min([best, *_with_block_weights(problem, plans)], key=_total)
     for _ in range(_ROUNDS):
+        if search.now() > latest:
+            break
         further = _with_table_weights(problem, best, search)
         if further is None or not _total(further) < _total(best) * (1 - _GAIN):
             break
@@ -140,15 +143,18 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     return chosen, plans[0]
 
 
-def _best_joint_plan(problem: _Problem, plans: Sequence[LinearPlan]) -> LinearPlan:
+def _best_joint_plan(
+    problem: _Problem, plans: Sequence[LinearPlan], is_late: Callable[[], bool]
+) -> LinearPlan:
     """Return the plan of least error together with the earlier releases.
 
-    A linear solver for the errors is used only if all plans need one.
+    A linear solver for the errors is used only if all plans need one. When it is late, the plans
+    that were judged decide.
     """
     judged: list[LinearPlan] = []
     reason: InputError | None = None
     for plan, iterate in [*((plan, False) for plan in plans), (plans[0], True)]:
-        if iterate and judged:
+        if judged and (iterate or is_late()):
             continue
         try:
             joint = problem.evaluate(
