@@ -62,3 +62,19 @@ def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
     (out / "manifest.json").write_text(json.dumps(facts))
     with pytest.raises(ln.InputError, match="are not those of its plan"):
         ln.read_release(out)
+
+
+@pytest.mark.parametrize("is_paid", [True, False])
+def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid) -> None:
+    folder, ledger = first
+    if is_paid:
+        earlier = ln.read_release(folder / "release-2025")
+        later = ln.release(plan_after(folder), PEOPLE, ledger=ledger)
+    else:
+        plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+        earlier = ln.release(plan, PEOPLE, seed=1)
+        after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
+        later = ln.release(after, PEOPLE, seed=2)
+    compared = ln.compare_releases(later, earlier, by=["sex", "age"]).frame("pandas")
+    stds = [release.answers["noise_std"][0] for release in (later, earlier)]
+    assert compared["difference_std_error"][0] == pytest.approx(sum(stds))
