@@ -229,3 +229,12 @@ def test_data_dependent_release_is_refused() -> None:
     release = ln.release(plan, PEOPLE, seed=1)
     with pytest.raises(ln.InputError, match="chose by noisy values what it measured"):
         ln.plan(ages, ln.PureDP(1), after=[release])
+
+
+def test_contrasts_that_leave_out_hidden_cells_are_refused() -> None:
+    pair = ln.ZCDP("1/8")
+    both = ln.queries(DOMAIN, sex="identity", age="identity")
+    earlier = ln.release(ln.plan(both, pair, strategy="residual"), PEOPLE, seed=1)
+    further = both + ln.queries(DOMAIN, sex="identity", zone="identity")
+    with pytest.raises(ln.InputError, match="measured contrasts that leave out the rows without"):
+        ln.plan(further, pair, after=[earlier])

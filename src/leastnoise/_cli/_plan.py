@@ -808,9 +808,10 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
     if not unit_measures:
         return []
+    measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
     costs = {
         view.blocks[0].measure: float(next(iter(parameters(cost(view)).values())))
-        for view in views(plan.measured())
+        for view in views(measurements)
     }
     total = sum(costs.values())
     shares = []

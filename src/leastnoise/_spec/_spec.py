@@ -706,6 +706,11 @@ def _read_series(
             "Its total error is the least; give a table that must be more exact a weight.",
         ),
         (
+            "[plan] after",
+            bool(parts.get("plan", {}).get("after")),
+            "Its rows arrive period by period; leave it out.",
+        ),
+        (
             "unknown categories",
             bool(searches),
             "List them, such as those that were found for a release of the rows so far.",
