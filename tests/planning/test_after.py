@@ -184,12 +184,13 @@ def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
     assert third.promise.total_squared_error == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.usefixtures("kept_plans")
 def test_rounded_gaussians_on_different_grids_are_joined() -> None:
     # one table of many: Gaussian noise, and a finer grid for the larger budget
-    domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(10)})
+    domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(8)})
     workload = ln.marginals(domain, ways=2)
     budgets = [ln.GDP(4), ln.GDP("1/4")]
-    data = pd.DataFrame(np.zeros((9, 10), dtype=int), columns=domain.names)
+    data = pd.DataFrame(np.zeros((9, 8), dtype=int), columns=domain.names)
     coarse = ln.release(ln.plan(workload, budgets[1]), data, seed=1)
     plan = ln.plan(workload, budgets[0], after=[coarse])
     assert coarse.measurements.grid < plan.measurements.grid == plan.measured().grid
@@ -197,6 +198,10 @@ def test_rounded_gaussians_on_different_grids_are_joined() -> None:
     parts = [own, coarse.plan.promise.total_squared_error]
     together = 1 / sum(1 / part for part in parts)
     assert plan.promise.total_squared_error == pytest.approx(together, rel=1e-3)
+    table = ln.plan(ln.queries(domain, a0="identity"), ln.PureDP("1/10"))
+    laplace = ln.release(table, data, seed=1)
+    with pytest.raises(ln.InputError, match="a larger error than without them, with rounded_g"):
+        ln.plan(workload, budgets[1], after=[laplace])
 
 
 OTHER = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4), zone=ln.Integers(0, 1))

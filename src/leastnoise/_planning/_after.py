@@ -29,7 +29,7 @@ from leastnoise._plan import (
 )
 from leastnoise._planning._plan_cache import cached_candidates
 from leastnoise._strategies import improve_weights
-from leastnoise._trusted.accounting import Privacy, PureCost, rho_of
+from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
@@ -128,19 +128,16 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     else:
         tried = choose_plan(problem.workload, problem.privacy, fresh)[1]
     plans = [candidate.plan for candidate in tried if candidate.plan is not None]
-    plans.sort(key=_total)
-    noise = problem.earlier[0].measurements.noise
-    usable = [plan for plan in plans if plan.measurements.noise is noise]
-    if plans and not usable:
-        check_noise(problem.earlier[0], plans[0].measurements.noise)
+    least_alone = min(plans, key=_total)
+    usable = _with_noise(tried, problem.earlier[0].measurements.noise)
     if not usable:
-        choose_plan(problem.workload, problem.privacy, fresh)  # raises, with all reasons
+        check_noise(problem.earlier[0], least_alone.measurements.noise)
     unit_bound = max(plan.details.unit_bound for plan in usable)
     chosen = [
         replace(plan, details=replace(plan.details, unit_bound=unit_bound, high_errors={}))
         for plan in usable[:_MOST_JUDGED]
     ]
-    return chosen, plans[0]
+    return chosen, least_alone
 
 
 def _best_joint_plan(
@@ -250,10 +247,17 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
         search, strategy=strategy, seconds=search.seconds * _ROUND_SECONDS, earlier=()
     )
     try:
-        planned = choose_plan(weighted, problem.privacy, quicker)[0]
+        tried = choose_plan(weighted, problem.privacy, quicker)[1]
+        planned = _with_noise(tried, plan.measurements.noise)[0]
         return problem.evaluate(planned.measurements, planned.strategy, plan.details, iterate=False)
-    except InputError:
+    except (InputError, IndexError):
         return None
+
+
+def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
+    """Return the plans of candidates with a kind of noise, of least error first."""
+    plans = [candidate.plan for candidate in tried if candidate.plan is not None]
+    return sorted((plan for plan in plans if plan.measurements.noise is noise), key=_total)
 
 
 def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
