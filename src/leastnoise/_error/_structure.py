@@ -12,7 +12,7 @@ for error bars.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -520,6 +520,19 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
     return measured.privacy.within(budget)
 
 
+@singledispatch
+def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - of another form
+    """Return a structure whose error is a sum over residual spaces; None for other forms."""
+    return None
+
+
+@_plain_product.register
+def _(structure: ProductStructure) -> ProductStructure | None:
+    if structure.levels or structure.wide:
+        return None
+    return structure
+
+
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
@@ -534,8 +547,8 @@ def block_precisions(
     """
     if workload.measures != (None,) or plan.k_norm_groups():
         return None
-    structure = quantity_structure(plan, None)
-    if not isinstance(structure, ProductStructure) or structure.levels or structure.wide:
+    structure = _plain_product(quantity_structure(plan, None))
+    if structure is None:
         return None
     spaces = list(structure.narrow)
     place = {tau: row for row, tau in enumerate(spaces)}

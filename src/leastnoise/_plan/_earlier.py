@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any, Protocol
 
 import numpy as np
@@ -187,15 +188,21 @@ def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> 
     return replace(block, factors=tuple(factors))
 
 
+@singledispatch
 def _widen_operator(operator: Operator) -> Operator:
     """Return the operator with one more cell, last, that no query counts."""
-    size = operator.size
-    if isinstance(operator, Identity):
-        cells = np.arange(size)
-        return Ranges(size + 1, cells, cells)
-    if isinstance(operator, Ranges):
-        return Ranges(size + 1, operator.low, operator.high)
     return Dense(np.pad(dense(operator), ((0, 0), (0, 1))))
+
+
+@_widen_operator.register
+def _(operator: Identity) -> Operator:
+    cells = np.arange(operator.size)
+    return Ranges(operator.size + 1, cells, cells)
+
+
+@_widen_operator.register
+def _(operator: Ranges) -> Operator:
+    return Ranges(operator.size + 1, operator.low, operator.high)
 
 
 def dropped_along(release: EarlierRelease) -> set[str]:
