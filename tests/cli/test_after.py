@@ -35,6 +35,8 @@ def test_spec_counts_earlier_releases(released, run, language, words) -> None:
         ("release-2025", digest)
     ]
     assert lacking(run.done("plan", "people.toml").out, "release-2025", "cost nothing") == []
+    if language == "en":
+        assert "the errors of one release" in run.done("compare", "people.toml").out
     for _ in range(2):  # the second finds the release there, and pays nothing
         run.done("release", "people.toml", "--out", "new")
     assert len(ln.Ledger.open(released / "people.ledger").entries()) == 2

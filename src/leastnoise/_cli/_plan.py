@@ -117,6 +117,10 @@ _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their
 _AUDIT_STATISTIC = (
     "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
 )
+_WITHOUT_EARLIER = (
+    "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
+    "the spec names in after."
+)
 _HELD = "no bound is above its claim"
 _NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
 _NO_LOOK = (
@@ -964,6 +968,8 @@ def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
             f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
         )
     )
+    if spec.after:
+        click.echo(click.wrap_text(_WITHOUT_EARLIER, 78))
 
 
 def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
