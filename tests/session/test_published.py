@@ -25,7 +25,7 @@ NAMES = {
     "answers.columns", "options.names", "options.survey",
     "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
-    "factors", "limits", "values", "promise", "versions",
+    "factors", "limits", "values", "promise", "versions", "after.measurements", "after.values",
 }  # fmt: skip
 # Only of a release with over ten million answers to intervals.
 RARE = {
@@ -152,8 +152,11 @@ def releases(folder: Path):
             }
         connection.close()
         yield out, columns | {("plan", path) for path in fields(json.loads(plan.to_json()))}
-    ln.release(counts, FRAME, seed=1, out=folder / "seeded")
+    seeded = ln.release(counts, FRAME, seed=1, out=folder / "seeded")
     yield folder / "seeded", set()
+    after = ln.plan(counts.workload, ln.PureDP(1), strategy="identity", after=[seeded])
+    ln.release(after, FRAME, seed=2, out=folder / "after")
+    yield folder / "after", set()
 
 
 def published(folder: Path) -> set[tuple[str, str]]:

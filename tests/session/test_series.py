@@ -491,6 +491,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
             "windows of dates",
         ),
         (("[series]", '[plan]\nobjective = "worst"\n[series]'), "a weight"),
+        (("[series]", '[plan]\nafter = ["release-2025"]\n[series]'), "one with \\[plan\\] after"),
         (
             (
                 '{ month = "prefix" }',

@@ -38,7 +38,15 @@ from leastnoise._cli._output import (
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    StepChoice,
+    Steps,
+    guard_share,
+)
 from leastnoise._planning import (
     ComparisonStatus,
     Price,
@@ -60,6 +68,7 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     check_options,
+    describe_earlier,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
@@ -112,6 +121,10 @@ _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their
 _METHODS = {"means": _BY_DELTA, "variances": _BY_DELTA_OF_VARIANCE}
 _AUDIT_STATISTIC = (
     "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
+)
+_WITHOUT_EARLIER = (
+    "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
+    "the spec names in after."
 )
 _HELD = "no bound is above its claim"
 _NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
@@ -519,6 +532,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "values": list_sum_contributions(plan.workload),
         "left_out": list_dropped_rows(plan),
         "not_protected": dict(format_public_facts(plan)),
+        "after": [release.facts() for release in _earlier_releases(plan)],
     }
     return {
         "strategy": plan.strategy,
@@ -586,6 +600,7 @@ def print_plan(
                 "cost",
                 f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
             ),
+            *_earlier_lines(plan),
             *([] if guard is None else [("guard", guard.words())]),
             *_cost_shares(plan),
             *(("values", sentence) for sentence in list_sum_contributions(plan.workload)),
@@ -597,6 +612,17 @@ def print_plan(
             ("seconds", f"{seconds:.2f}"),
         ]
     )
+
+
+def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
+    return plan.earlier if isinstance(plan, LinearPlan) else ()
+
+
+def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
+    """Return a line on the earlier releases that a plan counts, if there are any."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        return [("after", describe_earlier(plan))]
+    return []
 
 
 def _shown_cost(plan: Plan) -> Charge:
@@ -839,9 +865,10 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
     if not unit_measures:
         return []
+    measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
     costs = {
         view.blocks[0].measure: float(next(iter(parameters(cost(view)).values())))
-        for view in views(plan.measured())
+        for view in views(measurements)
     }
     total = sum(costs.values())
     shares = []
@@ -994,6 +1021,8 @@ def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
             f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
         )
     )
+    if spec.after:
+        click.echo(click.wrap_text(_WITHOUT_EARLIER, 78))
 
 
 def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:

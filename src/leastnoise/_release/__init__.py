@@ -31,6 +31,7 @@ from leastnoise._release._manifest import (
     read_manifest,
 )
 from leastnoise._release._names import LANGUAGES, capitalize, is_translated
+from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
@@ -51,6 +52,7 @@ from leastnoise._release._sentences import (
     describe_attribute,
     describe_cut_rows,
     describe_definition,
+    describe_earlier,
     describe_guard_counts,
     describe_guessing_chance,
     describe_measure,

@@ -29,7 +29,16 @@ from leastnoise._estimation import (
     sums_within,
 )
 from leastnoise._frames import Columns, pluralize, to_frame
-from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    SeriesPlan,
+    guard_share,
+    with_guard,
+)
+from leastnoise._release._observation import observation_digest
 from leastnoise._release._options import (
     Options,
     call_tables_by_name,
@@ -206,6 +215,51 @@ class Release:
     def plan_digest(self) -> str:
         """The plan's digest."""
         return self.plan.digest()
+
+    def as_earlier(self, name: str = "") -> EarlierRelease:
+        """Return what was measured, for a later plan of the same data.
+
+        `leastnoise.plan(workload, budget, after=[release])` calls it.
+
+        Args:
+            name: for people, such as the name of the folder; by default the release's number in
+                the ledger.
+
+        Raises:
+            InputError: the error of the answers depends on the data, or the release is a period
+                of a series.
+
+        >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+        >>> release.as_earlier().name
+        'a seeded release'
+        """
+        plan = self.plan
+        number = self.receipt.get("number")
+        if not name:
+            name = f"release {number}" if number else "a seeded release"
+        if isinstance(plan, SeriesPlan):
+            raise InputError(
+                f"The earlier release {name!r} must count all rows; it is a period of a series, "
+                "which counts the rows of its own time. Leave it out of after."
+            )
+        if not isinstance(plan, LinearPlan):
+            raise InputError(
+                f"The earlier release {name!r} must have an error that does not depend on the "
+                f"data; its strategy {plan.strategy!r} chose by noisy values what it measured, so "
+                "the error of an estimate with them is not known. Leave it out of after."
+            )
+        receipts = [self.observation.receipt] if self.observation.receipt else []
+        for earlier in plan.earlier:
+            receipts += earlier.receipts
+        return EarlierRelease(
+            name=name,
+            digest=observation_digest(self.outcome),
+            dataset=str(self.receipt.get("dataset", "")),
+            receipts=tuple(receipts),
+            attributes=plan.used()[0],
+            observation=self.observation,
+        )
 
     @property
     def large_tables(self) -> tuple[Product, ...]:

@@ -27,7 +27,7 @@ from leastnoise._charts import (
 )
 from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
-from leastnoise._plan import SeriesPlan, versions
+from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -590,7 +590,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         for search_facts in release.options.searches
     ]
     if finding.linear:
-        measured = catalogue.say_count("done", len(release.measurements.blocks))
+        measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
     else:
         measured = catalogue.say(finding.done[0], **finding.done[1])
@@ -604,6 +604,8 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         text = catalogue.say(f"series_{plan.series.late}", **plan.series.to_json())
         spending.append((catalogue.say("s_series"), text))
     spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        spending.append((catalogue.say("s_after"), sentences.describe_earlier(plan, catalogue)))
     if "guard_charge" in receipt:
         spending.append((catalogue.say("s_guard"), str(receipt["guard_charge"])))
     spending += [
@@ -617,6 +619,13 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         (catalogue.say("s_strategy"), f"{plan.strategy}: {measured}"),
         (catalogue.say("s_receipt"), facts or catalogue.say("no_receipt")),
     ]
+
+
+def _measured_tables(release: Release) -> int:
+    """Return the number of tables that the release itself measured."""
+    if isinstance(release.plan, LinearPlan):
+        return len(release.plan.measurements.blocks)
+    return len(release.measurements.blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan, SeriesPlan
+from leastnoise._plan import LinearPlan, Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -326,6 +326,15 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
         return []
     named = catalogue.join_names([name_attribute(name, catalogue) for name in names])
     return [catalogue.say(key, names=named)]
+
+
+def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
+    """Say which earlier releases count, and which rows of units may differ."""
+    names = catalogue.join_names([release.name for release in plan.earlier])
+    sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
+    if plan.privacy.unit_column is not None:
+        sentences.append(catalogue.say("after_units"))
+    return " ".join(sentences)
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:

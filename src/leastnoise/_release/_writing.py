@@ -20,11 +20,12 @@ from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._error import block_variance, noise_name
 from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
-from leastnoise._plan import AdaptivePlan, Plan, versions
+from leastnoise._plan import AdaptivePlan, LinearPlan, Plan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
+from leastnoise._release._observation import observation_text
 from leastnoise._release._options import Options, rounding_rule
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
@@ -45,8 +46,7 @@ from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
-from leastnoise._trusted.linop import whole_bytes_text
-from leastnoise._trusted.measurements import Measurements, measurements_value
+from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, level_names
 
 MOST_TABLE_FILES = 200
@@ -633,21 +633,8 @@ def _write_measurements(release: Release, directory: Path) -> None:
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
-    facts: dict[str, Any] = {
-        "plan_digest": release.plan_digest,
-        "receipt": observation.receipt,
-        "private": observation.private,
-    }
-    if isinstance(release.plan, AdaptivePlan):  # what was decided on the way
-        facts |= {
-            "measurements": measurements_value(observation.measurements),
-            "outcome": release.finding.facts(),
-        }
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
-        file.write(json.dumps(facts)[:-1] + ', "values": [')
-        for number, values in enumerate(observation.values):
-            file.write((", " if number else "") + whole_bytes_text(values))
-        file.write("]}")
+        file.writelines(observation_text(release.outcome))
     if len(observation.measurements.blocks) > MOST_LISTED_TABLES:
         tables = list_measured_blocks(observation.measurements)
         write_rows(directory / "tables.csv", tables[0], (table.values() for table in tables))
@@ -700,6 +687,13 @@ def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
     ]
 
 
+def _earlier_facts(plan: Plan) -> dict[str, Any]:
+    """Return which earlier releases count; empty without any."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        return {"after": [release.facts() for release in plan.earlier]}
+    return {}
+
+
 def build_manifest(
     release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -724,6 +718,7 @@ def build_manifest(
             "mechanism": noise,
             "mechanism_in_words": ENGLISH.say(noise),
             "details": plan.details_json(),
+            **_earlier_facts(plan),
             **({"outcome": outcome} if outcome else {}),
         },
         **_measurement_facts(release, entries),

@@ -24,7 +24,14 @@ from leastnoise._domain import (
 from leastnoise._error import LEVEL
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
-from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
+from leastnoise._plan import (
+    CategoryPlan,
+    LinearPlan,
+    Plan,
+    guard_share,
+    plan_categories,
+    without_guard,
+)
 from leastnoise._planning import (
     OBJECTIVES,
     Least,
@@ -40,6 +47,7 @@ from leastnoise._planning import (
     stated_privacy,
 )
 from leastnoise._release import (
+    OBSERVATION_FILE,
     FoundCategories,
     Options,
     find_groups,
@@ -47,6 +55,7 @@ from leastnoise._release import (
     read_categories,
     resolve_names,
     resolve_survey_of,
+    sha256,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -275,6 +284,8 @@ class Spec:
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
+    after: tuple[Path, ...] = ()
+    """The folders of earlier releases whose measurements count."""
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -408,6 +419,13 @@ def parse_spec(text: str, folder: Path) -> Spec:
     return spec_from_table(read_toml(text), folder)
 
 
+def _read_after(where: str, value: object) -> tuple[str, ...]:
+    """Read the folders of earlier releases."""
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
+    return tuple(value)
+
+
 # For each key of these parts: how its value is read, given its name in messages, and its default.
 _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
     "[plan]": {
@@ -415,6 +433,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
         "objective": (partial(one_of, allowed=("total", *OBJECTIVES)), "total"),
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
         "guard": (lambda _, value: guard_share(value), None),
+        "after": (_read_after, ()),
     },
     "[ledger]": {
         "path": (check_text, None),
@@ -544,6 +563,7 @@ def spec_from_table(
         series=series,
         public=public_from_spec(workload.domain, parts.get("public", []), files),
         targets=_read_targets(parts, workload, series),
+        after=tuple(folder / name for name in plan["after"]),
     )
 
 
@@ -715,6 +735,11 @@ def _read_series(
             "[plan] objective",
             has_objective,
             "Its total error is the least; give a table that must be more exact a weight.",
+        ),
+        (
+            "[plan] after",
+            bool(parts.get("plan", {}).get("after")),
+            "Its rows arrive period by period; leave it out.",
         ),
         (
             "unknown categories",
@@ -1125,6 +1150,22 @@ def read_plan(path: Path, spec: Spec) -> Plan:
     return plan
 
 
+def _earlier_digests(plan: Plan) -> list[str]:
+    """Return the digests of the earlier releases that a plan counts."""
+    if isinstance(plan, LinearPlan):
+        return [release.digest for release in plan.earlier]
+    return []
+
+
+def _after_digests(spec: Spec) -> list[str]:
+    """Return the digests of the earlier releases of a spec; empty for one that is not there."""
+    digests = []
+    for folder in spec.after:
+        file = folder / OBSERVATION_FILE
+        digests.append(sha256(file) if file.is_file() else "")
+    return digests
+
+
 def differing_parts(plan: Plan, spec: Spec) -> list[str]:
     """Return the names of the parts in which a plan and a spec differ."""
     spec_privacy = spec.planned_privacy
@@ -1140,6 +1181,7 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
         # its bound on the rows of a unit is a part of the plan's privacy
+        "[plan] after": _earlier_digests(plan) == _after_digests(spec),
         "[series]": series_of(plan) == (spec.series and replace(spec.series, max_rows=None)),
     }
     return [name for name, agrees in agreements.items() if not agrees]

@@ -18,6 +18,7 @@ from leastnoise._workload._missing import (
     over,
     rows_left_out,
     table_of_all_cells,
+    with_hidden,
     with_hidden_cells,
     with_hidden_groups,
 )
