@@ -22,7 +22,9 @@ from leastnoise._charts import (
     find_largest,
     format_digits,
     groups_with_wide_bands,
+    has_cut_axis,
     has_marks,
+    has_own_scales,
     render_svg,
 )
 from leastnoise._error import measured_multiplier, noise_name
@@ -744,7 +746,7 @@ class _ContentCollector:
         spec = statistic.chart_spec(catalogue)
         view = _statistic_view(self._release, statistic, catalogue)
         if spec is not None:
-            picture = statistic.picture(catalogue) if statistic.statistic.form.along else None
+            picture = statistic.picture(catalogue)
             chart_name = statistic.chart_name(catalogue)
             view = _add_caption(view, chart_name, spec, picture, self._release, catalogue)
             self._charts[view.id] = Chart(spec, view.name, view.description)
@@ -835,6 +837,7 @@ def _add_caption(
     keys = [f"how_{chart}"]
     if spec is not None and has_marks(spec):
         keys.append(f"how_{chart}_marked")
+    keys += chart_scale_keys(chart, picture)
     percent = catalogue.format_percent(release.level)
     chart_note = " ".join(catalogue.say(key, percent=percent) for key in keys)
     notes = []
@@ -848,6 +851,18 @@ def _add_caption(
     if row_limit:
         notes.append(catalogue.say("beyond", of=row_limit))
     return replace(view, chart_note=chart_note, notes=" ".join(notes))
+
+
+def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
+    """Return the keys of the sentences about the axes of a chart over time."""
+    if picture is None or chart not in {"lines", "panels"}:
+        return []
+    keys = []
+    if chart == "panels":
+        keys.append("axes_own" if has_own_scales(picture) else "axes_shared")
+    if has_cut_axis(picture):
+        keys.append("axis_cut")
+    return keys
 
 
 def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Catalogue) -> TableView:

@@ -4,7 +4,7 @@ Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -52,11 +52,13 @@ from leastnoise._release._texts import (
     display_labels,
     key_headings,
     load_catalogue,
+    make_key_axes,
     name_rows,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,
     statistic_title,
+    with_number_format,
 )
 from leastnoise._trusted.check import InputError, html_facts, number_text
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
@@ -80,6 +82,7 @@ NUMBER_COLUMNS = (
     *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
+_MOST_DOT_COLOURS = 4  # means beside each other in one row
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -197,8 +200,9 @@ class StatisticTable(ResultTable):
 
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
-        if self.statistic.form.along:
-            chart = choose_chart(self.picture(catalogue))
+        picture = self.picture(catalogue)
+        if picture is not None:
+            chart = choose_chart(picture)
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
@@ -209,32 +213,85 @@ class StatisticTable(ResultTable):
         """Return its chart as Vega-Lite; None for one number, or too many."""
         if not self.chart_name(catalogue):
             return None
-        if self.statistic.form.along:
-            return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
+        picture = self.picture(catalogue)
+        if picture is not None:
+            return draw_chart(picture)
+        return draw_dots(self._make_dot_plot(catalogue))
+
+    def _make_dot_plot(self, catalogue: Catalogue) -> DotPlot:
+        """Return the chart of means or quantiles by group.
+
+        Shares have one colour each. Means of groups by two keys have one colour for each label of
+        the last key, if that has few labels.
+        """
         groups = len(self.statistic.by)
+        headings = key_headings(self.statistic.along, catalogue)
+        title = statistic_groups_title(self.statistic, catalogue)
+        series = ""
+        if self.statistic.form.at_shares:
+            series = catalogue.say("col_share")
+        elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
+            groups -= 1
+            *first_headings, series = headings
+            title = ", ".join(first_headings)
+        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
         is_percent = self.with_own_format(catalogue).number_format.percent
         scale = 100.0 if is_percent else 1.0
-        rows = tuple(
-            (
-                ", ".join(names[:groups]) or all_rows,
-                catalogue.localize(", ".join(names[groups:])),
-                scale * value,
-                scale * low,
-                scale * high,
-            )
-            for names, (value, low, high) in self.rows()
-        )
-        return draw_dots(
-            DotPlot(
-                title=statistic_axis_title(self.statistic, self.domain, catalogue),
-                groups=statistic_groups_title(self.statistic, catalogue),
-                rows=rows,
-                series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
-            )
+        rows = []
+        for names, (value, low, high) in self.rows():
+            group = ", ".join(names[:groups]) or all_rows
+            colour = ", ".join(names[groups:])
+            if self.statistic.form.at_shares:
+                colour = catalogue.localize(colour)
+            rows.append((group, colour, scale * value, scale * low, scale * high))
+        return DotPlot(
+            title=statistic_axis_title(self.statistic, self.domain, catalogue),
+            groups=title,
+            rows=self._sort_dots(rows, catalogue),
+            series=series,
         )
 
-    def picture(self, catalogue: Catalogue) -> Picture:
+    def _sort_dots(
+        self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
+    ) -> tuple[tuple[str, str, float, float, float], ...]:
+        """Return the rows of a dot plot, sorted by value if their groups are many names."""
+        groups = dict.fromkeys(row[0] for row in rows)
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if len(axes) == 0 or axes[0].size != len(groups):
+            return tuple(rows)
+        sizes = self.values.reshape(axes[0].size, -1)[:, 0]
+        order = axes[0].order_by(sizes)
+        ranks = {label: order.index(key) for key, label in enumerate(groups)}
+        return tuple(sorted(rows, key=lambda row: ranks[row[0]]))
+
+    @property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        return self.display_labels[: len(self.statistic.by)]
+
+    def picture(self, catalogue: Catalogue) -> Picture | None:
+        """Return it as the picture of a table: a distribution function, or means over time.
+
+        None for other statistics, which are drawn as dots.
+        """
+        if self.statistic.form.along:
+            return self._picture_distribution(catalogue)
+        if self.statistic.form.at_shares or not self.statistic.by:
+            return None
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if not any(axis.kind == "times" for axis in axes):
+            return None
+        catalogue = self.with_own_format(catalogue)
+        picture = Picture(
+            name=statistic_title(self.statistic, self.domain, catalogue),
+            axes=axes,
+            answer=self.values,
+            low=self.whole_low,
+            high=self.whole_high,
+            unit=statistic_axis_title(self.statistic, self.domain, catalogue),
+        )
+        return replace(with_number_format(picture, catalogue), unit=picture.unit)
+
+    def _picture_distribution(self, catalogue: Catalogue) -> Picture:
         """Return a distribution function as the picture of a table."""
         *group_headings, heading = self.key_headings(catalogue)
         groups = [
