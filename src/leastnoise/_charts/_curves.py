@@ -161,9 +161,7 @@ def line_layers(
     return layer, {"x": x, "color": {"value": SERIES[0]}}
 
 
-def isolated_layers(
-    rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]
-) -> list[Spec]:
+def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]) -> list[Spec]:
     """Return layers with a dot and its interval for each point without neighbours.
 
     A line would not show a single point. Without such points there are no layers, because Vega

@@ -55,8 +55,8 @@ def draw_panels(picture: Picture) -> Spec:
     for panel, name in enumerate(panels.labels):
         part = _panel_picture(picture, panels, panel)
         time_position = part.axes.index(time)
-        for record in line_records(part, time_position, line_names, range(len(line_names))):
-            rows.append({**record, "panel": name})
+        records = line_records(part, time_position, line_names, range(len(line_names)))
+        rows += [{**record, "panel": name} for record in records]
     columns = 2 if panels.size <= 4 else 3
     layer, encoding = line_layers(picture, time, ticks=3, is_cut=has_cut_axis(picture))
     fields = [("panel", panels.name), ("x", time.name)]
@@ -67,8 +67,8 @@ def draw_panels(picture: Picture) -> Spec:
     layer[1]["encoding"]["tooltip"] = tooltip
     layer += isolated_layers(rows, layer, tooltip)
     # The title of the answers is above all small charts, so that it is not repeated.
-    for part in layer:
-        part["encoding"]["y"] |= {"title": None}
+    for marks in layer[:2]:
+        marks["encoding"]["y"] |= {"title": None}
     encoding["x"] |= {"title": None, "axis": {"grid": False, "tickCount": 3}}
     spec: Spec = {
         "title": {**_TITLE, "text": picture.unit},
@@ -129,7 +129,7 @@ def _panel_picture(picture: Picture, panels: Axis, panel: int) -> Picture:
     return Picture(
         name=picture.name,
         axes=axes,
-        answer=picture.answer.take(panel, axis=position),
-        low=picture.low.take(panel, axis=position),
-        high=picture.high.take(panel, axis=position),
+        answer=np.moveaxis(picture.answer, position, 0)[panel],
+        low=np.moveaxis(picture.low, position, 0)[panel],
+        high=np.moveaxis(picture.high, position, 0)[panel],
     )

@@ -45,7 +45,7 @@ from leastnoise._release._options import (
 )
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
-from leastnoise._release._report import collect_contents, render_report, write_series_page
+from leastnoise._release._report import collect_contents, render_report
 from leastnoise._release._sentences import (
     describe_answers,
     describe_attribute,
@@ -68,6 +68,7 @@ from leastnoise._release._sentences import (
     list_sum_contributions,
     list_uncovered_errors,
 )
+from leastnoise._release._series_page import write_series_page
 from leastnoise._release._sql_answers import answer_statement
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import RoundedTable, Table, Tables, convert_to_amounts, round_table

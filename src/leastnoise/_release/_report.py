@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,11 +128,11 @@ def render_report(release: Release, content: "ReportContent") -> str:
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
         contact=release.options.text("contact", catalogue.language),
-        other_languages=_list_other_languages(release.options, catalogue),
+        other_languages=list_other_languages(release.options, catalogue),
     )
 
 
-def _list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
+def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
     """Return code, name and report of each other language of a release."""
     return [
         (language, load_catalogue(language).say("this_language"), report_file(options, language))
@@ -773,7 +772,7 @@ class _ContentCollector:
         if chart is not None:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue)
         if chart is not None and spec is not None:
-            description = _describe_picture(picture, catalogue)
+            description = describe_picture(picture, catalogue)
             self._charts[view.id] = Chart(spec, picture.name, description)
             self._marks_left -= len(spec["data"]["values"])
             if chart.name == "largest":
@@ -1149,7 +1148,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     )
 
 
-def _describe_picture(picture: Picture, catalogue: Catalogue) -> str:
+def describe_picture(picture: Picture, catalogue: Catalogue) -> str:
     """Describe a chart in words: its name, and its largest and smallest cell."""
     answers = picture.answer.reshape(-1)
     margins = np.maximum(picture.high - picture.answer, picture.answer - picture.low).reshape(-1)
@@ -1177,60 +1176,4 @@ def _describe_picture(picture: Picture, catalogue: Catalogue) -> str:
         most=most,
         bottom=bottom,
         least=least,
-    )
-
-
-def write_series_page(
-    folder: Path,
-    options: Options,
-    tables: Sequence[Product],
-    errors: Mapping[str, Sequence[float | None]],
-) -> None:
-    """Write ``index.html`` of a series, and such a page for each further language.
-
-    Args:
-        folder: the folder of the series.
-        options: the options of the releases.
-        tables: the tables of each release.
-        errors: the expected errors by period and table; None for a table that the period does not
-            complete.
-    """
-    for language in options.languages:
-        page = _render_series_page(folder, options, options.catalogue(language), tables, errors)
-        name = report_file(options, language).replace("report", "index")
-        new_page = folder / f"{name}.new"
-        new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-        new_page.replace(folder / name)
-
-
-def _render_series_page(
-    folder: Path,
-    options: Options,
-    catalogue: Catalogue,
-    tables: Sequence[Product],
-    errors: Mapping[str, Sequence[float | None]],
-) -> str:
-    """Return the page of a series in the language of a catalogue."""
-    report = report_file(options, catalogue.language)
-    published_periods = [label for label in errors if (folder / label / report).exists()]
-    return fill_template(
-        "series.html",
-        t=catalogue,
-        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        title=options.text("title", catalogue.language) or catalogue.say("series_title"),
-        report=report,
-        other_languages=[
-            (language, name, file.replace("report", "index"))
-            for language, name, file in _list_other_languages(options, catalogue)
-        ],
-        published_periods=published_periods,
-        periods=len(errors),
-        headings=[
-            catalogue.say("col_period"),
-            *(table_title(product, catalogue) for product in tables),
-        ],
-        rows=[
-            (label, ["" if error is None else catalogue.format_error(error) for error in row])
-            for label, row in errors.items()
-        ],
     )
