@@ -111,8 +111,24 @@ def test_workbook_is_labelled_and_has_no_time_of_day(published):
     assert book.properties.created.time() == dt.time()
     assert "NOT PRIVATE" in book.worksheets[1]["A3"].value
     assert "in 95% of releases" in book.worksheets[1]["A2"].value
-    files = {"answers.xlsx", "manifest.json", "report.html", "structure.sdmx.xml", "tables.csv"}
+    files = {"answers.xlsx", "manifest.json", "publication.xlsx", "report.html"}
+    files |= {"structure.sdmx.xml", "tables.csv"}
     assert {path.name for path in out.iterdir()} == {"answers", "measurements", *files}
+
+
+def test_publication_workbook_has_inert_texts_and_dashes(published):
+    out, release = published
+    book = openpyxl.load_workbook(out / "publication.xlsx")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "inlineStr"}  # no formula
+    assert book.properties.created.time() == dt.time()
+    by_sex = next(table for table in release.tables if table.name == "Sex")
+    sheet = book[by_sex.id]
+    assert "NOT PRIVATE" in sheet["A4"].value
+    shown = [sheet.cell(row, 2).value for row in range(7, 7 + len(MEAN))]
+    assert shown == ["\u2013" if value is None else value for value in without_nan(by_sex.answer)]
+    assert "\u2013: not published." in [cell.value for cell in sheet["A"]]
+    assert sheet["A7"].value == "=1+1"
 
 
 # --- SDMX-CSV -------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
-from leastnoise._release._names import LANGUAGES, capitalize, is_translated
+from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
@@ -43,6 +43,7 @@ from leastnoise._release._options import (
     resolve_survey_of,
     tables_to_write,
 )
+from leastnoise._release._publication import PublicationTable
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
 from leastnoise._release._report import collect_contents, render_report

@@ -26,6 +26,7 @@ from leastnoise._release._directory import Draft, list_files, make_file_name, ma
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
 from leastnoise._release._options import Options, rounding_rule
+from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -57,7 +58,10 @@ _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
 """The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
-WRITERS = {"xlsx": Workbook, "sdmx": SdmxMessages}
+WRITERS: Mapping[str, tuple[Any, ...]] = {
+    "xlsx": (Workbook, Publications),
+    "sdmx": (SdmxMessages,),
+}
 """Writers of the formats that hold all tables in one file; tables are added one after the other."""
 MOST_LISTED_TABLES = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
@@ -161,7 +165,9 @@ def write_answers(
     (directory / "answers").mkdir()
     entries = []
     format_writers = [
-        WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
+        make_writer(release, directory)
+        for name in release.options.formats
+        for make_writer in WRITERS.get(name, ())
     ]
     with _open_formats(release.options.formats) as formats, BoundedThreadPool() as pool:
         write_tables = _write_single_tables
