@@ -28,6 +28,7 @@ from leastnoise._release._names import (
     names_in,
     text_in,
 )
+from leastnoise._release._sdmx_mapping import check_sdmx_mapping, read_sdmx_mapping
 from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
 from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue
 from leastnoise._trusted.check import (
@@ -127,6 +128,8 @@ class Options:
         searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
             the manifest names them beside the release's own payment. They must be of the same data
             set.
+        sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as
+            ``[output.sdmx]`` of a spec has them.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -159,6 +162,7 @@ class Options:
     searches: Sequence[Mapping[str, Any]] = ()
     round: Exact | None = None
     below: Exact | None = None
+    sdmx: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         options = asdict(self)
@@ -179,6 +183,8 @@ class Options:
         }
         checked["names"] = check_names(self.names)
         checked["survey"] = check_survey(self.survey)
+        read_sdmx_mapping(self.sdmx)
+        checked["sdmx"] = dict(self.sdmx)
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
         checked["searches"] = tuple(dict(search) for search in self.searches)
@@ -347,6 +353,7 @@ class Options:
                 "labels",
                 "names",
                 "survey",
+                "sdmx",
                 "statements",
                 "today",
                 "joined_on",
@@ -497,14 +504,15 @@ def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str
 
 
 def check_names_and_survey(options: Options, workload: Workload) -> None:
-    """Raise for display names and rules of surveys that do not fit a workload.
+    """Raise for names, rules of surveys and concepts that do not fit a workload.
 
     Raises:
-        InputError: a name of something that the workload does not have, or a rule that does not
-            fit its table.
+        InputError: a name or concept of something that the workload does not have, or a rule that
+            does not fit its table.
     """
     resolve_names(options.names, workload)
     resolve_survey_of(options.survey, workload)
+    check_sdmx_mapping(options.sdmx, workload.domain)
 
 
 def call_tables_by_name(options: Options, workload: Workload) -> Options:
