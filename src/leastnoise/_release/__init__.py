@@ -21,7 +21,7 @@ from leastnoise._release._directory import (
     sync_to_disk,
     write_categories,
 )
-from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW, Publication
+from leastnoise._release._exports import EXPORTS, REVIEW
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -30,6 +30,7 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
+from leastnoise._release._metadata import FILL_IN, Publication
 from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._options import (
     FORMATS,

@@ -4,14 +4,14 @@
 - an entry for the registry of deployments of differential privacy
   (github.com/opendp/deployments-registry-data);
 - measurements in the format of mbi (private-pgm), as in docs/measurements.md;
-- a notebook.
+- a notebook;
+- metadata of the CSV files (CSVW) and the entry of a data set (DCAT-AP), in `_metadata`.
 """
 
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,14 +25,13 @@ from leastnoise._release._manifest import (
     escape_manifest,
     escape_markdown,
 )
-from leastnoise._release._release import Release
+from leastnoise._release._metadata import FILL_IN, Publication, format_csvw, format_dcat
 from leastnoise._release._texts import ENGLISH, TEMPLATES
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.linop import Identity, dense
 from leastnoise._workload import queries
 
-FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {
     PureDP: "Pure DP",
@@ -46,15 +45,6 @@ _MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table
 _MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A release with its manifest and the name of its directory."""
-
-    release: Release
-    manifest: Manifest
-    directory: str
 
 
 def _round_up_to_double(value: Fraction) -> float | int:
@@ -372,4 +362,6 @@ EXPORTS: Mapping[str, Callable[[Publication], str]] = {
     "registry": format_deployment,
     "mbi": format_mbi_measurements,
     "notebook": format_notebook,
+    "csvw": format_csvw,
+    "dcat": format_dcat,
 }
