@@ -84,11 +84,13 @@ from leastnoise._release._texts import (
     load_catalogue,
     load_templates,
     make_picture,
+    name_attribute,
     name_measure,
     name_rows,
     statistic_title,
     table_format,
     table_title,
+    unit_of_sums,
 )
 from leastnoise._release._writing import (
     WRITERS,

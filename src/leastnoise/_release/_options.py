@@ -264,8 +264,12 @@ class Options:
 
     @property
     def terminal_catalogue(self) -> Catalogue:
-        """The sentences of the terminal, in English, with the release's names."""
-        return replace(load_catalogue(), names=self.names_in())
+        """The sentences of the terminal, in English, with the release's names.
+
+        They are the English names if there are any, else those of the main language.
+        """
+        language = "en" if "en" in self.languages else self.language
+        return replace(load_catalogue(), names=self.names_in(language))
 
     def _check_labels_and_searches(self) -> None:
         """Raise for labels or searches that are not the mappings they must be."""
