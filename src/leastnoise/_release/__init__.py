@@ -40,6 +40,7 @@ from leastnoise._release._options import (
     describe_rounding,
     find_groups,
     find_table_position,
+    product_rounding,
     resolve_names,
     resolve_survey_of,
     tables_to_write,

@@ -38,6 +38,7 @@ from leastnoise._release._options import (
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
+    product_rounding,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -770,8 +771,10 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
     """
     if not options.integer or options.round is None:
         return
-    step = Fraction(options.round)
     for table in tables:
+        step, _ = product_rounding(options, table)
+        if not step:
+            continue
         unit = Fraction(1)
         if table.measure is not None:
             unit = table.domain.measure(table.measure).unit

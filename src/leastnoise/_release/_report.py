@@ -30,7 +30,7 @@ from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
 from leastnoise._plan import SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import Options, display_texts, product_rounding
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._survey import FlagRule, SamplingErrors
@@ -1125,7 +1125,8 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     # the union bound over all cells
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
-    rounding = float(rounding_rule(release.options)[0]) / 2
+    step, bound = product_rounding(release.options, table.product)
+    rounding = float(step) / 2
     margin = (
         multiplier * table.noise_std
         + convert_to_amounts(table.product, np.array(release.interval.half_step))
@@ -1133,9 +1134,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     )
     is_suppressed = np.isnan(table.answer)  # the true answers are below the bound
     low = np.where(is_suppressed, -np.inf, table.answer - margin).reshape(-1)
-    high = np.where(
-        is_suppressed, float(release.options.below or 0) + margin, table.answer + margin
-    ).reshape(-1)
+    high = np.where(is_suppressed, float(bound or 0) + margin, table.answer + margin).reshape(-1)
     certain = count_certain_largest(low, high, find_largest(table.answer, count))
     if not certain:
         return catalogue.say("largest_unsure", count=count, all=table.cells)

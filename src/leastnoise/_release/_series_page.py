@@ -16,7 +16,7 @@ from leastnoise._domain import Dates
 from leastnoise._estimation import compare_groups
 from leastnoise._plan import SeriesPlan
 from leastnoise._release._names import NumberFormat
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._release import Release
 from leastnoise._release._report import (
     chart_scale_keys,
@@ -92,6 +92,7 @@ class _TimeTable:
         high: upper ends.
         periods: the labels of the periods.
         quantity: what `compare_groups` is called with; None if its changes cannot be estimated.
+        rounding_key: the quantity whose rounding its values have, as in `quantity_key`.
         catalogue: the sentences of the page, with the table's number format.
         picture: what its chart is drawn from; None if it has too few periods.
     """
@@ -106,6 +107,7 @@ class _TimeTable:
     high: FloatArray
     periods: tuple[str, ...]
     quantity: Mapping[str, Any] | None
+    rounding_key: str
     catalogue: Catalogue
     picture: Picture | None
 
@@ -248,6 +250,7 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
         high=np.moveaxis(high, position, -1),
         periods=tuple(map(str, table.labels[position])),
         quantity=quantity,
+        rounding_key=quantity_key(product.domain, product.measure),
         catalogue=catalogue.with_format(table_format(product, catalogue)),
         picture=table.picture(catalogue),
     )
@@ -264,6 +267,7 @@ def _statistic_over_time(statistic: StatisticTable, along: str, catalogue: Catal
         high=np.moveaxis(statistic.whole_high, position, -1),
         periods=tuple(map(str, statistic.labels[position])),
         quantity={"mean": statistic.statistic.of},
+        rounding_key="",  # means are not rounded
         catalogue=statistic.with_own_format(catalogue),
         picture=statistic.picture(catalogue),
     )
@@ -386,7 +390,8 @@ def _format_change(
     change = float(table.values[group][-1] - table.values[group][earlier])
     if math.isnan(change):
         return catalogue.format_number(math.nan), ""
-    step = float(rounding_rule(options)[0])
+    is_rounded = options.round is not None
+    step = float(rounding_rule(options, table.rounding_key)[0])
     margin = step + _reach(
         float(changes["difference"][group]),
         float(changes["difference_low"][group]),
@@ -394,7 +399,7 @@ def _format_change(
     )
     text = _format_signed(change, margin, catalogue)
     is_relative = bool(changes["ratio_bounded"][group]) and changes["against"][group] > 0
-    if catalogue.number_format.percent or step or not is_relative:
+    if catalogue.number_format.percent or is_rounded or not is_relative:
         return text, ""
     lift = 100 * float(changes["lift"][group])
     reach = _reach(

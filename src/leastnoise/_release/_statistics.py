@@ -6,6 +6,7 @@ Computed from the tables of a release, with intervals.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ from leastnoise._estimation import (
 )
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
     Survey,
@@ -437,7 +438,8 @@ class Statistics(LazySequence[StatisticTable]):
                 self.quantile_choices.get(statistic),
             )
             if "extra_columns" in values:
-                values = _round_statistic(values, options)
+                rounding_keys = _rounding_keys(statistic, self.workload)
+                values = _round_statistic(values, options, rounding_keys)
             table = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
@@ -640,12 +642,28 @@ def _quantile_values(
     }
 
 
-def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
+def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
+    """Return the quantities of the sum and the divisor of a mean, as `quantity_key` does."""
+    count, *sums = workload.tables_of(statistic)
+    total = sums[0] if sums else count
+    domain = workload.domain
+    return quantity_key(domain, total.measure), quantity_key(domain, count.measure)
+
+
+def _round_statistic(
+    values_of: dict[str, Any], options: Options, keys: tuple[str, str]
+) -> dict[str, Any]:
     """Round the sums and counts of means, and suppress means of small groups.
 
     Statistics other than means are unchanged.
+
+    Args:
+        values_of: the columns of the statistic.
+        options: have the rounding.
+        keys: the quantities of the sum and of the divisor, as `quantity_key` returns them.
     """
-    step, bound = rounding_rule(options)
+    sum_step, sum_bound = rounding_rule(options, keys[0])
+    step, bound = rounding_rule(options, keys[1])
     extra_columns = values_of["extra_columns"]
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
@@ -654,8 +672,12 @@ def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, A
         is_suppressed = np.zeros(values_of["values"].shape, dtype=np.bool_)
     else:
         is_suppressed = extra_columns[divisor] < float(bound)
+    if isinstance(options.below, Mapping) and sum_bound is not None:
+        # the sum follows from a mean and its number of rows
+        is_suppressed = is_suppressed | (extra_columns["sum"] < float(sum_bound))
+    steps = {"sum": sum_step, divisor: step}
     rounded = {
-        name: round_to_multiples(values, step) if name in {"sum", divisor} else values
+        name: round_to_multiples(values, steps.get(name, Fraction(0)))
         for name, values in extra_columns.items()
     }
     suppressed = {

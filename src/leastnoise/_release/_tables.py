@@ -34,7 +34,12 @@ from leastnoise._estimation import (
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._release._names import NO_NAMES, Names
-from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    find_table_position,
+    product_rounding,
+)
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
     SamplingErrors,
@@ -419,7 +424,7 @@ def round_table(table: Table, options: Options) -> Table:
     Guarantees: those of `RoundedTable`; for a suppressed answer, all other columns say only that it
         is below the bound.
     """
-    step, bound = rounding_rule(options)
+    step, bound = product_rounding(options, table.product)
     if not step and bound is None:
         return table
     rounded = table.rounded(step or None, bound)

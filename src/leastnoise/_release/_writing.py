@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from leastnoise._release import _sentences as sentences
 from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
-from leastnoise._release._options import Options, rounding_rule
+from leastnoise._release._options import Options, rounded_quantities, rounding_rule
 from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
@@ -731,7 +732,7 @@ def build_manifest(
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
             "half_width_added": release.interval.half_step
-            + float(rounding_rule(release.options)[0]) / 2,
+            + (0.0 if isinstance(release.options.round, Mapping) else _half_rounding(release)),
             "method": sentences.describe_intervals(release),
             **({"notice": cut} if (cut := sentences.describe_cuts(release)) else {}),
             "does_not_cover": sentences.list_uncovered_errors(release),
@@ -838,10 +839,14 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
     }
 
 
+def _half_rounding(release: Release) -> float:
+    """Return half the rounding step that all answers have; 0 without one."""
+    return float(rounding_rule(release.options)[0]) / 2
+
+
 def _post_processing_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's part on optional columns and on rounding."""
     options = release.options
-    step, bound = rounding_rule(options)
     columns: dict[str, Any] = {}
     if options.non_negative:
         methods = {release.tables.projection(product) for product in release.workload}
@@ -858,11 +863,8 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
         if name in options.occasional_columns
     }
-    if step:
-        rounding = f"rounded to multiples of {step}"
-    else:
-        rounding = "not rounded"
-    if bound is None:
+    rounding = _describe_steps(options)
+    if options.below is None:
         negative = ", and it may be negative"
     else:
         negative = ""
@@ -874,6 +876,30 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     value: dict[str, Any] = {"columns": columns or [], "note": note}
     if options.round is None and options.below is None:
         return value
+    rules: dict[str, dict[str, Any]] = {}
+    for key in rounded_quantities(options) or ("rows",):
+        rules[key] = _rounding_facts(*rounding_rule(options, key))
+    has_own_rules = bool(rounded_quantities(options))
+    facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
+    facts["note"] = (
+        "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
+        "high hold both, and of an answer "
+        "that is left out high alone is given: the true one is not above it, at the level of the "
+        "intervals"
+    )
+    return {**value, "rounding": facts}
+
+
+def _describe_steps(options: Options) -> str:
+    """Say in English to which multiples answers are rounded."""
+    if isinstance(options.round, Mapping):
+        steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
+        return f"rounded to multiples of {steps}"
+    return "not rounded" if options.round is None else f"rounded to multiples of {options.round}"
+
+
+def _rounding_facts(step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+    """Return the facts about one rounding step and one bound."""
     facts: dict[str, Any] = {}
     if step:
         facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
@@ -882,13 +908,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         )
     if bound is not None:
         facts["left_out_below"] = str(bound)
-    facts["note"] = (
-        "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
-        "high hold both, and of an answer "
-        "that is left out high alone is given: the true one is not above it, at the level of the "
-        "intervals"
-    )
-    return {**value, "rounding": facts}
+    return facts
 
 
 def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
