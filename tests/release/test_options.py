@@ -29,6 +29,7 @@ OTHERS = {
     "rows": 5000,
     "round": 5,
     "below": 10,
+    "rounding": "controlled",
     "title": "People",
     "source": "Register of people",
     "agency": "Office",

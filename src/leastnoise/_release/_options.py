@@ -54,6 +54,7 @@ from leastnoise._workload import (
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
+ROUNDING = ("nearest", "controlled")
 DEFAULT_FORMATS = ("csv", "parquet")
 OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that only some tables of a release have."""
@@ -129,6 +130,9 @@ class Options:
         searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
             the manifest names them beside the release's own payment. They must be of the same data
             set.
+        rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
+            answer is less than one step from its estimate; for tables of which one has all others
+            of its quantity as sums.
         sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as
             ``[output.sdmx]`` of a spec has them.
 
@@ -163,6 +167,7 @@ class Options:
     searches: Sequence[Mapping[str, Any]] = ()
     round: Exact | Mapping[str, Exact] | None = None
     below: Exact | Mapping[str, Exact] | None = None
+    rounding: str = "nearest"
     sdmx: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,6 +190,7 @@ class Options:
         checked["names"] = check_names(self.names)
         checked["survey"] = check_survey(self.survey)
         read_sdmx_mapping(self.sdmx)
+        self._check_rounding_method()
         checked["sdmx"] = dict(self.sdmx)
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
@@ -227,6 +233,14 @@ class Options:
         for name in _PUBLICATION_TEXTS:
             if options[name] != "":
                 check_text(name, options[name])
+
+    def _check_rounding_method(self) -> None:
+        """Raise for controlled rounding without a step, or beside suppression."""
+        one_of("rounding", self.rounding, ROUNDING)
+        if self.rounding == "nearest":
+            return
+        if self.round is None:
+            raise InputError("rounding = 'controlled' needs a step: set round, such as round = 5.")
 
     def _choose_languages(self, names: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the languages of the reports, the main one first.
@@ -323,7 +337,14 @@ class Options:
     @property
     def has_rounding(self) -> bool:
         """Whether answers are rounded or suppressed, so tables are not additive."""
+        if self.is_controlled:
+            return False
         return self.round is not None or self.below is not None or self.suppresses_by_cv
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether totals are the sums of their rounded parts."""
+        return self.rounding == "controlled"
 
     @property
     def suppresses_by_cv(self) -> bool:
@@ -375,6 +396,11 @@ class Options:
             **exact_texts,
             **{name: value for name, value in optional.items() if value},
         }
+
+
+def rounding_reach(options: Options, step: Fraction) -> Fraction:
+    """Return how far rounding moves an answer at most: half a step, or a step if controlled."""
+    return step if options.is_controlled else step / 2
 
 
 def _exact_to_json(value: object) -> Any:
@@ -492,8 +518,9 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     sentences = []
     if not isinstance(options.round, Mapping) and options.round is not None:
         step, _ = rounding_rule(options)
-        half_step = catalogue.format_value(step / 2)
-        sentences.append(catalogue.say("rounded", to=catalogue.format_value(step), half=half_step))
+        half_step = catalogue.format_value(rounding_reach(options, step))
+        key = "rounded_controlled" if options.is_controlled else "rounded"
+        sentences.append(catalogue.say(key, to=catalogue.format_value(step), half=half_step))
     if not isinstance(options.below, Mapping) and options.below is not None:
         _, bound = rounding_rule(options)
         sentences.append(catalogue.say("left_out", below=catalogue.format_value(bound)))
@@ -501,7 +528,8 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
         step, bound = rounding_rule(options, key)
         name = _name_quantity(key, catalogue)
         if step and isinstance(options.round, Mapping):
-            values = {"to": catalogue.format_value(step), "half": catalogue.format_value(step / 2)}
+            reach = catalogue.format_value(rounding_reach(options, step))
+            values = {"to": catalogue.format_value(step), "half": reach}
             sentences.append(catalogue.say("rounded_of", name=name, **values))
         if bound is not None and isinstance(options.below, Mapping):
             below = catalogue.format_value(bound)

@@ -30,7 +30,12 @@ from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
 from leastnoise._plan import SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._options import Options, display_texts, product_rounding
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    product_rounding,
+    rounding_reach,
+)
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._survey import FlagRule, SamplingErrors
@@ -1126,7 +1131,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     step, bound = product_rounding(release.options, table.product)
-    rounding = float(step) / 2
+    rounding = float(rounding_reach(release.options, step))
     margin = (
         multiplier * table.noise_std
         + convert_to_amounts(table.product, np.array(release.interval.half_step))

@@ -675,6 +675,9 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     step = rounding_rule(release.options)[0]
     if isinstance(release.options.round, Mapping):
         sentences.append(catalogue.say("interval_rounded_each"))
+    elif step and release.options.is_controlled:
+        reach = catalogue.format_value(step)
+        sentences.append(catalogue.say("interval_controlled", step=reach))
     elif step:
         sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
     if release.statistics.quantile_choices:

@@ -16,7 +16,13 @@ from leastnoise._domain import Dates
 from leastnoise._estimation import compare_groups
 from leastnoise._plan import SeriesPlan
 from leastnoise._release._names import NumberFormat
-from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    quantity_key,
+    rounding_reach,
+    rounding_rule,
+)
 from leastnoise._release._release import Release
 from leastnoise._release._report import (
     chart_scale_keys,
@@ -384,14 +390,15 @@ def _format_change(
 ) -> tuple[str, str]:
     """Return the change of a group, and its change in percent; each with its margin.
 
-    A change is the difference of the published values. Rounding moves it by at most one step.
+    A change is the difference of the published values, each of which rounding has moved.
     """
     catalogue = table.catalogue
     change = float(table.values[group][-1] - table.values[group][earlier])
     if math.isnan(change):
         return catalogue.format_number(math.nan), ""
     is_rounded = options.round is not None
-    step = float(rounding_rule(options, table.rounding_key)[0])
+    # both values are rounded
+    step = 2 * float(rounding_reach(options, rounding_rule(options, table.rounding_key)[0]))
     margin = step + _reach(
         float(changes["difference"][group]),
         float(changes["difference_low"][group]),

@@ -26,7 +26,12 @@ from leastnoise._release import _sentences as sentences
 from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
-from leastnoise._release._options import Options, rounded_quantities, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    rounded_quantities,
+    rounding_reach,
+    rounding_rule,
+)
 from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
@@ -840,8 +845,8 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
 
 
 def _half_rounding(release: Release) -> float:
-    """Return half the rounding step that all answers have; 0 without one."""
-    return float(rounding_rule(release.options)[0]) / 2
+    """Return how far rounding moves an answer at most; 0 without rounding."""
+    return float(rounding_reach(release.options, rounding_rule(release.options)[0]))
 
 
 def _post_processing_facts(release: Release) -> dict[str, Any]:
@@ -878,7 +883,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         return value
     rules: dict[str, dict[str, Any]] = {}
     for key in rounded_quantities(options) or ("rows",):
-        rules[key] = _rounding_facts(*rounding_rule(options, key))
+        rules[key] = _rounding_facts(options, *rounding_rule(options, key))
     has_own_rules = bool(rounded_quantities(options))
     facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
     facts["note"] = (
@@ -898,11 +903,14 @@ def _describe_steps(options: Options) -> str:
     return "not rounded" if options.round is None else f"rounded to multiples of {options.round}"
 
 
-def _rounding_facts(step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+def _rounding_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
     """Return the facts about one rounding step and one bound."""
     facts: dict[str, Any] = {}
     if step:
-        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
+        facts = {
+            "multiples_of": str(step),
+            "added_to_half_widths": float(rounding_reach(options, step)),
+        }
         facts["standard_error_of_rounding"] = round(
             float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
         )
