@@ -391,6 +391,8 @@ class Options:
         }
         if len(values["languages"]) == 1:
             del values["languages"]
+        if not self.is_controlled:
+            del values["rounding"]
         return {
             **values,
             **exact_texts,
