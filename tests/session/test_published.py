@@ -37,6 +37,8 @@ RARE = {
     ),
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
+    # of rounding and SDMX: tests/release/test_whole_rounding.py, test_formats.py
+    *(("manifest", f"options.{name}") for name in ("round", "below", "rounding", "sdmx")),
 }
 PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
 JSON = {

@@ -676,7 +676,11 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
 @click.command()
 @click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
-    "--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook."
+    "--as",
+    "form",
+    required=True,
+    metavar="FORM",
+    help="review, registry, mbi, notebook, csvw or dcat.",
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(directory: Path, form: str, out: Path) -> None:
@@ -684,7 +688,8 @@ def export(directory: Path, form: str, out: Path) -> None:
 
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after
     NIST SP 800-226, with marks where people must answer), registry (YAML for the registry of
-    deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
+    deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto), csvw (metadata
+    of the CSV files), dcat (the entry of a data portal, DCAT-AP as JSON-LD).
     """
     check_new_file(out, _ADVICE)
     text = export_text(directory, form)

@@ -20,9 +20,11 @@ from leastnoise._error import (
     measured_multiplier,
 )
 from leastnoise._estimation import (
+    MOST_CONTROLLED_CELLS,
     Estimate,
     Finding,
     Outcome,
+    finest_table,
     locally_non_negative,
     nnls,
     public_counts_of_plan,
@@ -47,6 +49,7 @@ from leastnoise._release._options import (
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
+    product_rounding,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -834,6 +837,7 @@ def check_options(plan: Plan, options: Options) -> None:
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     _check_whole_rounding(tables, options)
+    _check_controlled_rounding(plan, tables, options)
     public_counts = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
@@ -886,8 +890,10 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
     """
     if not options.integer or options.round is None:
         return
-    step = Fraction(options.round)
     for table in tables:
+        step, _ = product_rounding(options, table)
+        if not step:
+            continue
         unit = Fraction(1)
         if table.measure is not None:
             unit = table.domain.measure(table.measure).unit
@@ -899,6 +905,42 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
                 f"a whole multiple of {number_text(unit)} beside integer = true, as {table.name} "
                 "is counted in these",
                 "Round to whole multiples, or leave out integer.",
+            )
+
+
+def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: Options) -> None:
+    """Raise if the tables cannot be rounded such that totals are sums of their parts."""
+    if not options.is_controlled:
+        return
+    if options.below is not None or options.suppresses_by_cv:
+        raise InputError(
+            "rounding = 'controlled' makes totals the sums of their parts, so an answer that is left "
+            "out would follow from the others. Leave out below and suppress, or round to the "
+            "nearest."
+        )
+    if isinstance(plan, AdaptivePlan):
+        raise InputError(
+            f"rounding = 'controlled' needs estimates that add up, which the strategy "
+            f"{plan.strategy!r} does not give. Choose strategy = 'auto', or round to the nearest."
+        )
+    by_measure: dict[str | None, list[Product]] = {}
+    for table in tables:
+        if product_rounding(options, table)[0] and not table.of_units:
+            by_measure.setdefault(table.measure, []).append(table)
+    for measure, products in by_measure.items():
+        finest = finest_table(products, only_levels=False)
+        if finest is None or finest.has_hidden:
+            raise InputError(
+                "rounding = 'controlled' needs one table that has all tables of "
+                f"{measure or 'rows'} as sums of its cells. Ask for that table too and write "
+                "complete = true in the domain, or round to the nearest."
+            )
+        if not finest.rows <= MOST_CONTROLLED_CELLS:
+            raise refuse(
+                f"the table {finest.name!r} under rounding = 'controlled'",
+                f"{finest.rows} cells",
+                f"of at most {MOST_CONTROLLED_CELLS} cells",
+                "Round to the nearest.",
             )
 
 

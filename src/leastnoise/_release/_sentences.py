@@ -4,7 +4,7 @@ The catalogue has the texts; the functions here choose sentences and fill in the
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -751,9 +751,14 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
         "half": catalogue.localize(f"{release.interval.half_step:.4g}"),
         "percent": catalogue.format_percent(release.level),
     }
-    step = rounding_rule(release.options)[0]
     sentences = [catalogue.say(release.finding.interval, **values)]
-    if step:
+    step = rounding_rule(release.options)[0]
+    if isinstance(release.options.round, Mapping):
+        sentences.append(catalogue.say("interval_rounded_each"))
+    elif step and release.options.is_controlled:
+        reach = catalogue.format_value(step)
+        sentences.append(catalogue.say("interval_controlled", step=reach))
+    elif step:
         sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
     if release.statistics.quantile_choices:
         sentences.append(catalogue.say("interval_selected"))

@@ -4,8 +4,9 @@ Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ from leastnoise._estimation import (
 )
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
     Survey,
@@ -53,11 +54,13 @@ from leastnoise._release._texts import (
     display_labels,
     key_headings,
     load_catalogue,
+    make_key_axes,
     name_rows,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,
     statistic_title,
+    with_number_format,
 )
 from leastnoise._trusted.check import InputError, html_facts, number_text
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
@@ -85,6 +88,7 @@ NUMBER_COLUMNS = (
     *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
+_MOST_DOT_COLOURS = 4  # means beside each other in one row
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -202,8 +206,9 @@ class StatisticTable(ResultTable):
 
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
-        if self.statistic.form.along:
-            chart = choose_chart(self.picture(catalogue))
+        picture = self.picture(catalogue)
+        if picture is not None:
+            chart = choose_chart(picture)
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
@@ -214,32 +219,85 @@ class StatisticTable(ResultTable):
         """Return its chart as Vega-Lite; None for one number, or too many."""
         if not self.chart_name(catalogue):
             return None
-        if self.statistic.form.along:
-            return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
+        picture = self.picture(catalogue)
+        if picture is not None:
+            return draw_chart(picture)
+        return draw_dots(self._make_dot_plot(catalogue))
+
+    def _make_dot_plot(self, catalogue: Catalogue) -> DotPlot:
+        """Return the chart of means or quantiles by group.
+
+        Shares have one colour each. Means of groups by two keys have one colour for each label of
+        the last key, if that has few labels.
+        """
         groups = len(self.statistic.by)
+        headings = key_headings(self.statistic.along, catalogue)
+        title = statistic_groups_title(self.statistic, catalogue)
+        series = ""
+        if self.statistic.form.at_shares:
+            series = catalogue.say("col_share")
+        elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
+            groups -= 1
+            *first_headings, series = headings
+            title = ", ".join(first_headings)
+        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
         is_percent = self.with_own_format(catalogue).number_format.percent
         scale = 100.0 if is_percent else 1.0
-        rows = tuple(
-            (
-                ", ".join(names[:groups]) or all_rows,
-                catalogue.localize(", ".join(names[groups:])),
-                scale * value,
-                scale * low,
-                scale * high,
-            )
-            for names, (value, low, high) in self.rows()
-        )
-        return draw_dots(
-            DotPlot(
-                title=statistic_axis_title(self.statistic, self.domain, catalogue),
-                groups=statistic_groups_title(self.statistic, catalogue),
-                rows=rows,
-                series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
-            )
+        rows = []
+        for names, (value, low, high) in self.rows():
+            group = ", ".join(names[:groups]) or all_rows
+            colour = ", ".join(names[groups:])
+            if self.statistic.form.at_shares:
+                colour = catalogue.localize(colour)
+            rows.append((group, colour, scale * value, scale * low, scale * high))
+        return DotPlot(
+            title=statistic_axis_title(self.statistic, self.domain, catalogue),
+            groups=title,
+            rows=self._sort_dots(rows, catalogue),
+            series=series,
         )
 
-    def picture(self, catalogue: Catalogue) -> Picture:
+    def _sort_dots(
+        self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
+    ) -> tuple[tuple[str, str, float, float, float], ...]:
+        """Return the rows of a dot plot, sorted by value if their groups are many names."""
+        groups = dict.fromkeys(row[0] for row in rows)
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if len(axes) == 0 or axes[0].size != len(groups):
+            return tuple(rows)
+        sizes = self.values.reshape(axes[0].size, -1)[:, 0]
+        order = axes[0].order_by(sizes)
+        ranks = {label: order.index(key) for key, label in enumerate(groups)}
+        return tuple(sorted(rows, key=lambda row: ranks[row[0]]))
+
+    @property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        return self.display_labels[: len(self.statistic.by)]
+
+    def picture(self, catalogue: Catalogue) -> Picture | None:
+        """Return it as the picture of a table: a distribution function, or means over time.
+
+        None for other statistics, which are drawn as dots.
+        """
+        if self.statistic.form.along:
+            return self._picture_distribution(catalogue)
+        if self.statistic.form.at_shares or not self.statistic.by:
+            return None
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if not any(axis.kind == "times" for axis in axes):
+            return None
+        catalogue = self.with_own_format(catalogue)
+        picture = Picture(
+            name=statistic_title(self.statistic, self.domain, catalogue),
+            axes=axes,
+            answer=self.values,
+            low=self.whole_low,
+            high=self.whole_high,
+            unit=statistic_axis_title(self.statistic, self.domain, catalogue),
+        )
+        return replace(with_number_format(picture, catalogue), unit=picture.unit)
+
+    def _picture_distribution(self, catalogue: Catalogue) -> Picture:
         """Return a distribution function as the picture of a table."""
         *group_headings, heading = self.key_headings(catalogue)
         groups = [
@@ -386,7 +444,8 @@ class Statistics(LazySequence[StatisticTable]):
                 self.quantile_choices.get(statistic),
             )
             if "extra_columns" in values:
-                values = _round_statistic(values, options)
+                rounding_keys = _rounding_keys(statistic, self.workload)
+                values = _round_statistic(values, options, rounding_keys)
             table = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
@@ -609,12 +668,28 @@ def _quantile_values(
     }
 
 
-def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
+def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
+    """Return the quantities of the sum and the divisor of a mean, as `quantity_key` does."""
+    count, *sums = workload.tables_of(statistic)
+    total = sums[0] if sums else count
+    domain = workload.domain
+    return quantity_key(domain, total.measure), quantity_key(domain, count.measure)
+
+
+def _round_statistic(
+    values_of: dict[str, Any], options: Options, keys: tuple[str, str]
+) -> dict[str, Any]:
     """Round sums and counts, and suppress means and standard deviations of small groups.
 
     Quantiles and distribution functions are unchanged.
+
+    Args:
+        values_of: the columns of the statistic.
+        options: have the rounding.
+        keys: the quantities of the sum and of the divisor, as `quantity_key` returns them.
     """
-    step, bound = rounding_rule(options)
+    sum_step, sum_bound = rounding_rule(options, keys[0])
+    step, bound = rounding_rule(options, keys[1])
     extra_columns = values_of["extra_columns"]
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
@@ -623,8 +698,16 @@ def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, A
         is_suppressed = np.zeros(values_of["values"].shape, dtype=np.bool_)
     else:
         is_suppressed = extra_columns[divisor] < float(bound)
+    if isinstance(options.below, Mapping) and sum_bound is not None:
+        # Anyone can compute the sum from a mean and its number of rows.
+        if "sum" in extra_columns:
+            sums = extra_columns["sum"]
+        else:
+            sums = extra_columns["mean"] * extra_columns[divisor]
+        is_suppressed = is_suppressed | (sums < float(sum_bound))
+    steps = {"sum": sum_step, divisor: step}
     rounded = {
-        name: round_to_multiples(values, step) if name in {"sum", divisor} else values
+        name: round_to_multiples(values, steps.get(name, Fraction(0)))
         for name, values in extra_columns.items()
     }
     suppressed = {

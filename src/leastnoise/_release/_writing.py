@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,13 @@ from leastnoise._release._directory import Draft, list_files, make_file_name, ma
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
 from leastnoise._release._observation import observation_text
-from leastnoise._release._options import Options, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    rounded_quantities,
+    rounding_reach,
+    rounding_rule,
+)
+from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -57,7 +64,10 @@ _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
 """The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
-WRITERS = {"xlsx": Workbook, "sdmx": SdmxMessages}
+WRITERS: Mapping[str, tuple[Any, ...]] = {
+    "xlsx": (Workbook, Publications),
+    "sdmx": (SdmxMessages,),
+}
 """Writers of the formats that hold all tables in one file; tables are added one after the other."""
 MOST_LISTED_TABLES = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
@@ -166,7 +176,9 @@ def write_answers(
     (directory / "answers").mkdir()
     entries = []
     format_writers = [
-        WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
+        make_writer(release, directory)
+        for name in release.options.formats
+        for make_writer in WRITERS.get(name, ())
     ]
     with _open_formats(release.options.formats) as formats, BoundedThreadPool() as pool:
         write_tables = _write_single_tables
@@ -726,7 +738,7 @@ def build_manifest(
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
             "half_width_added": release.interval.half_step
-            + float(rounding_rule(release.options)[0]) / 2,
+            + (0.0 if isinstance(release.options.round, Mapping) else _half_rounding(release)),
             "method": sentences.describe_intervals(release),
             **({"notice": cut} if (cut := sentences.describe_cuts(release)) else {}),
             "does_not_cover": sentences.list_uncovered_errors(release),
@@ -833,10 +845,14 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
     }
 
 
+def _half_rounding(release: Release) -> float:
+    """Return how far rounding moves an answer at most; 0 without rounding."""
+    return float(rounding_reach(release.options, rounding_rule(release.options)[0]))
+
+
 def _post_processing_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's part on optional columns and on rounding."""
     options = release.options
-    step, bound = rounding_rule(options)
     columns: dict[str, Any] = {}
     if options.non_negative:
         methods = {release.tables.projection(product) for product in release.workload}
@@ -853,11 +869,8 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
         if name in options.occasional_columns
     }
-    if step:
-        rounding = f"rounded to multiples of {step}"
-    else:
-        rounding = "not rounded"
-    if bound is None:
+    rounding = _describe_steps(options)
+    if options.below is None:
         negative = ", and it may be negative"
     else:
         negative = ""
@@ -869,14 +882,11 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     value: dict[str, Any] = {"columns": columns or [], "note": note}
     if options.round is None and options.below is None:
         return value
-    facts: dict[str, Any] = {}
-    if step:
-        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
-        facts["standard_error_of_rounding"] = round(
-            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
-        )
-    if bound is not None:
-        facts["left_out_below"] = str(bound)
+    rules: dict[str, dict[str, Any]] = {}
+    for key in rounded_quantities(options) or ("rows",):
+        rules[key] = _rounding_facts(options, *rounding_rule(options, key))
+    has_own_rules = bool(rounded_quantities(options))
+    facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
     facts["note"] = (
         "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
         "high hold both, and of an answer "
@@ -884,6 +894,30 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         "intervals"
     )
     return {**value, "rounding": facts}
+
+
+def _describe_steps(options: Options) -> str:
+    """Say in English to which multiples answers are rounded."""
+    if isinstance(options.round, Mapping):
+        steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
+        return f"rounded to multiples of {steps}"
+    return "not rounded" if options.round is None else f"rounded to multiples of {options.round}"
+
+
+def _rounding_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+    """Return the facts about one rounding step and one bound."""
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {
+            "multiples_of": str(step),
+            "added_to_half_widths": float(rounding_reach(options, step)),
+        }
+        facts["standard_error_of_rounding"] = round(
+            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
+        )
+    if bound is not None:
+        facts["left_out_below"] = str(bound)
+    return facts
 
 
 def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
