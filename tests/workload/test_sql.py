@@ -361,7 +361,7 @@ def test_names_that_two_attributes_have_are_refused():
         hour=ln.Dates("2024-01-01", "2024-01-31", by="hour_of_day", reading={"column": "at"}),
     )
     with pytest.raises(
-        ln.InputError, match="SELECT names at, which day and hour have; name one of these"
+        ln.InputError, match="SELECT names at, which can mean day or hour; name one of these"
     ):
         ln.sql(domain, "SELECT at, COUNT(*) FROM visits GROUP BY at")
 
@@ -377,7 +377,7 @@ def test_names_match_in_any_case_exact_first():
         "sex",
     ]
     with pytest.raises(
-        ln.InputError, match="SELECT names DAY, which day and Day have; name one of these"
+        ln.InputError, match="SELECT names DAY, which can mean day or Day; name one of these"
     ):
         read_statements(domain, [texts[0].replace("Day", "DAY")])
 

@@ -94,7 +94,7 @@ class ColumnReader:
 
     def is_source_column(self, name: str) -> bool:
         """Return whether a name means an attribute, or the column of an attribute."""
-        attributes, _, columns = _column_names(self.domain)
+        attributes, _, columns, _ = _column_names(self.domain)
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
@@ -105,9 +105,13 @@ class ColumnReader:
             raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
         fitting = self._fitting_attributes(column.name)
         if len(fitting) > 1:
-            several = " and ".join(attribute for attribute, _ in fitting)
+            meanings = [
+                attribute if level is None else f'"{attribute}:{level}"'
+                for attribute, level in fitting
+            ]
             raise InputError(
-                f"{clause} names {column.name}, which {several} have; name one of these."
+                f"{clause} names {column.name}, which can mean {' or '.join(meanings)}; name one "
+                "of these."
             )
         if fitting:
             return fitting[0]
@@ -268,7 +272,7 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names of attributes, of levels and of source columns.
+    """Return the names of attributes, of levels, of source columns and ``attribute:level``.
 
     Each comes with the attribute, and with the level if it is one.
     """
@@ -283,4 +287,5 @@ def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
         for name, kind in kinds.items()
         if kind.reading.column
     ]
-    return [[(name, name, None) for name in kinds], levels, columns]
+    full_names = [(f"{name}:{level_name}", name, level_name) for _, name, level_name in levels]
+    return [[(name, name, None) for name in kinds], levels, columns, full_names]

@@ -15,6 +15,7 @@ from leastnoise._workload._sql_columns import ColumnReader
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_joins import without_joins
 from leastnoise._workload._sql_query import check_query
 from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
@@ -357,41 +358,22 @@ class StatementReader:
         return _merged(select, inner)
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT with all columns named and no join of the source."""
+        """Return a SELECT with all columns named; from the rows, without joins."""
         prepared = _with_aliases(select)
         clause = _from(prepared)
-        joins = prepared.args.get("joins")
-        if joins and clause is not None and self._is_source(clause.this, queries):
-            with self._faults.collect(joins[0]):
-                for join in joins:
-                    self._check_join(join)
-            prepared.set("joins", None)
+        if clause is None or not self._is_source(clause.this, queries):
+            return prepared
+        joins = prepared.args.get("joins") or []
+        for join in joins:
+            is_query = not self._is_source(join.this, queries)
+            if is_query:
+                self._faults.add(join, refused("JOIN of the rows", CLAUSE_ADVICE["join"]).args[0])
+                prepared.set("joins", None)
+                return prepared
+        with self._faults.collect(joins[0] if joins else prepared):
+            return without_joins(prepared, self._columns, self._settings.join)
+        prepared.set("joins", None)
         return prepared
-
-    def _check_join(self, join: Node) -> None:
-        """Check that a JOIN is the one that the source declares.
-
-        Raises:
-            InputError: none is declared, or another one.
-        """
-        if self._settings.join is None:
-            raise refused("JOIN", CLAUSE_ADVICE["join"])
-        first, second = self._settings.join
-        if join.args.get("side") != "LEFT" or not isinstance(join.this, self.exp.Table):
-            raise refused(
-                f"{join.sql('duckdb')}",
-                "Write LEFT JOIN, which keeps the rows without a partner as the source does; "
-                "WHERE x IS NOT NULL leaves them out",
-            )
-        names = [node.name.lower() for node in join.args.get("using") or []] * 2
-        on = join.args.get("on")
-        if isinstance(on, self.exp.EQ):
-            names = [node.name.lower() for node in (on.left, on.right)]
-        if sorted(names) != sorted((first.lower(), second.lower())):
-            raise refused(
-                f"{join.sql('duckdb')}",
-                f"The source is joined on {first} = {second}: write that, or change [source.join]",
-            )
 
     def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
         """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""
