@@ -198,3 +198,14 @@ SELECT UPPER(city) AS city, COUNT(*) AS n FROM orders GROUP BY city;
 
 -- function of a group
 SELECT UPPER(city) AS c, city || '!' AS d, COUNT(*) AS n FROM orders GROUP BY city;
+
+-- histogram
+SELECT LEAST(FLOOR(basket / 25), 3) * 25 AS bucket, COUNT(*) AS n FROM orders WHERE
+LEAST(FLOOR((basket + 25) / 50), 2) > 0 GROUP BY 1;
+
+-- first rows
+SELECT TOP 2 `city`, SUM(`amount`) AS `rev` FROM `orders` GROUP BY `city` ORDER BY `rev` DESC;
+
+-- names of months
+SELECT MONTHNAME(day) AS m, LAST_DAY(day) AS e, REPLACE(city, 'o', '0') AS c, COUNT(*) AS n FROM
+orders GROUP BY 1, 2, 3;

@@ -86,7 +86,9 @@ def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
     text = text.replace(
         "WIDTH_BUCKET(amount, 0, 50, 2)", "CAST(LEAST(1 + floor(amount / 25), 3) AS INT)"
     )
-    text = text.replace("basket", "amount")
+    text = text.replace("basket", "amount").replace("`", '"')
+    if " TOP 2 " in text:
+        text = text.replace(" TOP 2 ", " ") + " LIMIT 2"
     text = text.replace("APPROX_COUNT_DISTINCT(customer)", "COUNT(DISTINCT customer)")
     text = text.replace(
         "WITH orders AS (SELECT * FROM orders", "WITH orders AS (SELECT * FROM main.orders"
@@ -146,6 +148,56 @@ def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
     frame = exact_frame(text, rows)
     ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
     check_like_duckdb(ours, reference(text, rows), is_ordered="ORDER BY" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_duckdb"),
+    [
+        ("DATE_FORMAT(day, '%Y-%m')", "strftime(day, '%Y-%m')"),
+        ("FORMAT_DATE('%b %Y', day)", "strftime(day, '%b %Y')"),
+        ("day >= DATEADD(day, -30, CURRENT_DATE)", "day >= DATE '2024-12-01'"),
+        ("day >= DATE_SUB(GETDATE(), INTERVAL 30 DAY)", "day >= DATE '2024-12-01'"),
+        ("day < DATE_ADD(DATE '2024-01-01', INTERVAL 60 DAY)", "day < DATE '2024-03-01'"),
+        ("IFF(channel = 'web', 1, 0)", "IF(channel = 'web', 1, 0)"),
+        ("ISNULL(channel, 'none')", "COALESCE(channel, 'none')"),
+    ],
+)
+def test_functions_of_other_databases_are_translated(rows, text, in_duckdb):
+    frames = [
+        exact_frame(f"SELECT {part} AS g, COUNT(*) AS n FROM orders GROUP BY 1", rows)
+        for part in (text, in_duckdb)
+    ]
+    pd.testing.assert_frame_equal(*frames)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_duckdb"),
+    [
+        ("SUM(amount) / SUM(SUM(amount)) OVER ()", "RATIO_TO_REPORT(SUM(amount)) OVER ()"),
+        ("IF(COUNT(DISTINCT customer) <> 0, SUM(amount) / COUNT(DISTINCT customer), NULL)",
+         "SAFE_DIVIDE(SUM(amount), COUNT(DISTINCT customer))"),
+    ],
+)  # fmt: skip
+def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
+    frames = [
+        exact_frame(f"SELECT city, product, {part} AS x FROM orders GROUP BY {groups}", rows)
+        for part, groups in ((text, "ROLLUP (city, product)"), (in_duckdb, "1, 2 WITH ROLLUP"))
+    ]
+    pd.testing.assert_frame_equal(*frames)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT FLOOR(basket / 25) AS b FROM orders GROUP BY 1", "a last edge above its end"),
+        ("SELECT FLOOR(basket * 50) AS b FROM orders GROUP BY 1", "at most 1000"),
+        ("SELECT SOUNDEX(city) AS b FROM orders GROUP BY 1", "SOUNDEX in SELECT cannot"),
+        ("SELECT customer, COUNT(*) FROM orders GROUP BY 1", "Rows of one unit are never published"),
+    ],
+)  # fmt: skip
+def test_fault_says_what_to_write_instead(text, reason):
+    with pytest.raises(ln.InputError, match=reason):
+        ln.sql(DOMAIN, text, **UNIT)
 
 
 def test_sql_is_answered_as_duckdb_does_from_a_release(rows):

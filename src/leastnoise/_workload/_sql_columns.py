@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from leastnoise._domain import Domain, Measure, UnitTotal
+from leastnoise._domain import Bins, Domain, Edges, Measure, UnitTotal
 from leastnoise._trusted.check import InputError, did_you_mean
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
+from leastnoise._workload._sql_buckets import with_bucket_comparisons
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
     Condition,
@@ -139,6 +140,7 @@ class ColumnReader:
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
+        node = _with_comparisons(attribute, node)
         if isinstance(node, exp.Column):
             return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
         values = expression_values(attribute, node, lambda column: self.find(clause, column))
@@ -216,6 +218,7 @@ class ColumnReader:
                 return EVERYTHING
             return ()
         attribute = self._attribute(clause, inner)
+        inner = _with_comparisons(attribute, inner)
         values = truth_values(attribute, inner, lambda column: self.find(clause, column))
         true_values = (True, UNDECIDED) if with_undecided else (True,)
         parts = frozenset(part for part, value in enumerate(values) if value in true_values)
@@ -229,6 +232,13 @@ class ColumnReader:
     def _is_mixed(self, clause: str, node: Node) -> bool:
         """Return whether a condition names several attributes."""
         return len(self.attribute_names(clause, node)) > 1
+
+
+def _with_comparisons(attribute: Attribute, node: Node) -> Node:
+    """Return an expression in which bins are only compared, if there is one."""
+    if isinstance(attribute.kind, (Bins, Edges)):
+        return with_bucket_comparisons(attribute.kind, node)
+    return node
 
 
 def terms(node: Node) -> Iterator[Node]:

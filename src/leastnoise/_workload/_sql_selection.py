@@ -329,6 +329,7 @@ class SelectionReader:
                 raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
             if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
+            self._check_unit_is_no_group(clause, node)
             group = Grouped(name, *self.columns.values(clause, node))
         if group is None:
             self._failed.add(id(position_node))
@@ -342,6 +343,20 @@ class SelectionReader:
             self._groups.append(group)
         self._group_of_text[text] = same[0] if same else len(self._groups) - 1
         return self._group_of_text[text]
+
+    def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
+        """Refuse groups of one unit each, unless the domain has them."""
+        columns = [*node.find_all(self.exp.Column)]
+        is_unit = any(self._is_unit(column) for column in columns)
+        if is_unit and not any(map(self.columns.is_attribute, columns)):
+            raise refused(
+                f"{clause} {node.sql('duckdb')}, the column of [privacy] unit,",
+                f"Rows of one unit are never published: COUNT(*) / COUNT(DISTINCT {self.unit}) is "
+                "the mean number of rows of a unit",
+            )
+
+    def _is_unit(self, column: Node) -> bool:
+        return self.unit is not None and column.name.lower() == self.unit.lower()
 
     # SELECT
 
