@@ -266,6 +266,107 @@ def test_interval_is_left_out_where_it_is_unknown(column):
     assert statement.without_interval == ("x",)
 
 
+@pytest.fixture(scope="module")
+def sold() -> tuple[ln.Release, pd.DataFrame]:
+    """A release of counts and sums by shop and card, and its rows."""
+    rng = np.random.default_rng(3)
+    count = 4000
+    shops = [f"s{number}" for number in range(12)]
+    domain = ln.Domain(
+        shop=shops,
+        card=ln.Categories([True, False], complete=True),
+        measures={"pay": ln.Measure("pay", 0, 9)},
+    )
+    frame = pd.DataFrame(
+        {
+            "shop": rng.choice(shops, count),
+            "card": rng.random(count) < 0.3,
+            "pay": rng.integers(0, 10, count),
+        }
+    )
+    workload = ln.marginals(domain, ways=2) + ln.mean_queries(domain, "pay", by=["shop", "card"])
+    return ln.release(ln.plan(workload, ln.ZCDP("1/8")), frame, seed=1), frame
+
+
+COMBINATIONS = {
+    "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
+    "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
+    "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
+    "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
+    "share_of_total": "SUM(pay)::numeric / SUM(SUM(pay)) OVER () - 1",
+}
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_interval_of_a_combination_is_that_of_comparisons(sold, name):
+    release, _ = sold
+    text = f"SELECT shop, {COMBINATIONS[name]} AS x FROM sales GROUP BY shop"
+    frame = release.sql(text, "pandas")
+    domain = release.workload.domain
+    if name in ("share", "part"):
+        shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
+        factor = 100 if name == "part" else 1
+        expected = factor * shares[shares["card"] == "true"][["low", "high"]].to_numpy()
+    elif name == "difference":
+        both = ln.compare_groups(release, "card", "true", "false", sum="pay", by=["shop"])
+        expected = both.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
+    elif name == "either":
+        cards = ln.predicates([["true"]])
+        (table,) = release.answer(ln.queries(domain, shop="identity", card=cards))
+        (single,) = release.answer(ln.queries(domain, shop=ln.predicates([["s1"]])))
+        expected = np.stack([table.low, table.high], axis=-1).reshape(-1, 2)
+        expected[1] = single.low[0], single.high[0]
+    else:
+        shares = ln.shares(release, ["shop"], sum="pay").frame("pandas")
+        expected = shares[["low", "high"]].to_numpy() - 1
+    assert frame[["x_low", "x_high"]].to_numpy() == pytest.approx(expected, rel=1e-6, abs=0.01)
+    assert (frame["x_low"] <= frame["x"]).all()
+    assert (frame["x"] <= frame["x_high"]).all()
+
+
+def test_intervals_of_combinations_cover_the_truth(sold):
+    release, frame = sold
+    columns = ", ".join(f"{column} AS {name}" for name, column in COMBINATIONS.items())
+    text = f"SELECT shop, {columns} FROM sales GROUP BY shop ORDER BY shop"
+    with duckdb.connect(":memory:") as database:
+        database.register("sales", frame)
+        truth = database.execute(text).df()
+    covered = []
+    for seed in range(6):
+        answers = ln.release(release.plan, frame, seed=seed).sql(text, "pandas")
+        for name in COMBINATIONS:
+            ends = answers[f"{name}_low"], answers[f"{name}_high"]
+            covered += [*((ends[0] <= truth[name]) & (truth[name] <= ends[1]))]
+    assert 0.9 <= np.mean(covered) <= 0.995
+
+
+def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
+    release, _ = sold
+    text = """WITH q AS (SELECT shop, SUM(pay) / COUNT(*) AS x FROM sales GROUP BY shop)
+        SELECT shop, ROUND(100 * x, 1) AS y FROM q
+        UNION ALL SELECT 'all', 100 * SUM(pay) / COUNT(*) FROM sales"""
+    frame = release.sql(text, "pandas")
+    assert len(frame) == 13
+    assert (frame["y_low"] < frame["y"]).all()
+    assert (frame["y"] < frame["y_high"]).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "COUNT(*) * SUM(pay)",
+        "SUM(COUNT(*)) OVER (ORDER BY shop)",
+        "COUNT(*) / MAX(COUNT(*)) OVER ()",
+        "AVG(pay) - SUM(pay) / COUNT(*)",
+        "GREATEST(COUNT(*), SUM(pay))",
+    ],
+)
+def test_interval_of_other_functions_of_several_answers_is_left_out(sold, column):
+    release, _ = sold
+    text = f"SELECT shop, {column} AS x FROM sales GROUP BY shop"
+    assert release.read_statement(text).without_interval == ("x",)
+
+
 def test_functions_that_fail_give_null():
     text = """SELECT sex, LN(SUM(pay) - 1000) AS a, SQRT(-COUNT(*)) AS b, (COUNT(*) * 10)::TINYINT AS c
         FROM people GROUP BY sex"""

@@ -170,21 +170,26 @@ class StatementReader:
         return queries
 
     def _set_operation(self, node: Node, queries: Queries) -> Layer:
-        """Return UNION and the like; its columns have no intervals."""
+        """Return UNION and the like; only UNION ALL keeps intervals, where both sides have them."""
         layers = [self._layer(side, queries) for side in (node.left, node.right)]
+        pairs = [*zip(*(layer.columns for layer in layers), strict=False)]
+        is_union_all = isinstance(node, self.exp.Union) and not node.args.get("distinct")
+        has_ends = is_union_all and all(
+            column.has_interval == other.has_interval for column, other in pairs
+        )
         copy = node.copy()
         copy.set("with_", None)
         for key, layer in zip(("this", "expression"), layers, strict=True):
-            copy.set(key, _without_ends(layer))
-        columns = []
-        for column, other in zip(*(layer.columns for layer in layers), strict=False):
-            columns.append(
-                OutputColumn(
-                    name=column.name,
-                    aggregates=(*column.aggregates, *other.aggregates),
-                    has_noise=column.has_noise or other.has_noise,
-                )
+            copy.set(key, layer.select if has_ends else _without_ends(layer))
+        columns = [
+            OutputColumn(
+                name=column.name,
+                aggregates=(*column.aggregates, *other.aggregates),
+                has_noise=column.has_noise or other.has_noise,
+                has_interval=has_ends and column.has_interval,
             )
+            for column, other in pairs
+        ]
         return Layer(copy, columns)
 
     def _subquery(self, node: Node, queries: Queries) -> Node:

@@ -12,6 +12,7 @@ from typing import Any
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_combinations import AnswerTerm, Combination, read_combination
 from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
@@ -22,6 +23,8 @@ from leastnoise._workload._sql_statement import (
     Selection,
     absent_column,
     answer_column,
+    combination_high_column,
+    combination_low_column,
     group_column,
     high_column,
     low_column,
@@ -46,6 +49,7 @@ _CLAUSES = {
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
 }
 _MOST_SETS = 200
+_LINEAR_KINDS = ("rows", "units", "values", "sum", "weighted")
 _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 
 
@@ -104,6 +108,7 @@ class SelectionReader:
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
     _answers: list[Aggregate] = field(default_factory=list)
+    _combinations: list[Combination] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
@@ -146,6 +151,7 @@ class SelectionReader:
             condition=hull(self.columns.domain, boxes),
             aggregates=tuple(self._answers),
             of_unit=self.of_unit,
+            combinations=tuple(self._combinations),
         )
         number = self.add_selection(selection)
         query.set("from_", self.exp.From(this=_table(number)))
@@ -369,7 +375,7 @@ class SelectionReader:
             if is_star(inner):
                 raise refused("SELECT *", WITHOUT_ROWS)
             computed = self._rewritten(inner, "SELECT")
-            noise = expression_noise(computed, self._noise_of)
+            noise = expression_noise(computed, self._noise_of, self._combination_noise)
             self._aliases[node.alias.lower()] = computed
             names = {column.name for column in computed.find_all(self.exp.Column)}
             aggregates = tuple(
@@ -402,6 +408,61 @@ class SelectionReader:
                 ends = (low_column(number), high_column(number))
                 return Noise(*(self.exp.column(end, quoted=True) for end in ends))
         return None
+
+    def _combination_noise(self, node: Node) -> Noise | None:
+        """Return the interval of a combination of answers, which is added if it is new."""
+        combination = read_combination(node, self._answer_term)
+        if combination is None:
+            return None
+        if combination not in self._combinations:
+            self._combinations.append(combination)
+        number = self._combinations.index(combination)
+        names = (combination_low_column(number), combination_high_column(number))
+        return Noise(*(self.exp.column(name, quoted=True) for name in names))
+
+    def _answer_term(self, node: Node) -> AnswerTerm | None:
+        """Return the count or sum that a node is, or its total over groups."""
+        exp = self.exp
+        if isinstance(node, exp.Window):
+            return self._total_term(node)
+        if not isinstance(node, exp.Column):
+            return None
+        for number, aggregate in enumerate(self._answers):
+            if node.name == answer_column(number) and aggregate.kind in _LINEAR_KINDS:
+                return AnswerTerm(number)
+        return None
+
+    def _total_term(self, window: Node) -> AnswerTerm | None:
+        """Return the answer that SUM(answer) OVER (PARTITION BY groups) adds up.
+
+        None for other windows, and where HAVING leaves out groups.
+        """
+        exp = self.exp
+        clauses = {name for name, value in window.args.items() if value}
+        is_total = isinstance(window.this, exp.Sum) and clauses <= {"this", "partition_by", "over"}
+        if not is_total or self.select.args.get("having") or self._has_several_sets():
+            return None
+        term = self._answer_term(window.this.this)
+        groups = [
+            self._group_of_column(node) if isinstance(node, exp.Column) else None
+            for node in window.args.get("partition_by") or []
+        ]
+        attributes = {group.attribute for group in groups if group is not None}
+        is_whole = all(
+            (group in groups) == (group.attribute in attributes) for group in self._groups
+        )
+        if term is None or None in groups or not is_whole:
+            return None
+        if self._answers[term.number].kind == "units":
+            return None  # a unit may be in several groups
+        return AnswerTerm(term.number, tuple(sorted(attributes)))
+
+    def _has_several_sets(self) -> bool:
+        """Return whether GROUP BY has several grouping sets, or groups that are added up."""
+        group = self.select.args.get("group")
+        names = ("rollup", "cube", "grouping_sets")
+        has_sets = group is not None and any(group.args.get(name) for name in names)
+        return has_sets or bool(self._joint_groups)
 
     def _answer_node(self, aggregate: Aggregate) -> Node:
         """Return the column of a released answer, which is added if it is new.

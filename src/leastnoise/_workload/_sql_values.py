@@ -570,21 +570,18 @@ def _is_outside(kind: Kind, number: Fraction) -> bool:
     return isinstance(kind, Decimals) and ((number - kind.low) / kind.step).denominator != 1
 
 
-def constant_number(node: Any) -> Fraction | None:
+def constant_number(node: Node | None) -> Fraction | None:
     """Return the number of a literal, perhaps negative; None of others."""
     from sqlglot import exp
 
-    is_negative = isinstance(node, exp.Neg)
-    if is_negative:
-        literal = node.this
-    else:
-        literal = node
-    if not isinstance(literal, exp.Literal) or literal.is_string:
+    if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
+        return constant_number(node.this)
+    if isinstance(node, exp.Neg):
+        number = constant_number(node.this)
+        return None if number is None else -number
+    if not isinstance(node, exp.Literal) or node.is_string:
         return None
-    number = Fraction(literal.name)
-    if is_negative:
-        return -number
-    return number
+    return Fraction(node.name)
 
 
 def number_literal(number: Fraction) -> Node:
