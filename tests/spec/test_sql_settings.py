@@ -60,7 +60,7 @@ def test_sql_uses_the_day_and_the_join_of_the_spec(tmp_path, today):
         ({"today": '"soon"'}, r"\[source\] today must be a day such as '2026-01-31'; got 'soon'"),
         ({"today": "7"}, r"\[source\] today must be a day"),
         ({"sql": SQL.replace("p.id", "p.person")}, "The source is joined on person = id"),
-        ({"sql": SQL.replace("LEFT JOIN", "JOIN")}, "Write LEFT JOIN"),
+        ({"sql": SQL.replace("LEFT JOIN", "RIGHT JOIN")}, "Write LEFT JOIN or JOIN"),
     ],
 )
 def test_sql_settings_that_cannot_be_used_are_refused(tmp_path, change, message):

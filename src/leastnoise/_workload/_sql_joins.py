@@ -103,7 +103,9 @@ class _JoinReader:
     def read(self) -> JoinedTable:
         """Return what the joined table is."""
         exp = _exp()
-        text = self.join.sql("duckdb").strip(" ,")
+        text = self.join.sql("duckdb").strip()
+        if text.startswith(","):
+            text = f"FROM with a second table ({text.strip(' ,')})"
         if self.join.args.get("side") not in (None, "", "LEFT") or self.join.args.get("method"):
             raise refused(text, "Write LEFT JOIN or JOIN, with ON or USING")
         if not isinstance(self.join.this, exp.Table):

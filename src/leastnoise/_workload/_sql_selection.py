@@ -226,7 +226,7 @@ class SelectionReader:
             if isinstance(element, exp.GroupingSets):
                 return sets
             if not sets:
-                raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
+                raise refused("ROLLUP or CUBE without columns", "Name columns in it")
             if isinstance(element, exp.Rollup):
                 return _rolled_up(sets)
             return _cube(sets)
