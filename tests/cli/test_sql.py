@@ -125,7 +125,11 @@ def test_spec_statement_takes_a_target(place, run):
         (("release", "queries.sql", "--out", "out"), "queries.sql has SQL statements"),
         (
             ("compare", "bad.sql", "--spec", "people.toml"),
-            "[[workload]] number 1: Statement 1 (line 1, column 17): MIN(pay) cannot be answered",
+            "bad.sql: Statement 1 (line 1, column 17): MIN(pay) cannot be answered",
+        ),
+        (
+            ("compare", "bad.sql", "--spec", "people.toml"),
+            "bad.sql: Statement 1 (line 1, column 23): COUNT(DISTINCT sex) cannot be answered",
         ),
     ],
 )

@@ -324,6 +324,28 @@ def test_interval_of_a_combination_is_that_of_comparisons(sold, name):
     assert (frame["x"] <= frame["x_high"]).all()
 
 
+def test_interval_of_a_share_within_a_group_is_that_of_shares(sold):
+    release, _ = sold
+    text = """SELECT shop, card, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY shop) AS x
+        FROM sales WHERE card OR NOT card GROUP BY shop, card ORDER BY shop, card DESC"""
+    frame = release.sql(text, "pandas")
+    shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
+    shares = shares.sort_values(["shop", "card"], ascending=[True, False])
+    for end in ("low", "high"):
+        assert frame[f"x_{end}"].tolist() == pytest.approx(shares[end].tolist(), abs=0.01)
+
+
+def test_ratio_of_a_sum_and_people_has_an_interval():
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
+    text = "SELECT sex, SUM(pay) / NULLIF(COUNT(DISTINCT person), 0) AS x FROM people GROUP BY sex"
+    people = ln.Privacy(ln.ZCDP(1), unit_column="person", max_rows=3)
+    frame = pd.DataFrame({"sex": ["F", "F", "M"] * 200, "pay": 5, "person": range(600)})
+    plan = ln.plan(ln.sql(domain, text, unit="person"), people)
+    answers = ln.release(plan, frame, seed=2).sql(text, "pandas")
+    assert (answers["x_low"] < 5).all()
+    assert (answers["x_high"] > 5).all()
+
+
 def test_intervals_of_combinations_cover_the_truth(sold):
     release, frame = sold
     columns = ", ".join(f"{column} AS {name}" for name, column in COMBINATIONS.items())

@@ -520,7 +520,7 @@ class Release:
             return None
         estimate = self.least_squares()
         multiplier = interval_multiplier(self.measurements.noise, self.level)
-        return AnswerNoise(pair_covariances(estimate), multiplier, self._over_own_domain)
+        return AnswerNoise(pair_covariances(estimate), multiplier, self._own_product)
 
     def read_statement(self, text: str) -> Statement:
         """Return a SQL statement over the domain of the release.
@@ -549,6 +549,13 @@ class Release:
         else:
             table = self.tables[position]
         return table.answer, table.low, table.high
+
+    def _own_product(self, questions: Workload) -> Product:
+        """Return the queries of one table over the domain of the plan."""
+        position = find_answer(self.plan.workload, questions)
+        if position is not None:  # only these have counts of units
+            return self.workload.products[position]
+        return self._over_own_domain(questions).products[0]
 
     def _over_own_domain(self, questions: Workload) -> Workload:
         """Return queries over the domain of the plan, with its hidden cells."""

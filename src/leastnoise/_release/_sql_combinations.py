@@ -37,12 +37,12 @@ class AnswerNoise:
     Attributes:
         covariances: between answers.
         multiplier: half the width of an interval, in standard errors.
-        over_domain: returns queries over the domain of the measurements.
+        own_product: returns the queries of one table over the domain of the measurements.
     """
 
     covariances: PairCovariances
     multiplier: float
-    over_domain: Callable[[Workload], Workload]
+    own_product: Callable[[Workload], Product]
 
     @property
     def half_step(self) -> float:
@@ -235,7 +235,7 @@ class CombinationReader:
             name: group_queries(domain.kind(name), placement) for name, placement in places.items()
         }
         workload = self.selection.workload_of_sets(self._aggregate(term), sets)
-        return self.noise.over_domain(workload).products[0]
+        return self.noise.own_product(workload)
 
 
 def combination_ends(

@@ -63,50 +63,55 @@ class Combination:
     denominator: LinearSum | None = None
 
 
-TermOf = Callable[[Node], AnswerTerm | None]
-"""From a node to the answer that it is; None if it is none."""
+SumOf = Callable[[Node], LinearSum | None]
+"""From a column or a window function to the sum of answers that it is; None if it is none."""
 
 
-def read_combination(node: Node, term_of: TermOf) -> Combination | None:
+def read_combination(node: Node, sum_of: SumOf) -> Combination | None:
     """Return the combination of answers that an expression is; None of others.
 
     Args:
         node: an expression over released columns.
-        term_of: returns the answer that a node is.
+        sum_of: returns the answers that a column or a window function adds up.
     """
     from sqlglot import exp
 
-    linear = _linear_sum(node, term_of)
+    linear = read_linear_sum(node, sum_of)
     if linear is not None:
         return Combination(linear)
     inner = _without_wrapper(node)
     if not isinstance(inner, exp.Div):
         return None
-    numerator = _linear_sum(inner.left, term_of)
-    denominator = _linear_sum(inner.right, term_of)
+    numerator = read_linear_sum(inner.left, sum_of)
+    denominator = read_linear_sum(inner.right, sum_of)
     if numerator is None or denominator is None:
         return None
     return Combination(numerator, denominator)
 
 
-def _linear_sum(node: Node, term_of: TermOf) -> LinearSum | None:
-    """Return the linear sum that an expression is; None of others."""
+def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
+    """Return the linear sum that an expression is; None of others.
+
+    Args:
+        node: an expression over released columns.
+        sum_of: returns the answers that a column or a window function adds up.
+    """
     from sqlglot import exp
 
     inner = _without_wrapper(node)
-    term = term_of(inner)
-    if term is not None:
-        return LinearSum(((term, Fraction(1)),))
+    own = sum_of(inner)
+    if own is not None:
+        return own
     number = constant_number(inner)
     if number is not None:
         return LinearSum(shift=number)
     if isinstance(inner, exp.Neg):
-        negated = _linear_sum(inner.this, term_of)
+        negated = read_linear_sum(inner.this, sum_of)
         return None if negated is None else negated.times(Fraction(-1))
     if not isinstance(inner, exp.Binary):
         return None
-    left = _linear_sum(inner.left, term_of)
-    right = _linear_sum(inner.right, term_of)
+    left = read_linear_sum(inner.left, sum_of)
+    right = read_linear_sum(inner.right, sum_of)
     if left is None or right is None:
         return None
     if isinstance(inner, exp.Add):

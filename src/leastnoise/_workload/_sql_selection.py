@@ -6,13 +6,20 @@ DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql_columns import ColumnReader, terms
-from leastnoise._workload._sql_combinations import AnswerTerm, Combination, read_combination
+from leastnoise._workload._sql_combinations import (
+    AnswerTerm,
+    Combination,
+    LinearSum,
+    read_combination,
+    read_linear_sum,
+)
 from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
@@ -411,7 +418,7 @@ class SelectionReader:
 
     def _combination_noise(self, node: Node) -> Noise | None:
         """Return the interval of a combination of answers, which is added if it is new."""
-        combination = read_combination(node, self._answer_term)
+        combination = read_combination(node, self._answer_sum)
         if combination is None:
             return None
         if combination not in self._combinations:
@@ -420,20 +427,19 @@ class SelectionReader:
         names = (combination_low_column(number), combination_high_column(number))
         return Noise(*(self.exp.column(name, quoted=True) for name in names))
 
-    def _answer_term(self, node: Node) -> AnswerTerm | None:
+    def _answer_sum(self, node: Node) -> LinearSum | None:
         """Return the count or sum that a node is, or its total over groups."""
-        exp = self.exp
-        if isinstance(node, exp.Window):
-            return self._total_term(node)
-        if not isinstance(node, exp.Column):
+        if isinstance(node, self.exp.Window):
+            return self._total_sum(node)
+        if not isinstance(node, self.exp.Column):
             return None
         for number, aggregate in enumerate(self._answers):
             if node.name == answer_column(number) and aggregate.kind in _LINEAR_KINDS:
-                return AnswerTerm(number)
+                return LinearSum(((AnswerTerm(number), Fraction(1)),))
         return None
 
-    def _total_term(self, window: Node) -> AnswerTerm | None:
-        """Return the answer that SUM(answer) OVER (PARTITION BY groups) adds up.
+    def _total_sum(self, window: Node) -> LinearSum | None:
+        """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
 
         None for other windows, and where HAVING leaves out groups.
         """
@@ -442,20 +448,29 @@ class SelectionReader:
         is_total = isinstance(window.this, exp.Sum) and clauses <= {"this", "partition_by", "over"}
         if not is_total or self.select.args.get("having") or self._has_several_sets():
             return None
-        term = self._answer_term(window.this.this)
+        linear = read_linear_sum(window.this.this, self._answer_sum)
+        partition = self._attributes_of_partition(window.args.get("partition_by") or [])
+        if linear is None or partition is None or linear.shift:
+            return None
+        numbers = [term.number for term, _ in linear.factors if term.partition is None]
+        has_units = any(self._answers[number].kind == "units" for number in numbers)
+        if len(numbers) < len(linear.factors) or has_units:  # a unit may be in several groups
+            return None
+        factors = [factor for _, factor in linear.factors]
+        totals = [AnswerTerm(number, partition) for number in numbers]
+        return LinearSum(tuple(zip(totals, factors, strict=True)))
+
+    def _attributes_of_partition(self, nodes: Sequence[Node]) -> tuple[str, ...] | None:
+        """Return the attributes of PARTITION BY; None if it divides the groups of one."""
         groups = [
-            self._group_of_column(node) if isinstance(node, exp.Column) else None
-            for node in window.args.get("partition_by") or []
+            self._group_of_column(node) if isinstance(node, self.exp.Column) else None
+            for node in nodes
         ]
         attributes = {group.attribute for group in groups if group is not None}
         is_whole = all(
             (group in groups) == (group.attribute in attributes) for group in self._groups
         )
-        if term is None or None in groups or not is_whole:
-            return None
-        if self._answers[term.number].kind == "units":
-            return None  # a unit may be in several groups
-        return AnswerTerm(term.number, tuple(sorted(attributes)))
+        return tuple(sorted(attributes)) if is_whole and None not in groups else None
 
     def _has_several_sets(self) -> bool:
         """Return whether GROUP BY has several grouping sets, or groups that are added up."""
