@@ -574,6 +574,10 @@ def test_current_date_is_the_stated_day():
         "SELECT city, COUNT(*) AS n FROM (SELECT * REPLACE (city AS city) FROM orders) GROUP BY 1",
         "SELECT city, COUNT(*) AS n FROM (SELECT city FROM orders LIMIT 5) q GROUP BY city",
         "SELECT SUM(n) AS n FROM (SELECT COUNT(*) OVER () AS n FROM orders) q",
+        "SELECT MAX(n) AS n FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) q",
+        "SELECT n, COUNT(*) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) GROUP BY n",
+        "SELECT AVG(n) AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1) q WHERE n > 1",
+        "SELECT AVG(n) AS m FROM (SELECT customer, city, COUNT(*) AS n FROM orders GROUP BY 1, 2) q",
     ],
 )
 def test_subqueries_of_rows_that_do_more_are_refused(text):

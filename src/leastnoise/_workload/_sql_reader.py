@@ -17,6 +17,7 @@ from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_curren
 from leastnoise._workload._sql_intervals import Noise, expression_noise
 from leastnoise._workload._sql_joins import without_joins
 from leastnoise._workload._sql_query import check_query
+from leastnoise._workload._sql_rows_of_units import without_groups_of_units
 from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
     WITHOUT_ROWS,
@@ -356,6 +357,8 @@ class StatementReader:
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
         inner, select = self._without_distinct_units(inner, select)
+        if self._settings.unit is not None:
+            inner, select = without_groups_of_units(inner, select, self._settings.unit)
         if not self._is_of_rows(inner, inner_queries):
             return select
         if select.args.get("joins"):
