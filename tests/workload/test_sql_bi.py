@@ -518,6 +518,8 @@ def star() -> dict[str, pd.DataFrame]:
         """SELECT s.size, COUNT(*) AS n FROM sales o LEFT JOIN stores s ON o.store_id = s.id
         WHERE s.region = 'south' OR o.product = 'pear' GROUP BY s.size HAVING s.size IS NOT NULL""",
         "SELECT c.segment, COUNT(*) AS n FROM sales o JOIN customers c ON o.customer = c.id GROUP BY 1",
+        """SELECT 100.0 * SUM(CASE WHEN size LIKE 'b%' THEN amount ELSE 0 END) / SUM(amount) AS big
+        FROM sales, stores WHERE store_id = id AND product = 'pear'""",
     ],
 )
 def test_star_schema_is_answered_as_duckdb_does(star, text):

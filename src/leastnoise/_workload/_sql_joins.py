@@ -173,7 +173,7 @@ class _JoinReader:
         others = []
         for term in terms(where.this):
             pair = self._key_pair(term)
-            if pair is None or not (pair[0].table and pair[1].table):
+            if pair is None or not self._is_certain(*pair):
                 others.append(term)
             else:
                 pairs.append(pair)
@@ -182,6 +182,12 @@ class _JoinReader:
             for term in others:
                 _add_condition(self.select, term)
         return pairs
+
+    def _is_certain(self, own: Node, key: Node) -> bool:
+        """Return whether it is clear which of two columns the joined table has."""
+        if own.table and key.table:
+            return True
+        return self.columns.is_attribute(own) and not self.columns.is_attribute(key)
 
     def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
         """Return the columns that a condition says are equal: own and joined."""
