@@ -16,6 +16,7 @@ from leastnoise._error import (
     checked_level,
     covariances,
     equations,
+    interval_multiplier,
     measure_covariance,
     measured_multiplier,
 )
@@ -27,6 +28,7 @@ from leastnoise._estimation import (
     finest_table,
     locally_non_negative,
     nnls,
+    pair_covariances,
     public_counts_of_plan,
     sums_within,
 )
@@ -59,6 +61,7 @@ from leastnoise._release._sql_answers import (
     find_answer,
     read_statement,
 )
+from leastnoise._release._sql_combinations import AnswerNoise
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
@@ -434,13 +437,7 @@ class Release:
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
         ([2.0], [1.919])
         """
-        declared_domain = declared(self.plan.domain)
-        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
-        if over_declared is None:
-            raise InputError(
-                "Questions to a release must be over its own domain, release.plan.domain."
-            )
-        questions = over(over_declared, self.plan.domain)
+        questions = self._over_own_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
                 f"At most {MOST_FRAME_ANSWERS} answers can be given at once; got {questions.rows}. "
@@ -633,7 +630,16 @@ class Release:
     @one_thread()
     def answer_sql(self, text: str) -> Columns:
         """Return the answers of a SQL statement, by the names of its columns."""
-        return answer_statement(self.read_statement(text), self._answer_column)
+        statement = self.read_statement(text)
+        return answer_statement(statement, self._answer_column, self._answer_noise())
+
+    def _answer_noise(self) -> AnswerNoise | None:
+        """Return the noise of answers; None if it is unknown or not their only error."""
+        if self.options.round is not None or self.options.survey or not self.finding.linear:
+            return None
+        estimate = self.least_squares()
+        multiplier = interval_multiplier(self.measurements.noise, self.level)
+        return AnswerNoise(pair_covariances(estimate), multiplier, self._own_product)
 
     def read_statement(self, text: str) -> Statement:
         """Return a SQL statement over the domain of the release.
@@ -662,6 +668,23 @@ class Release:
         else:
             table = self.tables[position]
         return table.answer, table.low, table.high
+
+    def _own_product(self, questions: Workload) -> Product:
+        """Return the queries of one table over the domain of the plan."""
+        position = find_answer(self.plan.workload, questions)
+        if position is not None:  # only these have counts of units
+            return self.workload.products[position]
+        return self._over_own_domain(questions).products[0]
+
+    def _over_own_domain(self, questions: Workload) -> Workload:
+        """Return queries over the domain of the plan, with its hidden cells."""
+        declared_domain = declared(self.plan.domain)
+        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
+        if over_declared is None:
+            raise InputError(
+                "Questions to a release must be over its own domain, release.plan.domain."
+            )
+        return over(over_declared, self.plan.domain)
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from leastnoise._domain import UnitCount
 from leastnoise._frames import Columns, UniqueNames
+from leastnoise._release._sql_combinations import AnswerNoise, combination_ends
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
@@ -17,6 +18,8 @@ from leastnoise._workload import (
     Statement,
     Workload,
     answer_column,
+    combination_high_column,
+    combination_low_column,
     high_column,
     low_column,
     read_statements,
@@ -97,7 +100,9 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
                     )
 
 
-def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> Columns:
+def answer_statement(
+    statement: Statement, answer_workload: AnswerWorkload, noise: AnswerNoise | None = None
+) -> Columns:
     """Return the columns of SELECT by name.
 
     A column ``n`` with an interval is followed by its ends, ``n_low`` and ``n_high``.
@@ -105,11 +110,14 @@ def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> C
     Args:
         statement: the statement.
         answer_workload: answers the workload of one aggregate.
+        noise: of the answers, for the intervals of combinations; None if it is unknown.
 
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
     """
-    released = [_released_columns(selection, answer_workload) for selection in statement.selections]
+    released = [
+        _released_columns(selection, answer_workload, noise) for selection in statement.selections
+    ]
     values = iter(run_query(statement, released))
     names = UniqueNames(set())
     columns: Columns = {}
@@ -121,18 +129,24 @@ def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> C
     return columns
 
 
-def _released_columns(selection: Selection, answer_workload: AnswerWorkload) -> dict[str, Array]:
+def _released_columns(
+    selection: Selection, answer_workload: AnswerWorkload, noise: AnswerNoise | None
+) -> dict[str, Array]:
     """Return the answers of a selection and their interval ends by column."""
-    columns: dict[str, Array] = {}
-    for number, aggregate in enumerate(selection.aggregates):
-        arrays = [
-            _aggregate_answers(selection, aggregate, grouping, answer_workload)
-            for grouping in selection.sets
-        ]
-        names = (answer_column(number), low_column(number), high_column(number))
-        for name, parts in zip(names, zip(*arrays, strict=True), strict=True):
-            columns[name] = np.concatenate(parts)
-    return columns
+    parts: dict[str, list[Array]] = {}
+    for grouping in selection.sets:
+        answers = []
+        for number, aggregate in enumerate(selection.aggregates):
+            arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
+            answers.append(arrays[0])
+            names = (answer_column(number), low_column(number), high_column(number))
+            for name, array in zip(names, arrays, strict=True):
+                parts.setdefault(name, []).append(array)
+        ends = combination_ends(selection, grouping, answers, noise)
+        for number, (low, high) in enumerate(ends):
+            parts.setdefault(combination_low_column(number), []).append(low)
+            parts.setdefault(combination_high_column(number), []).append(high)
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
 def _aggregate_answers(

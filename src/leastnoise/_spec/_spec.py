@@ -395,7 +395,7 @@ def read_spec(
     table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, file.parent, str(file), found)
+    return spec_from_table(table, file.parent, str(file), found, statements)
 
 
 def read_spec_text(file: Path) -> str:
@@ -458,6 +458,7 @@ def spec_from_table(
     folder: Path,
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
+    statements_file: str | Path | None = None,
 ) -> Spec:
     """Return the spec of a parsed TOML table.
 
@@ -466,6 +467,8 @@ def spec_from_table(
         folder: where relative paths begin.
         name: how messages call the spec.
         categories: by attribute, categories that a search found and did not write.
+        statements_file: the file from which the SQL statements of the workload are, for messages;
+            None: they are in the table.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
@@ -503,7 +506,9 @@ def spec_from_table(
         today=_read_today(source),
         join=join_columns(join.get("on")),
     )
-    workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
+    workloads, statements = _read_workloads(
+        domain, parts["workload"], unit, settings, statements_file
+    )
     workload = together(workloads)
     with within("[names]: "):
         names = resolve_names(parts.get("names", {}), workload)
@@ -936,7 +941,11 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
 
 
 def _read_workloads(
-    domain: Domain, value: object, unit: _Unit, settings: SqlSettings
+    domain: Domain,
+    value: object,
+    unit: _Unit,
+    settings: SqlSettings,
+    statements_file: str | Path | None,
 ) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of each part, and the SQL statements.
 
@@ -951,13 +960,19 @@ def _read_workloads(
         tuple[str, object, int]
     ] = []  # of each part its name, its table, and its number of statements of SQL
     statements: list[Statement] = []
+    faults: list[str] = []
     for number, entry in enumerate(value, 1):
         where = message("[[workload]] number {place}", place=number)
         statements_before = len(statements)
         if isinstance(entry, Mapping) and "sql" in entry:
-            with within(message("{where}: ", where=where)):
+            place = where if statements_file is None else str(statements_file)
+            try:
                 statements += read_statements(domain, [entry["sql"]], settings)
+            except InputError as error:
+                faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
         parts.append((where, entry, len(statements) - statements_before))
+    if faults:
+        raise InputError("\n".join(faults))
     if statements:
         common_statements = list(over_common_domain(statements))
     else:

@@ -55,6 +55,7 @@ from leastnoise._workload._query_sets import (
     with_hidden_group,
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
+from leastnoise._workload._sql_combinations import AnswerTerm, Combination, LinearSum
 from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql_query import (
     ReleasedColumns,
@@ -68,9 +69,13 @@ from leastnoise._workload._sql_statement import (
     Aggregate,
     Grouped,
     OutputColumn,
+    Placement,
     Selection,
     Statement,
     answer_column,
+    combination_high_column,
+    combination_low_column,
+    group_queries,
     high_column,
     low_column,
 )

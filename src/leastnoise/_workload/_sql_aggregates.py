@@ -21,7 +21,7 @@ from leastnoise._workload._sql_conditions import (
     subtract,
 )
 from leastnoise._workload._sql_statement import Aggregate
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql_values import Node, constant_number, refused
 from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[Condition, ...]
@@ -387,7 +387,7 @@ class AggregateReader:
         inner = self._without_cast(operand.unnest())
         if isinstance(inner, exp.Null):
             return
-        number = _constant_number(inner)
+        number = constant_number(inner)
         if number is not None:
             yield Term(number, "rows", boxes=boxes)
         elif isinstance(inner, (exp.Case, exp.If)):
@@ -403,7 +403,7 @@ class AggregateReader:
     def _is_zero_for_null(self, node: Node, coalesce: Node) -> bool:
         """Return whether COALESCE(x, 0) adds the same as x: in a sum it does."""
         values = coalesce.expressions
-        return isinstance(node, self.exp.Sum) and [*map(_constant_number, values)] == [0]
+        return isinstance(node, self.exp.Sum) and [*map(constant_number, values)] == [0]
 
     def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[Term]:
         """Yield the terms of conditions, of multiples and of sums with a number."""
@@ -417,8 +417,8 @@ class AggregateReader:
         if isinstance(inner, exp.Neg):
             yield from self._multiples(node, inner.this, Fraction(-1), boxes)
             return
-        left_number = _constant_number(inner.args.get("this"))
-        right_number = _constant_number(inner.args.get("expression"))
+        left_number = constant_number(inner.args.get("this"))
+        right_number = constant_number(inner.args.get("expression"))
         if isinstance(inner, exp.Mul) and left_number is not None:
             yield from self._multiples(node, inner.expression, left_number, boxes)
         elif isinstance(inner, exp.Mul) and right_number is not None:
@@ -588,27 +588,13 @@ def _with_results(case: Node, truths: Sequence[bool]) -> Node:
     return condition
 
 
-def _constant_number(node: Node | None) -> Fraction | None:
-    """Return the number of a literal, perhaps negative; None of others."""
-    from sqlglot import exp
-
-    if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
-        return _constant_number(node.this)
-    if isinstance(node, exp.Neg):
-        number = _constant_number(node.this)
-        return None if number is None else -number
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    return Fraction(node.name)
-
-
 def read_number(clause: str, node: Node) -> Fraction:
     """Return the number that a node is.
 
     Raises:
         InputError: it is no number; the message names the clause.
     """
-    number = _constant_number(node)
+    number = constant_number(node)
     if number is None:
         raise refused(f"{clause} with a value that is not a number", "Write a number")
     return number

@@ -6,13 +6,14 @@ none. `place_groups` finds the cells of every group, or says which parts need a 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
+from leastnoise._workload._sql_combinations import Combination
 from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
 from leastnoise._workload._workload import (
@@ -188,6 +189,7 @@ class Selection:
         condition: that of WHERE.
         aggregates: the columns of answers.
         of_unit: attributes in which the rows of a unit agree.
+        combinations: the combinations of answers whose intervals the query needs.
     """
 
     domain: Domain
@@ -196,6 +198,7 @@ class Selection:
     condition: Condition
     aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
+    combinations: tuple[Combination, ...] = ()
 
     def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
         """Return the placement of the groups of a grouping set, by attribute.
@@ -266,9 +269,15 @@ class Selection:
         self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1
     ) -> Workload:
         """Return the workload of one column of answers for one grouping set."""
+        sets = self.query_sets(grouping, self.condition_of(aggregate))
+        return self.workload_of_sets(aggregate, sets, weight)
+
+    def workload_of_sets(
+        self, aggregate: Aggregate, sets: Mapping[str, QuerySet], weight: Exact = 1
+    ) -> Workload:
+        """Return the workload of one column of answers for query sets by attribute."""
         kind = aggregate.kind
         attribute_or_measure = aggregate.of
-        sets = self.query_sets(grouping, self.condition_of(aggregate))
         if kind == "mean":
             return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
         if kind in SPREADS:
@@ -425,6 +434,16 @@ def low_column(number: int) -> str:
 def high_column(number: int) -> str:
     """Return the column name of the upper ends of intervals."""
     return f" high {number}"
+
+
+def combination_low_column(number: int) -> str:
+    """Return the column name of the lower ends of a combination's intervals."""
+    return f" combination low {number}"
+
+
+def combination_high_column(number: int) -> str:
+    """Return the column name of the upper ends of a combination's intervals."""
+    return f" combination high {number}"
 
 
 _WORDS = {"null": "nulls", "outside": "values outside the domain"}
