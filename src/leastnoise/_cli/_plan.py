@@ -759,7 +759,7 @@ def _describe_target(table: Mapping[str, Any]) -> str:
 def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Print the steps of a data-dependent plan, and return its other facts.
+    """Print a data-dependent plan's steps; return errors of its reference.
 
     Returns:
         The facts about the error of the reference plan, the best that does not look at the data.

@@ -303,7 +303,7 @@ def _print_already_released(run: SpecRun, out: Path) -> None:
 
 
 def name_release(entry: Entry) -> str:
-    """Return the name of a ledger's release in messages."""
+    """Return a ledger entry's number, date and charge, as messages name it."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
@@ -483,7 +483,7 @@ def resume(
 
 
 def _only_ledger() -> Path:
-    """Return the only ledger in the current directory."""
+    """Return the path of the only ledger in the directory; else raise."""
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(

@@ -251,7 +251,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    """Return how many rows find a partner row in the second table."""
+    """Return counts of rows with a partner row, and of keys that repeat."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.key, [], source.reading)

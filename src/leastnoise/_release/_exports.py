@@ -254,7 +254,7 @@ def _code_cell(text: str) -> dict[str, Any]:
 
 
 def _describe_cost(manifest: Manifest) -> str:
-    """Return a sentence about what the queries and the guard cost."""
+    """Return sentences on the cost of the queries and of the guard."""
     cost = manifest.privacy.cost
     guard = manifest.guard
     within = "within" if cost.within_budget else "NOT within"

@@ -315,7 +315,7 @@ class Workbook:
         bold: bool = False,
         formats: Sequence[Any] = (),
     ) -> None:
-        """Write values into one row of a worksheet."""
+        """Write values into one worksheet row; leave non-finite numbers empty."""
         for column, value in enumerate(values):
             style = [self._bold] if bold else []
             if formats and formats[column] is not None:
@@ -438,7 +438,7 @@ def _catalogues(options: Options) -> list[Catalogue]:
 
 
 def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, str]:
-    """Return the id and the display name of a measure's unit."""
+    """Return the id and the display name of the unit of a result's answers."""
     code, name = "ROWS", name_rows(catalogue)
     if result.unit_name:
         (code,) = make_ids([result.unit_name])
@@ -490,7 +490,7 @@ def _make_dimensions(
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
-    """Return the column headings of a result in the catalogue's language."""
+    """Return a result's key headings in the catalogue's language, or its keys."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -528,7 +528,7 @@ def agency_id(release: Release) -> str:
 
 
 def _list_statuses(result: ResultTable) -> list[tuple[str, str]]:
-    """Return each published answer's status: estimated, or unreliable."""
+    """Return the SDMX status of each answer if published: code and name."""
     flags = result.numbers().get("reliability")
     if flags is None:
         return [_STATUS[0]] * result.cells

@@ -477,7 +477,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table with the same cells as a table or a mean's groups.
+    """Return the table that a key names, or the groups of the mean it names.
 
     None if there is no such table or mean.
     """

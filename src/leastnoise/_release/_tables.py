@@ -806,7 +806,7 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table with the answers suppressed that rules name."""
+        """Return a table, with answers suppressed by linked tables too."""
         table = self._build_own_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -814,7 +814,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table of a product from its estimated answers."""
+        """Return a product's table, rounded, with its own sampling rule applied."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))

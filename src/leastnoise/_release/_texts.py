@@ -883,7 +883,7 @@ def estimate_cut_amount(
 def _estimate_share(
     cut: float, kept: float, cut_error: float, kept_error: float, level: float
 ) -> ShareInterval | None:
-    """Return the share of two noisy amounts with its interval, or None.
+    """Return the share cut / (cut + kept) with its interval, or None.
 
     Args:
         cut: the noisy amount that is cut.

@@ -429,10 +429,7 @@ def _reason_to_stop(
 def _missing_columns(
     measured: Measurements, used_rows: int, lacking: Sequence[int], columns: Sequence[str]
 ) -> str:
-    """Return why nearly empty columns stop a release.
-
-    An empty text if there are none.
-    """
+    """Return a reason that names nearly empty columns; "" without any."""
     missing = [
         repr(name)
         for name, number in zip(columns, lacking, strict=True)

@@ -432,7 +432,7 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _left_by_guards_in_mu(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return what stopped guards left of an (epsilon, delta) budget, or None.
+    """Return the privacy that stopped guards left of (epsilon, delta), or None.
 
     The result can be paid with pure and with Gaussian noise.
     """

@@ -139,7 +139,7 @@ def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
 
 
 def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
-    """Return what the name and type of one column suggest."""
+    """Return a column with the kind and faults that its name and type suggest."""
     name = field.name
     bare = field.name.strip()
     kind = _kind_of(field)
@@ -222,7 +222,7 @@ def _kind_of_type(arrow_type: Any) -> str:
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Return public bounds so wide that a wrong guess drops no row."""
+    """Return suggested domain keys, with bounds so wide that no row drops."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):

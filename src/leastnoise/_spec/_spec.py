@@ -166,7 +166,7 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Raise for a budget without room for searches, or foreign categories.
+    """Raise unless the budget allows searches and found categories fit them.
 
     Foreign categories were found by another search than the one of the spec.
     """
@@ -402,7 +402,7 @@ def read_spec_text(file: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
-    """Return the spec of a text."""
+    """Return the spec of a TOML text."""
     return spec_from_table(read_toml(text), folder)
 
 
@@ -804,7 +804,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how [source] reads the keys of units and joins."""
+    """Return the reading of unit and join keys, from settings of [source]."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 

@@ -111,7 +111,7 @@ def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
 def error_warnings(
     plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
-    """Yield warnings of tables with answers below their margins.
+    """Yield a warning if answers of some tables are below their margins.
 
     Public sizes and numbers of rows bound the answers.
     """

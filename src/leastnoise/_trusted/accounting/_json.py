@@ -91,7 +91,7 @@ def privacy_from_json(data: object) -> Privacy:
 
 
 def _reading(data: object) -> Reading:
-    """Return how to read the unit column, from a JSON object."""
+    """Return the reading of the unit column, from a JSON object."""
     names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
         raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")

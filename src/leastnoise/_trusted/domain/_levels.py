@@ -25,7 +25,7 @@ _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numb
 
 
 def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Return a table of a spec, which may have only known keys.
+    """Return a spec table as a dictionary; raise for a key not allowed.
 
     >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
     {'path': 'a.csv'}

@@ -295,7 +295,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return the distinct groups of cells along an attribute, in order."""
+    """Return groups of cells, each with its distinct cells in order."""
     if groups is None:
         return None
     listed = tuple(
@@ -432,9 +432,9 @@ class Weighted(Measure):
 
 
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures whose product a measure is.
+    """Return the measures of single columns that a measure is computed from.
 
-    None for a count of units; for a total of units, the amounts of their rows.
+    There are none for a count of units; for a total of units, there is the amount of a row.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

@@ -39,7 +39,7 @@ def count(
     measure: str | None = None,
     limits: tuple[str | None, Values] | None = None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield each requested marginal of a table, counted exactly.
+    """Yield the exact table of counts, or of sums, of each attribute set.
 
     Args:
         table: the private rows.

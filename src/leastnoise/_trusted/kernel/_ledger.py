@@ -632,7 +632,7 @@ class Ledger:
             return steps.read_pending(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
-        """Return the receipt with which only this process finishes a release.
+        """Assign a resumable release to this run, and return its receipt.
 
         Args:
             entry: a resumable entry.
@@ -825,12 +825,12 @@ class Ledger:
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release of a given cost to this ledger."""
+        """Return the charge of a release to this ledger; raise for another unit."""
         return _request(self.dataset, self.privacy, cost, privacy)
 
 
 def _request(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
-    """Return the charge of a release of a given cost to a data set's budget.
+    """Return the charge of a release to a data set's budget, from its cost.
 
     Raises:
         InputError: the plan has another unit, or a definition that cannot be added up in the

@@ -209,7 +209,7 @@ def _from_ends(
 def _applied(
     measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
 ) -> Iterator[tuple[int, IntArray]]:
-    """Yield the answers of blocks' queries to their tables.
+    """Yield each pending block's index and exact answers, times the grid.
 
     Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
     """

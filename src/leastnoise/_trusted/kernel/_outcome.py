@@ -95,7 +95,7 @@ def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
 
 
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:
-    """Return what a reader makes of JSON text; raise if it is damaged."""
+    """Return a reader's result for JSON text; raise if the text is damaged."""
     try:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError, ArithmeticError):

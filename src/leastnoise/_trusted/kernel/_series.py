@@ -260,7 +260,7 @@ class Series(Immutable):
         options: str = "",
         run: str = "",
     ) -> "Series":
-        """Charge the ledger for a series of steps, and return it.
+        """Charge the ledger for a series of steps, and return the series.
 
         Args:
             terms: the steps to be carried out; public.
@@ -425,7 +425,7 @@ class Series(Immutable):
         return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Return the keys that a search finds, with the whole budget.
+        """Return the keys that a search finds, at the cost of the whole budget.
 
         Args:
             search: the search, with its noise and threshold.

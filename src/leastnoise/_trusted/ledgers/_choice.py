@@ -200,10 +200,9 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return other ledgers of the same data set.
+    """Return other ledgers of a data set, or else its paid releases.
 
-    If there are none, return the releases that were paid for the data set. Both are searched in the
-    folder of the ledger and in ``folders``.
+    Both are searched in the folder of the ledger and in ``folders``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     find_other_ledgers(Path(folder, "people.ledger"), "people")
@@ -255,7 +254,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the start of a sentence about what paid for a data set.
+    """Return the start of a sentence that names a payer: ledger or release.
 
     Args:
         payer: the file of a ledger, or the folder of a release.

@@ -31,7 +31,7 @@ _EXACT_FLOAT = 2**53
 
 
 def _unknown(operator: object) -> InternalError:
-    """Return the error for an operator class without this function."""
+    """Return the error for an operator class that lacks a function."""
     return InternalError(
         f"The operator class {type(operator).__name__} has not registered this function; see "
         "CONTRIBUTING.md."

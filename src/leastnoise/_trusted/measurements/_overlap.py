@@ -115,7 +115,7 @@ def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
 
 
 def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
-    """Return `_largest_sum` of each row."""
+    """Return, for each row, the largest sum of ``most`` entries."""
     full = math.floor(most)
     count = len(rows)
     if full >= count:

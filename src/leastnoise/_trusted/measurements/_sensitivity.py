@@ -247,9 +247,9 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
 
 
 def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Return a bound on the p-norm shift of all rows of a unit (M1).
+    """Return a bound on |shift|_p^p from all rows of a unit (M1).
 
-    This is |shift|_p^p over the noise scales.
+    The shift is divided by the noise scales.
     """
     rows = plan.privacy.max_rows
     power = plan.noise.norm
@@ -271,7 +271,7 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
 
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Return a bound on a replaced unit's shift along each attribute (S8).
+    """Return bounds on a replaced unit's |shift|_p^p, by attribute (S8).
 
     Each bound adds up what the unit does in each cell of one attribute.
 
@@ -350,9 +350,9 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 def _limited(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
-    """Return columns of costs with a block's limits multiplied in.
+    """Return cost columns with a block's limits multiplied in, and a factor.
 
-    Returns the columns, and the factor that is the same in every cell.
+    The factor is the same in every cell.
     """
     largest = plan.largest_values(block)
     if block.limits is None:
@@ -495,7 +495,7 @@ _Beside: TypeAlias = tuple[
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Yield the forms that a block is the sum of (S1).
+    """Yield the forms that add up to a block (S1).
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
@@ -563,10 +563,10 @@ def _largest_amount(plan: Measurements, beside: _Beside) -> int:
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
-    """Return a bound on the L2 shift of a unit with bounded rows per cell.
+    """Return a bound on a unit's |shift|_2^2, with bounded rows per cell.
 
-    This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
-    scales.
+    A unit has at most ``bound.rows`` rows in each cell of the bound; the shift is divided by the
+    noise scales.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -692,9 +692,7 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Return blocks grouped by their factors along a bound's attributes.
-
-    Returns the blocks of the other factors.
+    """Return blocks by their factors on a bound's attributes, and the others.
 
     A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
     on attributes of both kinds are returned beside, as they are.
@@ -742,9 +740,9 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Return a bound on the distance between the columns of two rows (R1).
+    """Return a bound on |c - c'|_p^p for the columns of two rows (R1).
 
-    This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
+    Both rows are inside the domain; the columns are divided by the noise scales.
 
     Args:
         plan: the plan.

@@ -13,7 +13,7 @@ from leastnoise._trusted.domain import Holds
 
 
 def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return what columns hold, for those on which several files agree.
+    """Return the value types of the columns on which all files agree.
 
     Of others nothing is known.
 
@@ -29,7 +29,7 @@ def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
 
 
 def held_by_arrow(schema: Iterable[Any]) -> dict[str, Holds]:
-    """Return what the columns of an Arrow schema hold, if it is known.
+    """Return the value types of an Arrow schema's columns, where known.
 
     >>> held_by_arrow(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
     {'a': 'numbers', 'b': 'dates'}
@@ -39,7 +39,7 @@ def held_by_arrow(schema: Iterable[Any]) -> dict[str, Holds]:
 
 
 def _arrow_type(kind: Any) -> Holds | None:
-    """Return what an Arrow type holds; None for a type that is not read."""
+    """Return the value type of an Arrow type; None if it is not read."""
     import pyarrow as pa
 
     types = pa.types
@@ -86,7 +86,7 @@ _NAMED: dict[str, Holds] = {
 
 
 def held_by_names(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
-    """Return what database columns hold, by the names of their types.
+    """Return the value types of database columns, by their type names.
 
     Columns of unknown types are left out.
 

@@ -418,7 +418,7 @@ class Engine:
         *,
         flagged: bool,
     ) -> exp.Select:
-        """Return the query with at most ``max_rows`` rows of each unit.
+        """Return the query of a unit's rows cut to max_rows, or flagged instead.
 
         Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
         ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
@@ -557,7 +557,7 @@ def _kept(wish: CountRequest) -> list[Expression]:
 
 
 def _lacking(wish: CountRequest, used: Expression) -> dict[str, Expression]:
-    """Return, for each hidden cell, the number of rows in it less the others.
+    """Return SQL for the drawn rows in each hidden cell, less the others.
 
     The sum is over the used rows for which its attribute was drawn.
     """

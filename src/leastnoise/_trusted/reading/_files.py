@@ -382,7 +382,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """Return bytes decoded one by one.
+    """Return bytes decoded by a table of characters, or `STRANGE`.
 
     If a byte has no character (U+FFFE), they are no value.
     """

@@ -167,7 +167,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 
 def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
-    """Return what columns hold by their types, if it is known."""
+    """Return the value types of columns by their data types, where known."""
     held: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():

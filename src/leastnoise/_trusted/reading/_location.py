@@ -117,7 +117,7 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Raise for a unit that second-table rows need not belong to.
+    """Raise unless the second table's rows belong to units, or are public.
 
     A public second table is not checked.
 

@@ -116,7 +116,7 @@ def read(
     allowance: RowAllowance | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the encoded rows of a source, read chunk by chunk in one pass.
+    """Return the table of a source: encoded rows, or counts by its engine.
 
     An engine that can encodes and counts them where they are.
 
@@ -592,7 +592,7 @@ class UnitRows:
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
     ) -> tuple[BoolArray, IntArray, int]:
-        """Return which rows are chosen, their share of totals, and amounts cut.
+        """Return which rows are chosen, their units' clipped totals, and the cut.
 
         One row of a unit in each of its cells has the clipped total of the unit there.
 
@@ -624,7 +624,7 @@ class UnitRows:
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
     ) -> BoolArray:
-        """Return the rows that carry the amounts of their units."""
+        """Return which rows carry the amounts of their units."""
         worth = self._units_of_rows().worth(
             self.inside,
             [self.cells[attribute] for attribute in measure.attributes],
@@ -637,7 +637,7 @@ class UnitRows:
         return worth == 1
 
     def group_rows(self, counted: UnitCount) -> dict[str, Array]:
-        """Return by attribute the rows that are counted in groups of cells."""
+        """Return, by attribute, the cells of rows that count units in groups."""
         is_eligible, missing = self._eligible(counted)
         return self._units_of_rows().group_rows(
             self.inside,
@@ -650,7 +650,7 @@ class UnitRows:
         )
 
     def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:
-        """Return which rows may count in a measure, and their hidden cells."""
+        """Return which rows may count in a measure, and their hidden-cell counts."""
         rows = int(np.count_nonzero(self.inside))
         is_eligible = np.ones(rows, dtype=np.bool_)
         missing = np.zeros(rows, dtype=np.int64)

@@ -165,7 +165,7 @@ class Value:
 
 
 def prepared(rule: Rule, value: Value) -> Value | None:
-    """Return the value from which a cell is computed.
+    """Return the SQL value from which a cell is computed, or None.
 
     It is used often, so a query computes it first. None if rows must be read.
 
@@ -296,9 +296,9 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
 
 
 def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
-    """Return the text of an integer without a point and zeros, in SQL.
+    """Return the cell of a text such as 12.00 by its integer, in SQL.
 
-    Without its zeros it ends with the point, and with them in a zero.
+    The text ends in zeros, and without them in the point; of other texts the cell is ``outside``.
     """
     again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
     again += [("-0.", table.wholes["0"])] if "0" in table.wholes else []

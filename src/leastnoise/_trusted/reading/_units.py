@@ -269,7 +269,7 @@ class Units:
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return one row of a unit in each cell, up to the bounds on cells."""
+        """Return which rows are chosen: one of a unit in each cell, within bounds."""
         once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
@@ -286,7 +286,7 @@ class Units:
         missing: IntArray,
         published: BoolArray,
     ) -> dict[str, Array]:
-        """Return rows that stand for units in groups of cells (E12).
+        """Return, by attribute, the cells of rows that count units in groups (E12).
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -741,7 +741,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Return, by attribute, the drawn rows without a value of theirs (E8).
+    """Return, by attribute, drawn rows without a value less those with one (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, whether each used row is in its

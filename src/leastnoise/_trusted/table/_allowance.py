@@ -97,7 +97,7 @@ class PeriodUse:
     uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
 
     def through(self, periods: int) -> UsedRows:
-        """Return what units have used once these periods are closed.
+        """Return the rows that units use in the first ``periods`` periods.
 
         Args:
             periods: the number of closed periods, not below that before the table was read.
@@ -168,7 +168,7 @@ class RowAllowance(Immutable):
 
 
 def used_rows(allowance: RowAllowance) -> UsedRows:
-    """Return what units have used, for readers and the kernel only.
+    """Return the rows that units have used, for readers and the kernel only.
 
     >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
     ()
