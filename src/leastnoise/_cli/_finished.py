@@ -309,7 +309,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     release = read_with_progress(directory)
     if level is None:
         level = release.level
-    heading, rows = _answer_options(release, level, options)
+    heading, rows = _compute_answers(release, level, options)
     notes = list_notes(release)
     if as_json:
         print_json({"level": level, "answers": rows, "notes": notes})
@@ -362,7 +362,7 @@ def _format_column(values: Sequence[Any]) -> list[str]:
     return texts
 
 
-def _answer_options(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
+def _compute_answers(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
     """Return a heading and the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain

@@ -116,7 +116,7 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
     return PLAIN_NUMBERS
 
 
-def _typical_spread(result: ResultTable) -> float:
+def _typical_half_width(result: ResultTable) -> float:
     """Return the root mean square half width of intervals; NaN without any."""
     half_widths = (result.high - result.low) / 2
     published = half_widths[np.isfinite(half_widths)]
@@ -273,10 +273,12 @@ class Workbook:
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
         """Return the Excel format of each column of numbers."""
         values_format = result_format(result, self._catalogue)
-        spread = _typical_spread(result)
+        half_width = _typical_half_width(result)
         decimals = values_format.decimals
         if decimals is None:
-            decimals = 0 if not 0 < spread < 1 else min(12, 1 - math.floor(math.log10(spread)))
+            decimals = (
+                0 if not 0 < half_width < 1 else min(12, 1 - math.floor(math.log10(half_width)))
+            )
         digits = "0" + ("." + "0" * decimals if decimals else "")
         if values_format.thousands:
             digits = f"#,##{digits}"

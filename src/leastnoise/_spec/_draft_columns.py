@@ -64,7 +64,7 @@ class SourceColumn:
     names_person: bool = False
 
     @property
-    def typed(self) -> bool:
+    def declares_type(self) -> bool:
         """Whether the data declare a type for the column."""
         return self.field.type is not None
 
@@ -237,9 +237,9 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         return {**_numbers(kind, *ends), "outside": "clip"}
     if kind == "whole" and names_small_count(name):
         return {"integers": [0, 9], "outside": "clip"}
-    if kind == "whole" and column.typed and names_flag(name):
+    if kind == "whole" and column.declares_type and names_flag(name):
         return {"categories": [0, 1], "outside": "other"}
-    if kind == "whole" and column.typed and names_few_codes(name):
+    if kind == "whole" and column.declares_type and names_few_codes(name):
         return {"integers": [0, 9], "outside": "other"}
     if kind == "whole" and looks_like_identifier(name):
         # of things, as a public list of codes has them

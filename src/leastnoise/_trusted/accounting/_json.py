@@ -85,12 +85,12 @@ def privacy_from_json(data: object) -> Privacy:
         one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
         column,
         whole("max_rows", fields["max_rows"], 1),
-        _per_cell(fields["max_per_cell"]) if "max_per_cell" in optional else None,
-        _reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
+        _per_cell_bound(fields["max_per_cell"]) if "max_per_cell" in optional else None,
+        _unit_reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
     )
 
 
-def _reading(data: object) -> Reading:
+def _unit_reading(data: object) -> Reading:
     """Return the reading of the unit column, from a JSON object."""
     names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
@@ -98,7 +98,7 @@ def _reading(data: object) -> Reading:
     return Reading(**data)
 
 
-def _per_cell(data: object) -> PerCellBound:
+def _per_cell_bound(data: object) -> PerCellBound:
     """Return the bound on rows per cell, from a JSON object."""
     if (
         not isinstance(data, Mapping)

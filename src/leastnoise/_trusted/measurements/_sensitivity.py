@@ -333,21 +333,21 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
             known[factor].entries is None for factor in group[0].factors
         )
         for block in group[:1] if counted else group:
-            columns, largest = _limited(
+            columns, largest = _with_limits(
                 plan, block, [known[factor] for factor in block.factors], power
             )
             if all(column.entries is None for column in columns):
                 ratio = block.scale / largest
-                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(
-                    columns
-                )
+                even[ratio] = even.get(ratio, Fraction(0)) + (
+                    len(group) if counted else 1
+                ) * _largest_product(columns)
             else:
                 uneven.append(((largest / block.scale) ** power, columns))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 
 
-def _limited(
+def _with_limits(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
     """Return cost columns with a block's limits multiplied in, and a factor.
@@ -370,13 +370,13 @@ def _limited(
                 [-1 if other == name else 1 for other in column.names]
             )
             entries = int(column.top) if column.entries is None else column.entries
-            limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
+            limited[index] = _cost_column(column.names, np.asarray(entries * along.reshape(-1)))
             return limited, 1
     # The attribute is summed over, or measured by contrasts, whose column is constant.
-    return [*limited, _of_entries((name,), amounts)], 1
+    return [*limited, _cost_column((name,), amounts)], 1
 
 
-def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+def _cost_column(names: tuple[str, ...], entries: _Entries) -> _Column:
     """Return a column of costs; one number if all its entries are equal."""
     low = int(entries.min())
     high = int(entries.max())
@@ -404,7 +404,7 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
     return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
 
 
-def _top(columns: Iterable[_Column]) -> Fraction:
+def _largest_product(columns: Iterable[_Column]) -> Fraction:
     """Return the product of the largest entries of columns."""
     return math.prod((column.top for column in columns), start=Fraction(1))
 
@@ -427,7 +427,7 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, names)
-    return sum_up((_top(columns), weight) for weight, columns in blocks)
+    return sum_up((_largest_product(columns), weight) for weight, columns in blocks)
 
 
 def _joint_norm(
@@ -439,7 +439,7 @@ def _joint_norm(
     """
     shape = tuple(map(plan.domain.cells, names))
     constants = [
-        weight * _top(column for column in columns if column.entries is None)
+        weight * _largest_product(column for column in columns if column.entries is None)
         for weight, columns in blocks
     ]
     unit = _unit(constants)

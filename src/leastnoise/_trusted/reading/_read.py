@@ -182,7 +182,7 @@ def read(
     else:
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
-    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
+    opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -699,7 +699,7 @@ def check_source(
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened, names = opened_for(source, domain, attributes, measures, unit_column, unit_reading)
+    opened, names = open_columns(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
         if name in opened.strange:
             raise InputError(
@@ -721,7 +721,7 @@ def check_source(
             raise InputError(f"{pair}: {fault}.")
 
 
-def opened_for(
+def open_columns(
     source: Any,
     domain: Domain,
     attributes: Sequence[str],
@@ -872,7 +872,7 @@ def read_keys(
     """
     rule = domain.keys(attribute)
     shown = row_progress(progress)
-    opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
+    opened, names = open_columns(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     if unit_column is None:
         bound = None
