@@ -276,7 +276,7 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Find the rule that finds keys of the fewest units.
+    """Return the rule that finds keys of the fewest units within a budget.
 
     Compares Laplace and Gaussian noise; `keys_are_private` is true of the rule.
     """
@@ -303,7 +303,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def units_found_often(rule: KeyRule) -> int:
-    """Return how many units a key needs to be found in most searches.
+    """Return the number of units with which most searches find a key.
 
     At least a share ``OFTEN`` of all searches find such a key.
     """

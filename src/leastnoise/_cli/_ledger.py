@@ -249,7 +249,7 @@ def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
 
 
 def _print_left(ledger: Ledger) -> None:
-    """Print the budget of a ledger and what is left of it."""
+    """Print the budget of a ledger and the amount left."""
     _warn_if_closed(ledger)
     print_facts(
         [

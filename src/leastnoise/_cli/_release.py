@@ -242,7 +242,7 @@ def release(
 
 
 def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
-    """Return what a run did as a JSON object with stable keys."""
+    """Return the results of a run as a JSON object with stable keys."""
     directories = [out.absolute()]
     if run.periods is not None:
         directories = [directory.absolute() for directory in run.periods.releases]
@@ -273,7 +273,7 @@ def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
 
 
 def print_run(run: SpecRun, out: Path) -> None:
-    """Print what a run did."""
+    """Print the results of a run."""
     if run.periods is not None and run.ledger is not None:
         _print_periods(run.periods, run.ledger, run.release)
     elif run.release is not None and run.status == "already released":

@@ -698,7 +698,7 @@ def build_release(
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:
-    """Return what the SQL statements of a release are read with."""
+    """Return the settings for SQL statements over a release: unit, day, join."""
     return SqlSettings(
         unit=plan.privacy.unit_column,
         today=options.today or None,

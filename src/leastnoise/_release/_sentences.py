@@ -255,7 +255,7 @@ def _row_policy_key(kind: Kind, policy: str) -> str:
 
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
-    """Describe what a measure sums, or how it counts units."""
+    """Return a sentence on the column, bounds and unit of a measure."""
     if isinstance(measure, UnitCount):
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
@@ -293,7 +293,7 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """List the rows that are in no table or missing from some tables."""
+    """Return sentences on rows in no table, and on rows in only some tables."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
@@ -308,7 +308,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which rows are missing, and whether their number was counted."""
+    """Return sentences on dropped rows, and on whether a guard counted them."""
     sentences = list_dropped_rows(release.plan, catalogue)
     if not sentences:
         return catalogue.say("not_dropped")
@@ -407,7 +407,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which rows the answers count; empty if units have no row limit."""
+    """Return a phrase on the row limit of a unit; "" if units have none."""
     return format_row_limit(release.privacy, release.receipt, release.level, catalogue)
 
 
@@ -503,7 +503,7 @@ def has_series_limit(plan: Plan) -> bool:
 def describe_guard_counts(
     release: Release, catalogue: Catalogue = ENGLISH, unused_over: float | None = None
 ) -> str | None:
-    """Say how many rows the guard counted as kept (or read) and as used.
+    """Return a sentence with the guard's counts of kept and used rows, or None.
 
     The rows are read rows if each row is a unit. None without a guard.
 
@@ -592,7 +592,7 @@ def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
-    """Name the kinds of figures by which the sampling error is stated."""
+    """Return the names of the kinds of sampling rules in a survey."""
     default = [] if survey.default is None else [survey.default]
     methods = [rule.method for rule in (*default, *survey.tables.values())]
     return [catalogue.say(f"rule_{method}") for method in dict.fromkeys(methods)]
@@ -650,14 +650,14 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Describe what row limits, and clipping of totals, cut; None without either."""
+    """Return sentences on rows and amounts cut by limits; None without limits."""
     cut_rows = describe_cut_rows(release, catalogue)
     sentences = [*filter(None, [cut_rows]), *list_cut_amounts(release, catalogue)]
     return " ".join(sentences) or None
 
 
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain how ``low`` and ``high`` are computed."""
+    """Return sentences on the computation of ``low`` and ``high``."""
     laplace = release.measurements.noise.norm == 1
     if laplace:
         quantile = "quantile_laplace"
@@ -771,7 +771,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Say what is written in place of a table that is too large.
+    """Return a sentence on the tables written in place of a large table.
 
     It also says how to compute its other answers.
     """
@@ -797,7 +797,7 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say how the second table of a join is protected; None without one."""
+    """Return a sentence on the protection of a second table; None without one."""
     second_table = release.receipt.get("joined")
     if not second_table:
         return None
@@ -864,9 +864,9 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Name tables that need not be additive in non-negative or whole answers.
+    """Return a sentence that names tables with non-additive answers, if any.
 
-    The list has one sentence; it is empty if all tables are additive.
+    The list is empty if all tables are additive.
     """
     chosen = {
         "answer_non_negative": release.options.non_negative,

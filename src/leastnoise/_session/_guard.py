@@ -596,7 +596,7 @@ def forecast_guard(
 
 
 def _size_text(budget: Budget) -> str:
-    """Write the epsilon, rho or mu squared of a budget for people."""
+    """Return the epsilon, rho or mu squared of a budget as text for people."""
     name, size = next(iter(parameters(budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 

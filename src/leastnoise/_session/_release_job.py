@@ -151,7 +151,7 @@ class FinishedRelease:
 
 
 def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
-    """Prepare a plan to be carried out; refuse one of another version."""
+    """Return the job that carries out a plan; refuse one of another version."""
     if isinstance(plan, CategoryPlan):
         terms = ReleaseContract(
             domain=plan.domain,
@@ -298,7 +298,7 @@ def publish(
 
 
 def log_payment(ledger: Ledger, receipt: Receipt) -> None:
-    """Log what a release or a series cost."""
+    """Log the charge of a release or a series."""
     LOGGER.info("paid %s from %s, release %d", receipt.charge, ledger.path, receipt.number)
 
 
@@ -585,7 +585,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
 
 
 def _spent_on_categories(directory: Path) -> _Spent:
-    """Return what a search for categories spent: its whole budget."""
+    """Return the cost of a search for categories, its whole budget, with facts."""
     categories = read_categories(directory)
     plan = categories.plan
     return _Spent(
@@ -599,7 +599,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 
 
 def _spent_on_release(directory: Path) -> _Spent:
-    """Return what a release spent; for a series, the cost of all periods."""
+    """Return the cost of a release, or of all periods of a series, with facts."""
     release, manifest = read_published(directory)
     plan = release.plan
     if isinstance(plan, SeriesPlan):

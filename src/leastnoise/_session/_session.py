@@ -417,7 +417,7 @@ def _pay_and_release(
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:
-    """Format the epsilon, rho or mu squared of a plan and its guard together."""
+    """Return the epsilon, rho or mu squared of a plan with its guard, as text."""
     name, size = next(iter(parameters(with_guard(privacy, share).budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
@@ -472,7 +472,7 @@ def release_series(
 def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Estimate blocks to read and seconds afterwards, for a notebook's progress.
+    """Return blocks to read and seconds afterwards, for a notebook's progress.
 
     Unusable arguments are refused later.
     """

@@ -120,7 +120,7 @@ class SourceColumns:
 
 
 def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
-    """Return what the names and types of columns suggest."""
+    """Return the columns of a schema with the facts that names and types suggest."""
     schema_fields = list(fields)
     names = [field.name for field in schema_fields]
     columns = [_column_of(field, names) for field in schema_fields]

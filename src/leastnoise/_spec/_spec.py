@@ -121,7 +121,7 @@ class CategorySearch:
 def read_searches(
     domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
-    """Return the domain with the categories found so far, and the searches."""
+    """Return the domain with categories from earlier searches, and the searches."""
     searches = []
     kinds = {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
@@ -1010,7 +1010,7 @@ def _queries_of_part(
     common: Mapping[str, Any],
     statements: Sequence[Statement],
 ) -> Workload:
-    """Return the queries of a part: of SQL statements, of query sets, or marginals."""
+    """Return the workload of a part: from SQL, query sets or marginals."""
     if statements:
         return together([statement.workload(common["weight"]) for statement in statements])
     if "queries" in table:

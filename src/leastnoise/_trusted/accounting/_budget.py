@@ -142,7 +142,7 @@ class _Definition:
         return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a pure step; delta stays whole.
+        """Return the budget that remains after a pure step; delta stays whole.
 
         Args:
             epsilon: the epsilon of the step, smaller than the epsilon of the budget.
@@ -282,7 +282,7 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a step of pure privacy.
+        """Return the budget that remains after a step of pure privacy.
 
         The step is charged epsilon^2 / 2.
 
@@ -316,7 +316,7 @@ class GDP(_Definition):
         object.__setattr__(self, "mu_squared", _positive("mu_squared", mu_squared))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a step of pure privacy.
+        """Return the budget that remains after a step of pure privacy.
 
         The step is charged the mu squared of its epsilon.
 

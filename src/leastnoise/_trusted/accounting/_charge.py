@@ -285,7 +285,7 @@ def left(budget: Budget, spent: Charge) -> Charge:
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
-    """Return the amount by which a request exceeds what is available.
+    """Return the amount by which a request exceeds the amount available.
 
     No part is below zero.
 

@@ -491,7 +491,7 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
-    """Refuse a new budget of another definition, or below what is spent.
+    """Raise for a budget of another definition, or one below the amount spent.
 
     What is spent is compared in each period.
 

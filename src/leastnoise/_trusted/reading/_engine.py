@@ -247,7 +247,7 @@ class Engine:
         )
 
     def _kept_and_cut(self, rows: exp.Select, wish: CountRequest) -> dict[str, tuple[int, int]]:
-        """Return for each total of units the amounts kept and cut (E8).
+        """Return the kept and the cut amount of each total of units (E8).
 
         The rows have the columns of `_with_worth`.
         """
@@ -274,7 +274,7 @@ class Engine:
         return amounts
 
     def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> RowUsage:
-        """Return how many rows are used, not used and cut (E8)."""
+        """Return the numbers of rows used, not used and cut (E8)."""
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
@@ -583,9 +583,9 @@ def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Express
 
 
 def _missing(wish: CountRequest) -> list[Expression]:
-    """Return in how many hidden cells a row is, as an expression.
+    """Return SQL for the number of hidden cells that a row is in, in a list.
 
-    None if there are no such cells.
+    The list is empty if there are no such cells.
     """
     if not wish.hidden:
         return []
@@ -748,7 +748,7 @@ UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=
 
 
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
-    """Return the columns that an engine can encode, and what each holds.
+    """Return the columns that an engine can encode, as SQL values by name.
 
     >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
     'integer'

@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -392,7 +393,7 @@ def _text(raw: Any, characters: str) -> object:
     return STRANGE if "\ufffd" in decoded else decoded
 
 
-def open_binary(path: Path) -> Any:
+def open_binary(path: Path) -> BufferedIOBase:
     """Return an open file, decompressed if needed."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")

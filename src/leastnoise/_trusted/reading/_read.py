@@ -486,10 +486,7 @@ def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
 
 
 def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
-    """Return the table of what an engine counted.
-
-    None if its rows are to be read.
-    """
+    """Return the table that an engine counted; None if rows must be read."""
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
@@ -525,7 +522,7 @@ def _row_usage(
     malformed_lines: int,
     hidden_cells: Sequence[BoolArray],
 ) -> RowUsage:
-    """Return how many rows are used, not used and cut (E8).
+    """Return the numbers of rows used, not used and cut (E8).
 
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
@@ -785,7 +782,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
-    """Open a source as for `read`.
+    """Return an open source for `read`; none of its rows is read yet.
 
     Of its rows none is read, and of two tables an engine joins the columns wanted alone, None for
     all.
@@ -829,9 +826,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return what is between the names in the header of CSV files.
-
-    None of any other source.
+    """Return the delimiter of CSV files; None for any other source.
 
     >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
     True
@@ -852,7 +847,7 @@ def read_keys(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Read the keys of a column, and count the units that have each.
+    """Return the keys of a column with the number of units of each, as a table.
 
     An engine that can counts them; else they are read chunk by chunk.
 
@@ -940,7 +935,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 def joined_source(
     joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
 ) -> Source:
-    """Open two tables as one source.
+    """Return two tables as one source, joined on a key.
 
     It has the rows of the first, with columns of both.
 

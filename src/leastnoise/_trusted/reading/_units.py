@@ -444,7 +444,7 @@ class _SeriesRows:
         return self._chunks[0]
 
     def is_open(self) -> BoolArray:
-        """Tell which rows are of no closed period."""
+        """Return which rows are in no closed period."""
         return self.periods >= self._before.periods
 
     def digests(self, numbers: Mapping[Hashable, int]) -> tuple[bytes, ...]:
@@ -454,7 +454,7 @@ class _SeriesRows:
         return self._digests
 
     def used(self, numbers: Mapping[Hashable, int], name: str | None) -> IntArray:
-        """Return what every unit has used before, in the order of their numbers."""
+        """Return the rows that each unit used before, in the order of the numbers."""
         return self._before.of_units(self.digests(numbers), name)
 
     def use(

@@ -60,7 +60,7 @@ class UsedRows:
         return hashlib.blake2b(content, digest_size=DIGEST_BYTES, key=self.salt).digest()
 
     def of_units(self, digests: Sequence[bytes], name: str | None) -> IntArray:
-        """Return how many rows, or cells of a count, some units have used."""
+        """Return the number of rows, or cells of a count, that each unit has used."""
         used = np.zeros(len(digests), dtype=np.int64)
         if name in self.counts:
             by_unit = dict(zip(self.units, self.counts[name].tolist(), strict=True))
