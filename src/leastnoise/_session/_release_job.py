@@ -264,7 +264,7 @@ def publish(
     outcome: Any,
     folder: Draft | None,
     receipt: Mapping[str, Any],
-) -> Any:
+) -> Release | FoundCategories:
     """Build and write a release from an outcome, or categories from keys.
 
     Args:

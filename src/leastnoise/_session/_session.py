@@ -140,7 +140,6 @@ def find_categories(
         target = check_target(out)
     job = build_release_job(plan)
     options = Options()
-    categories: FoundCategories
     if seed is not None:
         categories = _simulate_release(
             job,
@@ -161,7 +160,7 @@ def find_categories(
             dataset=dataset,
             progress=row_progress(progress),
         )
-    return categories
+    return cast(FoundCategories, categories)
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
@@ -262,7 +261,6 @@ def release(
     else:
         target = check_target(out)
     check_memory(plan, in_files=target is not None)
-    result: Release
     if seed is not None:
         result = _simulate_release(
             job,
@@ -284,7 +282,7 @@ def release(
             progress=row_progress(progress),
             note=note,
         )
-    return result
+    return cast(Release, result)
 
 
 def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
@@ -304,7 +302,7 @@ def _simulate_release(
     options: Options,
     target: Path | None,
     progress: RowProgress | None,
-) -> Any:
+) -> Release | FoundCategories:
     """Carry out a release or search with seeded noise that protects nobody."""
     plan = job.plan
     share = guard_share(options.guard)
@@ -337,7 +335,7 @@ def _pay_and_release(
     dataset: str | None,
     progress: RowProgress | None,
     note: str = "",
-) -> Any:
+) -> Release | FoundCategories:
     """Pay for a release or a search and publish it, or finish a stopped one.
 
     Args:
