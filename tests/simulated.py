@@ -51,6 +51,12 @@ def simulations(
     ]
 
 
+def exact_answers(measurements: Measurements, table: Table) -> list[np.ndarray]:
+    """The answers of each block, flat and without noise."""
+    answers = dict(_measure.exact_answers(measurements, table))
+    return [answers[at].ravel() for at in range(len(measurements.blocks))]
+
+
 def releases(
     plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
 ) -> Iterator[Release]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         means,
         quantiles,
         shares,
+        variances,
     )
     from leastnoise._holder import check
     from leastnoise._plan import Plan, plan_categories
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         ranges,
         sql,
         total,
+        variance_queries,
     )
 
 __version__ = "0.2.0"
@@ -95,7 +97,7 @@ _HOMES = {
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
         "UnitTotal", "Unknown",
     ),
-    "_estimation": ("ab_test", "cdf", "changes", "compare_groups", "compare_releases", "means", "quantiles", "shares"),
+    "_estimation": ("ab_test", "cdf", "changes", "compare_groups", "compare_releases", "means", "quantiles", "shares", "variances"),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
@@ -106,7 +108,7 @@ _HOMES = {
     ),
     "_workload": (
         "Workload", "all_ranges", "cdf_queries", "change", "identity", "level", "marginals", "matrix", "mean_queries", "predicates",
-        "prefix", "quantile_queries", "queries", "ranges", "sql", "total",
+        "prefix", "quantile_queries", "queries", "ranges", "sql", "total", "variance_queries",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -121,7 +123,7 @@ __all__ = [
     "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
     "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries", "ranges",
     "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql",
-    "target_errors", "total",
+    "target_errors", "total", "variance_queries", "variances",
 ]  # fmt: skip
 
 

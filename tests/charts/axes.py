@@ -72,6 +72,11 @@ AXES = {
         (months("month", 24),),
         (months("month", 3),),
     ],
+    "panels": [
+        (REGION, months("month", 24)),
+        (SEX, months("month", 24), EDUCATION),
+        (REGION, months("month", 24), SEX),
+    ],
     "steps": [(cells("age", 18, 97),)],
     "multiples": [
         (SEX, cells("age", 18, 97)),
@@ -81,7 +86,6 @@ AXES = {
     ],
     "heat": [
         (REGION, EDUCATION),
-        (REGION, months("month", 24)),
         (cells("age", 18, 97), cells("year", 1990, 2020)),
         (months("month", 24), cells("x", 0, 63)),
     ],

@@ -11,16 +11,19 @@ import altair as alt
 import numpy as np
 import pytest
 
-from charts.axes import AXES, SEX, STORE, cells, months, names, pictures, up_to
+from charts.axes import AXES, REGION, SEX, STORE, cells, months, names, pictures, up_to
 from charts.axes import picture as made
 from leastnoise._charts import (
     CHARTS,
+    Axis,
     DotPlot,
     choose_chart,
     count_certain_largest,
     draw_chart,
     draw_dots,
     groups_with_wide_bands,
+    has_cut_axis,
+    has_own_scales,
     make_altair_chart,
     render_svg,
 )
@@ -296,3 +299,42 @@ def test_line_with_dominating_band_is_named_not_drawn():
         (SEX.labels[0],),
     )
     assert {row["group"] for row in draw_chart(unsure)["data"]["values"]} == {*SEX.labels[1:]}
+
+
+def test_panels_of_unequal_groups_have_own_axes():
+    even = made((REGION, months("month", 24)))
+    sizes = np.where(np.arange(REGION.size) == 0, 10, 1)[:, None]
+    uneven = replace(
+        even, **{name: sizes * getattr(even, name) for name in ("answer", "low", "high")}
+    )
+    assert (has_own_scales(even), has_own_scales(uneven)) == (False, True)
+    assert "resolve" not in draw_chart(even)
+    assert draw_chart(uneven)["resolve"] == {"scale": {"y": "independent"}}
+
+
+@pytest.mark.parametrize(("level", "is_cut"), [(1000, True), (70, False), (-1000, False)])
+def test_time_axis_is_cut_only_far_above_zero(level, is_cut):
+    picture = made((months("month", 24),), level, 30.0)
+    scale = draw_chart(picture)["layer"][0]["encoding"]["y"].get("scale")
+    assert (has_cut_axis(picture), scale) == (is_cut, {"zero": False} if is_cut else None)
+
+
+def test_bars_of_many_names_are_sorted():
+    labels = tuple("fedcbaghi")
+    answer = np.arange(10.0)
+    sorted_axis = Axis(name="job", labels=(*labels, "other"), further_keys=1)
+    picture = replace(made((sorted_axis,)), answer=answer, low=answer, high=answer)
+    shown = [row["k0"] for row in draw_chart(picture)["data"]["values"]]
+    assert shown == [*reversed(labels), "other"]
+    numbered = Axis(name="job", labels=tuple(f"{code} {code}" for code in range(10)))
+    assert numbered.order_by(answer) == list(range(10))
+    assert names("day", *"MTWTFSS").order_by(answer) == list(range(7))
+
+
+def test_bars_of_small_charts_share_one_order():
+    groups = names("region", *"abcdefghi")
+    answer = np.array([np.arange(9.0), np.arange(9.0)[::-1] / 2])
+    picture = replace(made((SEX, groups)), answer=answer, low=answer, high=answer)
+    rows = draw_chart(picture)["data"]["values"]
+    shown = {group: "".join(row["k0"] for row in rows if row["group"] == group) for group in "FM"}
+    assert shown == {"F": "ihgfedcba", "M": "ihgfedcba"}

@@ -85,7 +85,7 @@ class Run:
         result = self(*arguments)
         assert (result.code, result.out) == (2, ""), result
         assert re.fullmatch(
-            r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?](\nStatement [^\n]+[.?])*\n",
+            r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?](\n[^\n]*Statement [^\n]+[.?])*\n",
             result.err,
             re.DOTALL,
         ), result.err

@@ -277,6 +277,14 @@ def test_supposed_values_drop_no_row(folder, run):
     assert "rows used 2 (100.0%)" in re.sub(" +", " ", run("check", "draft.toml").out)
 
 
+def test_draft_counts_ages_by_completed_years(folder, run):
+    Path("x.csv").write_text("age\n", "utf-8")
+    assert lacking(draft_of("x.csv", run), "integers = [0, 120]", 'rounding = "down"') == []
+    Path("draft.toml").unlink()
+    pq.write_table(pa.table({"age": [0.5]}), "x.parquet")
+    assert "bins = { low = 0, high = 120, count = 120 }" in draft_of("x.parquet", run)
+
+
 # --- kinds of files and headers ----------------------------------------------------------------------
 
 

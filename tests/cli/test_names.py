@@ -1,5 +1,6 @@
 """Display names and surveys from the command line: `show`, `answer` and the pages of a series."""
 
+import json
 from pathlib import Path
 
 SPEC = """
@@ -42,6 +43,44 @@ def test_show_and_answer_use_names_and_survey(run, folder):
     assert "Branch=Kiel" in table
     answers = run.done("answer", "out", "--cells", "shop").out
     assert "include only the noise, not the sampling error" in " ".join(answers.split())
+
+
+def test_plan_prints_titles_and_units(run, folder):
+    write_visits()
+    measure = """
+[measures.pay]
+clip = [0, 9]
+[names.measures.pay]
+name = { en = "fee", de = "Gebühr" }
+unit = { en = "EUR", de = "Euro" }
+[[workload]]
+means = { of = "pay", by = ["shop"] }
+[survey]"""
+    Path("spec.toml").write_text(SPEC.replace("[survey]", measure), encoding="utf-8")
+    printed = run.done("plan", "spec.toml").out
+    assert "Visits by month and branch" in printed
+    assert "Visits so far" in printed
+    assert "Mean of fee by branch, EUR" in printed
+    rows = [line.split() for line in printed.splitlines() if line.startswith("Sum of fee by")]
+    assert "EUR" in rows[0]
+    facts = json.loads(run.done("plan", "spec.toml", "--json").out)
+    assert facts["tables"][0]["name"] == "month x shop"  # names for programs stay
+
+
+def test_review_and_registry_have_titles(run, folder):
+    write_visits()
+    text = (
+        SPEC + '[output]\ntitle = { en = "Visits 2024", de = "Besuche 2024" }\nagency = "Clinic"\n'
+    )
+    Path("spec.toml").write_text(text, encoding="utf-8")
+    run.done("release", "spec.toml", "--out", "out", "--seed", 1)
+    run.done("export", "out", "--as", "registry", "--out", "entry.yml")
+    run.done("export", "out", "--as", "review", "--out", "review.md")
+    entry = Path("entry.yml").read_text(encoding="utf-8")
+    assert 'name: "Visits 2024"' in entry
+    assert '"data_curator_name": "Clinic"' in entry
+    assert "Visits by month and branch" in entry
+    assert "- Visits so far: " in Path("review.md").read_text(encoding="utf-8")
 
 
 def test_series_has_pages_in_each_language(run, folder):

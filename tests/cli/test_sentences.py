@@ -187,8 +187,14 @@ def linear(case):
 # (tests/session/test_series.py), of selected quantiles
 # (tests/session/test_selected_quantiles.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
-NEVER += "joined_public large truncated bucketed grouped left_out_of_some "
+NEVER += (
+    "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
+)
 NEVER += "cut_series interval_selected "
+# series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and controlled
+# rounding (tests/release/test_whole_rounding.py)
+NEVER += "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled "
+NEVER += "axes_own axes_shared axis_cut "
 # totals of units, which tests/session/test_unit_totals.py asks for
 NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
 NEVER += "amount_hidden amount_unpublished amount_cells_one amount_cells_many"
@@ -250,7 +256,7 @@ FACTS = {
     **said_when(apart, "reading_apart"),
     **said_when(lambda case: not linear(case), "limit_aware aware_errors"),
     **said_when(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
-    **said_when(lambda case: case.get("outside") == "clip", "clipped"),
+    **said_when(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
     **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
     **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
     **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),
@@ -293,12 +299,12 @@ ALWAYS = {
 # and what data-aware strategies say, or specs state, which
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
-    r"null_cell|outside_cell|(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|error_ratio|done)_\w+"
+    r"null_cell|outside_cell|sdmx_total|(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|error_ratio|done)_\w+"
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
     r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|error_ratio|budget"
     r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
     r"|cite_(row|unit_one|unit_many)|points|this_language|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only"
-    r"|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro|statements_intro"
+    r"|after(_bound|_units)?|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro|statements_intro"
 )
 
 

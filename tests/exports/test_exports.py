@@ -262,3 +262,67 @@ def test_a_notebook_runs(stored):
     for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
         exec(compile("".join(cell["source"]), "notebook", "exec"), names)  # noqa: S102 - what a reader would run
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
+
+
+# --- metadata of files and of the data set ---------------------------------------------------------
+
+
+def test_csvw_describes_every_csv_file(stored):
+    release = ln.read_release(stored)
+    if "csv" not in release.options.formats:
+        pytest.skip("this stored release has no CSV files")
+    metadata = json.loads(ln.export(stored, "csvw"))
+    assert metadata["@context"][0] == "http://www.w3.org/ns/csvw"
+    assert len(metadata["tables"]) == len(release.tables) + len(release.statistics)
+    types = {"string": str, "integer": int, "double": float}
+    for table in metadata["tables"]:
+        rows = pd.read_csv(stored / table["url"], dtype=str, keep_default_na=False)
+        columns = table["tableSchema"]["columns"]
+        assert [column["titles"] for column in columns] == list(rows.columns)
+        names = [column["name"] for column in columns]
+        assert {*table["tableSchema"]["primaryKey"]} <= {*names}
+        assert not rows.duplicated([*rows.columns[: len(table["tableSchema"]["primaryKey"])]]).any()
+        for column in columns:
+            for text in rows[column["titles"]]:
+                assert text == "" or types[column["datatype"]](text) is not None
+            assert re.fullmatch(r"[A-Za-z0-9%.-][\w%.-]*", column["name"])
+
+
+def test_dcat_entry_has_titles_periods_and_marks(tmp_path):
+    months = ln.Dates("2024-01-01", "2024-12-31", "month")
+    domain = ln.Domain(month=months)
+    plan = ln.plan(ln.queries(domain, month="identity"), ln.PureDP(1))
+    options = ln.Options(
+        title={"en": "Visits", "de": "Besuche"},
+        agency="Office",
+        names={"attributes": {"month": {"en": "month", "de": "Monat"}}},
+        formats=["csv"],
+    )
+    rows = pd.DataFrame({"month": ["2024-05-01"] * 9})
+    ln.release(plan, rows, seed=1, out=tmp_path / "out", options=options)
+    entry = json.loads(ln.export(tmp_path / "out", "dcat"))
+    assert entry["@type"] == "dcat:Dataset"
+    assert entry["dct:title"] == [
+        {"@value": "Visits", "@language": "en"},
+        {"@value": "Besuche", "@language": "de"},
+    ]
+    assert entry["dct:temporal"]["dcat:startDate"]["@value"] == "2024-01-01"
+    assert entry["dct:temporal"]["dcat:endDate"]["@value"] == "2024-12-31"
+    assert "nach Monat" in entry["dct:description"][1]["@value"]
+    assert entry["dct:description"][0]["@value"].startswith("NOT PRIVATE")
+    assert [file["dct:title"] for file in entry["dcat:distribution"]] == [
+        "report.html",
+        "report.de.html",
+        "answers/*.csv",
+    ]
+    assert entry["dcat:theme"] == {"@id": FILL_IN}
+    used = {key.partition(":")[0] for key in entry if ":" in key}
+    assert used <= set(entry["@context"])
+
+
+def test_csvw_without_csv_files_is_refused(tmp_path):
+    plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    options = ln.Options(formats=["parquet"])
+    ln.release(plan, pd.DataFrame({"sex": ["F"]}), seed=1, out=tmp_path / "out", options=options)
+    with pytest.raises(InputError, match="CSVW describes CSV files, and this release has none"):
+        ln.export(tmp_path / "out", "csvw")

@@ -111,8 +111,24 @@ def test_workbook_is_labelled_and_has_no_time_of_day(published):
     assert book.properties.created.time() == dt.time()
     assert "NOT PRIVATE" in book.worksheets[1]["A3"].value
     assert "in 95% of releases" in book.worksheets[1]["A2"].value
-    files = {"answers.xlsx", "manifest.json", "report.html", "structure.sdmx.xml", "tables.csv"}
+    files = {"answers.xlsx", "manifest.json", "publication.xlsx", "report.html"}
+    files |= {"structure.sdmx.xml", "tables.csv"}
     assert {path.name for path in out.iterdir()} == {"answers", "measurements", *files}
+
+
+def test_publication_workbook_has_inert_texts_and_dashes(published):
+    out, release = published
+    book = openpyxl.load_workbook(out / "publication.xlsx")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "inlineStr"}  # no formula
+    assert book.properties.created.time() == dt.time()
+    by_sex = next(table for table in release.tables if table.name == "Sex")
+    sheet = book[by_sex.id]
+    assert "NOT PRIVATE" in sheet["A4"].value
+    shown = [sheet.cell(row, 2).value for row in range(7, 7 + len(MEAN))]
+    assert shown == ["\u2013" if value is None else value for value in without_nan(by_sex.answer)]
+    assert "\u2013: not published." in [cell.value for cell in sheet["A"]]
+    assert sheet["A7"].value == "=1+1"
 
 
 # --- SDMX-CSV -------------------------------------------------------------------------------------
@@ -144,8 +160,9 @@ def named_in(reference):
 
 
 def read_domain_parts(entries):
-    """Ids and labels of entries such as `SEX: sex`."""
-    return list(zip(*(entry.split(": ", 1) for entry in entries), strict=True))
+    """Ids and labels of entries such as `SEX: sex`; a period is its own label."""
+    parts = [entry.split(": ", 1) for entry in entries]
+    return list(zip(*((part[0], part[-1]) for part in parts), strict=True))
 
 
 def test_sdmx_messages_have_standard_columns_and_ids(published):
@@ -180,19 +197,20 @@ def test_sdmx_messages_carry_table_labels(published):
     for table in release.tables:
         head, rows = message_of(out, table)
         end = next(place for place, entry in enumerate(head) if entry.startswith("OBS_VALUE"))
-        assert read_domain_parts(head[3:end])[1] == (
-            table.product.attributes or ("all rows",)
-        )  # the standard wants a dimension
+        attributes = table.product.attributes
+        has_codes = {*attributes} > {"month"} or "month" not in attributes
+        if not has_codes or not attributes:
+            attributes = ("all rows", *attributes)  # the standard wants a dimension with codes
+        assert {*read_domain_parts(head[3:end])[1]} == {*attributes}
+        assert ("TIME_PERIOD: month" in head) == ("month" in attributes)
         codes, labels = zip(*(read_domain_parts(row[3:end]) for row in rows), strict=True)
         assert len(set(codes)) == len(rows)
-        assert list(labels) == (
-            list(product(*(map(str, axis) for axis in table.labels)))
-            if table.labels
-            else [("total",)]
-        )
+        extra = [("total",)] * (attributes[:1] == ("all rows",))
+        axes = [*extra, *(tuple(map(str, axis)) for axis in table.labels)]
+        assert list(labels) == list(product(*axes))
         for code, label in zip(chain(*codes), chain(*labels), strict=True):
             assert ID.fullmatch(code)
-            assert code == label.upper() or not ID.fullmatch(label) or not table.labels, (
+            assert code in {label.upper(), "_T"} or not ID.fullmatch(label), (
                 "a code is a label where it can be"
             )
 
@@ -258,7 +276,7 @@ def test_sdmx_structures_define_all_codes(published):
         structure = structures[named_in(flows[named_in(rows[0][1])].find(f"{STR}Structure").text)]
         parts = [
             one
-            for kind in ("Dimension", "Attribute", "Measure")
+            for kind in ("Dimension", "TimeDimension", "Attribute", "Measure")
             for one in structure.iter(STR + kind)
             if one.get("id")
         ]
@@ -281,6 +299,111 @@ def test_other_program_reads_sdmx_messages(published):
     for of in (release.tables[0], release.tables[1], release.statistics[0], release.statistics[2]):
         (data,) = pysdmx.get_datasets(path_of(out, of), out / "structure.sdmx.xml")
         assert len(data.data) == len(message_of(out, of)[1])
+
+
+OFFICE = {
+    "agency": "AT1",
+    "flows": "quantity",
+    "concepts": {"place": "REF_AREA", "sex": "SEX"},
+    "codes": {"sex": {"f": "F", "m": "M"}},
+    "units": {"rows": "PS", "pay": "EUR"},
+    "status": {"published": "A", "suppressed": "Q"},
+}
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    """Tables of counts over time and without, of sums and of prefix sums, as an office has them."""
+    place = ln.Categories(["a", "b", "c"], levels={"land": {"a": "N", "b": "N", "c": "a"}})
+    month = ln.Dates("2024-01-01", "2024-03-31", by="month")
+    domain = ln.Domain(
+        {"place": place, "sex": ["f", "m"], "month": month},
+        measures={"pay": ln.Measure("pay", 0, 10)},
+    ).as_complete()
+    land = {"place": ln.level("land")}
+    asked = ln.queries(domain, place="identity", sex="identity")
+    asked += ln.queries(domain, **land) + ln.queries(domain) + ln.queries(domain, sex="identity")
+    asked += ln.queries(domain, month="identity", sex="identity")
+    asked += ln.queries(domain, month="identity") + ln.queries(domain, month="prefix")
+    asked += ln.queries(domain, sex="identity", sum="pay")
+    rows = pd.DataFrame(
+        {"place": list("abc") * 9, "sex": list("fmm") * 9, "month": "2024-02-01", "pay": 3}
+    )
+    out = tmp_path_factory.mktemp("office") / "out"
+    options = ln.Options(formats=["csv", "sdmx"], agency="Office", below=5, sdmx=OFFICE)
+    plan = ln.plan(asked, ln.PureDP(9), strategy="identity")
+    return out, ln.release(plan, rows, seed=3, out=out, options=options)
+
+
+def test_sdmx_has_one_flow_for_each_quantity(office):
+    out, release = office
+    files = sorted(path.name for path in (out / "answers").glob("*.sdmx.csv"))
+    assert files == [
+        "pay.sdmx.csv",
+        "q7-month-prefix.sdmx.csv",
+        "rows.sdmx.csv",
+        "rows_by_time.sdmx.csv",
+    ]
+    data = pysdmx.get_datasets(out / "answers/rows.sdmx.csv", out / "structure.sdmx.xml")[0].data
+    keyed = dict(
+        zip(zip(data["REF_AREA"], data["SEX"], strict=True), data["OBS_VALUE"], strict=True)
+    )
+    tables = release.tables
+    assert len(keyed) == 6 + 2 + 1 + 2
+    expected = {
+        ("A", "F"): tables[0].answer[0, 0],
+        ("N", "_T"): tables[1].answer[0],
+        ("PLACE_LAND_A", "_T"): tables[1].answer[1],  # the level's code is one of the attribute's
+        ("_T", "_T"): tables[2].answer,
+        ("_T", "M"): tables[3].answer[1],
+    }
+    for key, answer in expected.items():
+        assert np.isnan(answer) or float(keyed[key]) == pytest.approx(float(answer)), key
+
+
+def test_sdmx_has_time_periods_and_mapped_ids(office):
+    out, _ = office
+    structure = pysdmx.read_sdmx(out / "structure.sdmx.xml", validate=True)
+    agencies = {
+        flow.agency if isinstance(flow.agency, str) else flow.agency.id
+        for flow in structure.get_dataflows()
+    }
+    assert agencies == {"AT1"}
+    path = out / "answers/rows_by_time.sdmx.csv"
+    data = pysdmx.get_datasets(path, out / "structure.sdmx.xml")[0].data
+    assert {*data["TIME_PERIOD"]} == {"2024-01", "2024-02", "2024-03"}
+    assert {*data["SEX"]} == {"F", "M", "_T"}
+    assert {*data["UNIT_MEASURE"]} == {"PS"}
+    assert {*data["OBS_STATUS"]} == {"A", "Q"}
+    (column,) = [
+        one for one in structure.get_data_structure_definitions() if one.id == "ROWS_BY_TIME"
+    ]
+    assert [part.id for part in column.components.dimensions] == ["SEX", "TIME_PERIOD"]
+    pay = (out / "answers/pay.sdmx.csv").read_text(encoding="utf-8")
+    assert ",EUR: pay," in pay
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"agent": "x"}, "a key of sdmx must be one of 'agency'"),
+        ({"flows": "all"}, "sdmx flows must be one of 'table', 'quantity'"),
+        ({"concepts": {"sex": "1X"}}, "sdmx concepts sex must be an id of letters"),
+        ({"concepts": {"sex": "TIME_PERIOD"}}, "an id that is not reserved"),
+        ({"concepts": {"age": "AGE"}}, "a key of sdmx concepts must be one of 'sex'"),
+        ({"codes": {"sex": {"X": "F"}}}, "a key of sdmx codes sex must be one of 'F', 'M'"),
+        ({"codes": {"sex": {"F": "1", "M": "1"}}}, "must differ from each other"),
+        ({"units": {"pay": "EUR"}}, "a key of sdmx units must be one of 'rows', 'units'"),
+        ({"status": {"published": "Z"}}, "sdmx status published must be one of 'A'"),
+        ({"agency": ""}, None),
+    ],
+)
+def test_sdmx_part_is_checked_before_payment(part, words):
+    if words is None:
+        check_options(SMALL, ln.Options(sdmx=part))
+        return
+    with pytest.raises(InputError, match=re.escape(words)):
+        check_options(SMALL, ln.Options(sdmx=part))
 
 
 # --- refused before anything is paid --------------------------------------------------------------

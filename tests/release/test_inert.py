@@ -295,9 +295,17 @@ def test_files_of_hostile_names_are_inert(hostile_names: Path) -> None:
     assert page.tags.count("script") == 1
     assert not [link for link in page.links if link.startswith("javascript")]
     ET.parse(hostile_names / "structure.sdmx.xml")  # noqa: S314 - our own
-    book = openpyxl.load_workbook(hostile_names / "answers.xlsx")
+    books = [
+        openpyxl.load_workbook(hostile_names / file)
+        for file in ("answers.xlsx", "publication.xlsx")
+    ]
+    sheets = [sheet for book in books for sheet in book]
     assert not [
-        cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.data_type == "f"
+        cell
+        for sheet in sheets
+        for row in sheet.iter_rows()
+        for cell in row
+        if cell.data_type == "f"
     ]
     for path in (hostile_names / "answers").glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:

@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import key_headings, load_catalogue, statistic_title, table_title
+from leastnoise._release import (
+    NumberFormat,
+    PublicationTable,
+    key_headings,
+    load_catalogue,
+    statistic_title,
+    table_title,
+)
 from leastnoise._trusted.check import InputError
 
 SPEC = """
@@ -272,6 +279,77 @@ def test_workbook_has_labels_beside_codes(named):
     rates = next(sheet for sheet in book if sheet["A1"].value == "Poverty rate by sex")
     assert rates["D6"].number_format == "#,##0.0%"
     assert sheet.column_dimensions["B"].width >= len("nuts3:nuts2")
+
+
+@pytest.mark.parametrize(
+    ("file", "first_sheet", "title", "head", "labels"),
+    [
+        (
+            "publication.xlsx",
+            "Contents",
+            "Mean net income by region and sex, EUR per year",
+            ["Region", "Mean"],
+            ["men", "women", "Null"],
+        ),
+        (
+            "publication.de.xlsx",
+            "Inhalt",
+            "Mittleres Nettoeinkommen nach Region und Geschlecht, EUR je Jahr",
+            ["Region", "Mittelwert"],
+            ["Männer", "Frauen", "Null"],
+        ),
+    ],
+)
+def test_publication_workbook_cross_tabulates(named, file, first_sheet, title, head, labels):
+    out, release = named
+    book = openpyxl.load_workbook(out / file)
+    assert book.sheetnames[0] == first_sheet
+    assert book.sheetnames[1:-1] == [of.id for of in (*release.tables, *release.statistics)]
+    sheet = book["s1"]
+    assert sheet["A1"].value == title
+    assert [sheet["A6"].value, sheet["B6"].value] == head  # a line for NOT PRIVATE is above
+    shown = [cell.value for cell in sheet[7]][1:4]
+    assert shown[:2] == labels[:2]
+    assert len(set(shown)) == 3
+    means = release.statistics[0]
+    assert [cell.value for cell in sheet[8]][1:4] == pytest.approx(means.values[0].tolist())
+    assert sheet["A8"].value in {"Vienna", "Wien"}
+    assert sheet["B8"].number_format == "#,##0"
+    assert book["s2"]["B7"].number_format == "#,##0.0%"
+    contents = {
+        cell.value: cell.hyperlink.location for cell in book.worksheets[0]["B"] if cell.hyperlink
+    }
+    assert contents[title] == "'s1'!A1"
+    assert sheet["A3"].hyperlink.location == f"'{first_sheet}'!A1"
+    texts = [cell.value for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert not [text for text in texts if isinstance(text, str) and "nuts3:nuts2" in text]
+
+
+def test_publication_table_has_few_labels_across():
+    def keys(*sizes, times=()):
+        labels = tuple(tuple(map(str, range(size))) for size in sizes)
+        is_time = tuple(key in times for key in range(len(sizes)))
+        table = PublicationTable(
+            id="q1",
+            title="",
+            unit="",
+            headings=(),
+            labels=labels,
+            blocks=(),
+            flags=None,
+            spread=1.0,
+            number_format=NumberFormat(),
+            is_time=is_time,
+        )
+        return table.column_key, table.row_keys
+
+    assert keys() == (None, [])
+    assert keys(3) == (None, [0])
+    assert keys(9, 2, 3) == (2, [0, 1])
+    assert keys(2, 75) == (0, [1])
+    assert keys(30, 40) == (None, [0, 1])
+    assert keys(5, 9, times=(0,)) == (0, [1])  # few years are columns
+    assert keys(24, 9, times=(0,)) == (1, [0])
 
 
 def test_sdmx_has_ids_of_codes_and_names_in_each_language(named):

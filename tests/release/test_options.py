@@ -29,12 +29,14 @@ OTHERS = {
     "rows": 5000,
     "round": 5,
     "below": 10,
+    "rounding": "controlled",
     "title": "People",
     "source": "Register of people",
     "agency": "Office",
     "labels": {"sex": {"F": "women", "M": {"en": "men", "de": "Männer"}}},
     "names": {"rows": "persons", "attributes": {"sex": {"name": "sex"}}},
     "survey": {"cv": "1/20", "tables": {}},
+    "sdmx": {"agency": "AT1", "concepts": {"sex": "SEX"}, "units": {"rows": "PS"}},
     "statements": ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",),
     "today": "2026-01-31",
     "joined_on": ("region", "region"),
@@ -104,8 +106,11 @@ def test_option_names_agree_in_spec_page_and_value(tmp_path: Path) -> None:
         == sorted(OTHERS)
     )
     lines = [
-        f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in BESIDE
+        f"{name} = {json.dumps(value)}"
+        for name, value in OTHERS.items()
+        if name not in {*BESIDE, "sdmx"}
     ]
+    lines.append('sdmx = { agency = "AT1", concepts = { sex = "SEX" }, units = { rows = "PS" } }')
     (tmp_path / "people.toml").write_text(SPEC + "\n".join(lines), encoding="utf-8")
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 

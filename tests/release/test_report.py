@@ -455,6 +455,22 @@ def test_report_states_values_behind_cells_and_sums():
     ]
 
 
+def test_report_states_numbers_between_clipped_values():
+    kinds = {
+        "age": ln.Integers(0, 9, outside="clip"),
+        "years": ln.Integers(0, 9, outside="clip", rounding="down"),
+        "height": ln.Decimals("0", "9", "0.5", outside="clip"),
+    }
+    plan = ln.plan(ln.marginals(ln.Domain(kinds), ways=1), ln.PureDP(1))
+    release = ln.release(
+        plan, pd.DataFrame({"age": [0.6], "years": [0.6], "height": [0.6]}), seed=1
+    )
+    assert list_clipped_values(release) == [
+        "Values beyond the public bounds were counted at the nearest bound: age, years and height.",
+        "Numbers between two values were counted at the nearest value: age and height.",
+    ]
+
+
 # --- of which rows answers are: the share that a limit on the rows of a unit cut, by noisy counts
 
 

@@ -235,6 +235,11 @@ def test_suppressed_answers_are_in_no_file(tmp_path):
     line = dict(zip(head, last, strict=True))
     assert line["answer"] is None
     assert line["reliability"] == "not published"
+    published = openpyxl.load_workbook(out / "publication.xlsx")
+    sheet = next(sheet for sheet in published if sheet["A1"].value == "sum of w by region")
+    shown = [cell.value for cell in sheet["B"] if cell.value is not None]
+    assert "\u2013" in shown
+    assert value not in shown
 
 
 def test_suppression_links_a_mean_with_its_sum_and_count(tmp_path):

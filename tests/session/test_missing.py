@@ -1,6 +1,7 @@
 """A missing value concerns the tables of its own attribute only: against pandas, by all sources."""
 
 import functools
+import json
 import math
 
 import duckdb
@@ -254,7 +255,7 @@ def test_no_page_or_file_shows_the_hidden_cell(tmp_path):
         if path.suffix in (".csv", ".html", ".md"):
             assert "not published)" not in path.read_text(encoding="utf-8")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Tables by sex and age leave out the rows whose value there is missing" in page
+    assert "about 9 (± 0.500) of 36 rows in sex and about 9 (± 0.500) of 36 rows in age" in page
     assert release.tables["age"].frame().age.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -308,15 +309,56 @@ def test_intervals_cover_a_survey_with_missing_income():
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8))
     asked = ln.marginals(domain, upto=1) + ln.queries(domain, region="identity", income="prefix")
     for budget in (ln.PureDP("1/2"), ln.ZCDP("1/50")):
-        plan, inside, answers = ln.plan(asked, budget), 0, 0
+        plan, inside, answers, missing_inside = ln.plan(asked, budget), 0, 0, 0
         expected = [truth(rows, product).reshape(-1) for product in plan.workload]
         for seed in range(60):
             release = ln.release(plan, rows, seed=seed)
+            region, income = release.missing_rows
+            missing_inside += abs(region.rows) <= region.margin
+            missing_inside += abs(income.rows - rows["income"].isna().sum()) <= income.margin
             for table, right in zip(release.tables, expected, strict=True):
                 low, high = (np.asarray(table.frame()[name]) for name in ("low", "high"))
                 inside += int(((low <= right) & (right <= high)).sum())
                 answers += len(right)
         assert 0.92 < inside / answers < 0.98
+        assert 0.89 < missing_inside / 120 <= 1
+
+
+def test_report_says_how_many_rows_tables_lack(tmp_path):
+    rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 9, "age": [1, 2, 3, 9] * 9})
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
+    asked = ln.marginals(domain, ways=1)
+    for case, options in {
+        "counted": {"languages": ["en", "de"]},
+        "rounded": {"round": 5},
+        "suppressed": {"below": 10},
+    }.items():
+        ln.release(
+            ln.plan(asked, NOISELESS),
+            rows,
+            seed=1,
+            out=tmp_path / case,
+            options=ln.Options(**options),
+        )
+    head, details = first_screen(tmp_path / "counted/report.html")
+    sentence = "about 9 (± 0.500) of 36 rows in sex and about 9 (± 0.500) of 36 rows in age"
+    assert sentence in head.split('class="cards"')[0]  # a quarter of the rows: before any number
+    assert sentence in details
+    german = "etwa 9 (± 0,500) von 36 Zeilen bei sex und etwa 9 (± 0,500) von 36 Zeilen bei age"
+    assert german in first_screen(tmp_path / "counted/report.de.html")[0]
+    manifest = (tmp_path / "counted/manifest.json").read_text(encoding="utf-8")
+    assert "about 9" in json.loads(manifest)["domain"]["rows_outside"]
+    assert (
+        "about 10 (± 3.00) of 35 rows in sex" in first_screen(tmp_path / "rounded/report.html")[0]
+    )
+    head, details = first_screen(tmp_path / "suppressed/report.html")
+    assert "rows in sex" not in head
+    assert "Tables by sex and age leave out the rows" in details
+
+
+def first_screen(page):
+    """The head of a report, and what follows it."""
+    return page.read_text(encoding="utf-8").split("</header>")
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")])

@@ -25,7 +25,7 @@ NAMES = {
     "answers.columns", "options.names", "options.survey",
     "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
-    "factors", "limits", "values", "promise", "versions",
+    "factors", "limits", "values", "promise", "versions", "after.measurements", "after.values",
 }  # fmt: skip
 # Only of a release with over ten million answers to intervals.
 RARE = {
@@ -37,6 +37,8 @@ RARE = {
     ),
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
+    # of rounding and SDMX: tests/release/test_whole_rounding.py, test_formats.py
+    *(("manifest", f"options.{name}") for name in ("round", "below", "rounding", "sdmx")),
 }
 PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
 JSON = {
@@ -77,6 +79,7 @@ def releases(folder: Path):
     wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(
         domain, "age", ["0.5"]
     )
+    wide += ln.variance_queries(domain, "sum", by=["sex"], size=40)
     units = ln.Privacy(
         ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCellBound(1, "sex")
     )
@@ -151,8 +154,11 @@ def releases(folder: Path):
             }
         connection.close()
         yield out, columns | {("plan", path) for path in fields(json.loads(plan.to_json()))}
-    ln.release(counts, FRAME, seed=1, out=folder / "seeded")
+    seeded = ln.release(counts, FRAME, seed=1, out=folder / "seeded")
     yield folder / "seeded", set()
+    after = ln.plan(counts.workload, ln.PureDP(1), strategy="identity", after=[seeded])
+    ln.release(after, FRAME, seed=2, out=folder / "after")
+    yield folder / "after", set()
 
 
 def published(folder: Path) -> set[tuple[str, str]]:

@@ -50,6 +50,22 @@ def test_unfinishable_release_does_not_block_others(tmp_path, book) -> None:
     )
 
 
+def test_resumed_release_counts_earlier_measurements(tmp_path, book) -> None:
+    earlier = ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "earlier")
+    plan = ln.plan(PLAN.workload, ln.PureDP(1), strategy=PLAN.strategy, after=[earlier])
+    with stopped(_release_job, "build_release"):
+        ln.release(plan, PEOPLE, ledger=book, out=tmp_path / "new")
+    assert book.spent().epsilon == 2
+    (finished,) = ln.resume(book)
+    assert book.spent().epsilon == 2
+    again = ln.read_release(tmp_path / "new")
+    mean = (again.observation.values[0] + earlier.observation.values[0]) / 2
+    for release in (finished, again):
+        assert release.answers["answer"].tolist() == pytest.approx(mean.tolist())
+    ratio = again.answers["noise_std"] / earlier.answers["noise_std"]
+    assert ratio.tolist() == pytest.approx([0.5**0.5] * 2)
+
+
 def test_changed_plan_is_not_reported_unpaid(tmp_path, book) -> None:
     plan = ln.plan(
         ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="prefix"), ln.PureDP(1), strategy="dawa"

@@ -350,6 +350,64 @@ def test_late_rows_count_on_arrival_if_declared(
     }
 
 
+SERIES_NAMES = """
+[names]
+rows = { en = "visits", de = "Besuche" }
+attributes.sex = { en = "sex", de = "Geschlecht" }
+[series]"""
+
+
+def texts_of_table(page: str, view: str) -> list[list[str]]:
+    """The rows of the newest values of a table on the page of a series."""
+    article = re.search(rf'<article id="{view}".*?</article>', page, re.DOTALL)
+    assert article is not None
+    rows = re.findall(r"<tr>(<td.*)", article.group())
+    return [re.split(r"<td[^>]*>|<small>", row.replace("</small>", ""))[1:] for row in rows]
+
+
+def test_series_page_shows_newest_values_and_changes(office: Office) -> None:
+    asked = 'queries = { month = "identity" }'
+    office.spec(('"1000"', '"1e6"'), ("[series]", f"[[workload]]\n{asked}\n" + SERIES_NAMES))
+    office.come(*rows_of(1, 400, 200), *rows_of(2, 500, 100))
+    office.publish("2024-03-01", through="2024-02")
+    page = (office.folder / "monthly/index.html").read_text(encoding="utf-8")
+    german = (office.folder / "monthly/index.de.html").read_text(encoding="utf-8")
+    assert re.findall(r'<article id="(q\d)"', page) == ["q2", "q3", "q1"]  # totals first
+    assert texts_of_table(page, "q1") == [
+        ["F", "500.00 ± 0.50", "+100.00 ± 0.50", "+25.0 ± 0.2%"],
+        ["M", "100.00 ± 0.50", "\u2212100.00 ± 0.50", "\u221250.0 ± 0.3%"],
+    ]
+    assert texts_of_table(german, "q3") == [["600,00 ± 0,50", "0,00 ± 0,50", "0,0 ± 0,1\xa0%"]]
+    assert texts_of_table(page, "q2") == [["1,200.00 ± 0.50"]]  # all so far have no change
+    assert "Change from 2024\u201101" in page
+    assert "Veränderung zu 2024\u201101" in german
+    assert "Besuche nach month und Geschlecht" in german
+
+
+def test_series_page_shows_changes_of_means(office: Office) -> None:
+    asked = '[[workload]]\nmeans = { of = "paid", by = ["month"] }\n[series]'
+    office.spec(("[series]", asked))
+    visits = [(1, 100), (2, 150), (3, 90)]
+    office.come(*[(f"2024-0{month}-05", "F", "p", str(paid)) for month, paid in visits * 200])
+    office.publish("2024-04-01", through="2024-03")
+    page = (office.folder / "monthly/index.html").read_text(encoding="utf-8")
+    ((value, change, percent),) = texts_of_table(page, "s1")
+    assert re.fullmatch(r"(89|90)\.\d+ ± \d\.\d+", value)
+    assert change.startswith("\u2212")
+    assert percent.startswith(("\u221239", "\u221240"))
+
+
+def test_series_page_changes_follow_published_rounding(office: Office) -> None:
+    office.spec(("[output]", "[output]\nround = 50"))
+    office.come(*rows_of(1, 420, 200), *rows_of(2, 530, 110))
+    office.publish("2024-03-01", through="2024-02")
+    page = (office.folder / "monthly/index.html").read_text(encoding="utf-8")
+    assert texts_of_table(page, "q1") == [
+        ["F", "550 ± 26", "+150 ± 51"],  # 550 less 400; the true change is 110
+        ["M", "100 ± 26", "\u2212100 ± 51"],
+    ]
+
+
 def test_other_spec_is_a_series_of_its_own(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
@@ -491,6 +549,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
             "windows of dates",
         ),
         (("[series]", '[plan]\nobjective = "worst"\n[series]'), "a weight"),
+        (("[series]", '[plan]\nafter = ["release-2025"]\n[series]'), "one with \\[plan\\] after"),
         (
             (
                 '{ month = "prefix" }',

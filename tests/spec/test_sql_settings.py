@@ -60,9 +60,21 @@ def test_sql_uses_the_day_and_the_join_of_the_spec(tmp_path, today):
         ({"today": '"soon"'}, r"\[source\] today must be a day such as '2026-01-31'; got 'soon'"),
         ({"today": "7"}, r"\[source\] today must be a day"),
         ({"sql": SQL.replace("p.id", "p.person")}, "The source is joined on person = id"),
-        ({"sql": SQL.replace("LEFT JOIN", "JOIN")}, "Write LEFT JOIN"),
+        ({"sql": SQL.replace("LEFT JOIN", "RIGHT JOIN")}, "Write LEFT JOIN or JOIN"),
     ],
 )
 def test_sql_settings_that_cannot_be_used_are_refused(tmp_path, change, message):
     with pytest.raises(ln.InputError, match=message):
         ln.read_spec(spec_file(tmp_path, **change))
+
+
+def test_faults_of_all_parts_are_listed(tmp_path):
+    file = spec_file(tmp_path, "SELECT MAX(day) FROM visits")
+    file.write_text(file.read_text() + "[[workload]]\nsql = 'SELECT MIN(day) FROM visits'\n")
+    with pytest.raises(ln.InputError) as caught:
+        ln.read_spec(file)
+    lines = str(caught.value).splitlines()
+    assert [line.split(" cannot")[0] for line in lines] == [
+        "[[workload]] number 1: Statement 1 (line 1, column 12): MAX(day)",
+        "[[workload]] number 2: Statement 1 (line 1, column 12): MIN(day)",
+    ]

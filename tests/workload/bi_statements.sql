@@ -198,3 +198,22 @@ SELECT UPPER(city) AS city, COUNT(*) AS n FROM orders GROUP BY city;
 
 -- function of a group
 SELECT UPPER(city) AS c, city || '!' AS d, COUNT(*) AS n FROM orders GROUP BY city;
+
+-- histogram
+SELECT LEAST(FLOOR(basket / 25), 3) * 25 AS bucket, COUNT(*) AS n FROM orders WHERE
+LEAST(FLOOR((basket + 25) / 50), 2) > 0 GROUP BY 1;
+
+-- first rows
+SELECT TOP 2 `city`, SUM(`amount`) AS `rev` FROM `orders` GROUP BY `city` ORDER BY `rev` DESC;
+
+-- names of months
+SELECT MONTHNAME(day) AS m, LAST_DAY(day) AS e, REPLACE(city, 'o', '0') AS c, COUNT(*) AS n FROM
+orders GROUP BY 1, 2, 3;
+
+-- rows of a customer
+SELECT AVG(n) AS mean, SUM(n) AS total, COUNT(*) AS customers FROM (SELECT customer, COUNT(*) AS n
+FROM orders WHERE channel = 'web' GROUP BY customer) q;
+
+-- rows of a customer by group
+WITH q AS (SELECT o.customer, city, COUNT(*) AS n FROM orders o GROUP BY 1, 2) SELECT city,
+ROUND(AVG(n), 2) AS mean, COUNT(customer) AS customers FROM q GROUP BY city;

@@ -182,9 +182,12 @@ REFUSED = [
     ),
     (
         "SELECT COUNT(*) FROM sales JOIN other USING (customer)",
-        r"JOIN cannot be answered. A second table is joined in \[source.join\]",
+        r"JOIN other USING \(customer\) cannot be answered. Declare the table: in \[source.join\]",
     ),
-    ("SELECT COUNT(*) FROM sales, other", "JOIN cannot be answered"),
+    (
+        "SELECT COUNT(*) FROM sales, other",
+        r"FROM with a second table \(other\) cannot be answered. Join on one key",
+    ),
     ("SELECT COUNT(*) FROM sales TABLESAMPLE 10%", "FROM with more than the name"),
     ("SELECT COUNT(*)", "FROM with more than the name"),
     (
@@ -200,12 +203,12 @@ REFUSED = [
         r"WHERE that cuts through the cell \[25, 30\) of weight",
     ),
     (
-        "SELECT floor(weight / 50), COUNT(*) FROM sales GROUP BY 1",
-        "FLOOR in SELECT cannot be answered. Bins of weight are compared",
+        "SELECT round(weight / 50), COUNT(*) FROM sales GROUP BY 1",
+        "ROUND in SELECT cannot be answered. Bins of weight are compared",
     ),
     (
-        "SELECT COUNT(*) FROM sales WHERE regexp_matches(flag, 'A')",
-        "REGEXP_LIKE in WHERE cannot be answered. Make a level",
+        "SELECT COUNT(*) FROM sales WHERE soundex(flag) = 'A'",
+        "SOUNDEX in WHERE cannot be answered. Make a level",
     ),
     (
         "SELECT COUNT(*) FROM sales WHERE flag = 'Z'",
@@ -240,10 +243,6 @@ REFUSED = [
         "SELECT flag, which GROUP BY does not name, cannot be answered",
     ),
     ("SELECT flag, COUNT(*) FROM sales GROUP BY 2", "GROUP BY 2 cannot be answered"),
-    (
-        "SELECT flag, COUNT(*) FROM sales GROUP BY flag WITH ROLLUP",
-        "GROUP BY ... WITH ROLLUP cannot be answered. Write GROUP BY ROLLUP",
-    ),
     (
         "SELECT 1 AS one, COUNT(*) FROM sales GROUP BY one",
         "GROUP BY one, which is 1, cannot be answered",
@@ -283,10 +282,10 @@ REFUSED = [
         r"A window function \(OVER\) over rows cannot be answered",
     ),
     (
-        "SELECT flag, MAX(price), STDDEV(price) FROM sales GROUP BY flag",
+        "SELECT flag, MAX(price), MIN(price) FROM sales GROUP BY flag",
         (
             r"column 18\): MAX\(price\) cannot be answered. Take a quantile(.|\n)*column "
-            r"26\): STDDEV\(price\)"
+            r"30\): MIN\(price\)"
         ),
     ),
     (
@@ -361,7 +360,7 @@ def test_names_that_two_attributes_have_are_refused():
         hour=ln.Dates("2024-01-01", "2024-01-31", by="hour_of_day", reading={"column": "at"}),
     )
     with pytest.raises(
-        ln.InputError, match="SELECT names at, which day and hour have; name one of these"
+        ln.InputError, match="SELECT names at, which can mean day or hour; name one of these"
     ):
         ln.sql(domain, "SELECT at, COUNT(*) FROM visits GROUP BY at")
 
@@ -377,7 +376,7 @@ def test_names_match_in_any_case_exact_first():
         "sex",
     ]
     with pytest.raises(
-        ln.InputError, match="SELECT names DAY, which day and Day have; name one of these"
+        ln.InputError, match="SELECT names DAY, which can mean day or Day; name one of these"
     ):
         read_statements(domain, [texts[0].replace("Day", "DAY")])
 

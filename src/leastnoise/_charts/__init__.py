@@ -7,7 +7,8 @@ intervals, not where they come from.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors
-from leastnoise._charts._curves import groups_with_wide_bands
+from leastnoise._charts._curves import groups_with_wide_bands, has_cut_axis
+from leastnoise._charts._panels import has_own_scales
 from leastnoise._charts._picture import (
     Axis,
     DotPlot,

@@ -52,9 +52,13 @@ def suits_bars(picture: Picture) -> bool:
 
 
 def draw_bars(picture: Picture) -> Spec:
-    """Draw horizontal bars, each with its interval and its answer in digits."""
+    """Draw horizontal bars, each with its interval and its answer in digits.
+
+    Many names without an order of their own are sorted by their answers.
+    """
+    axis = picture.axes[0]
     return _draw_bars_with_digits(
-        picture, range(picture.cells), picture.axis_title(picture.axes[0]), picture.axes[0].name
+        picture, axis.order_by(picture.answer), picture.axis_title(axis), axis.name
     )
 
 

@@ -25,14 +25,39 @@ from leastnoise._charts._picture import (
     round_to_six_digits,
     tooltip_encoding,
 )
+from leastnoise._trusted.check.arrays import FloatArray
 
 _MOST_GROUPS = 6  # lines in one chart
+# The axis of a chart over time begins at 0 if the smallest value is below this share of the largest.
+_FARTHEST_START = 0.5
 _MOST_POINTS = 400  # points of a line
 _MOST_STEPS = 3000  # steps of one histogram
 _MOST_MULTIPLES = 12  # small charts
 _FEWEST_STEPS = 13  # cells of a histogram with steps; fewer cells are bars
 _MOST_INNER_BARS = 12  # bars of a small chart
 _MOST_INNER_STEPS = 400  # steps of a small chart
+
+
+def find_time_axis(picture: Picture) -> int | None:
+    """Return the position of the axis of dates with more than two dates; None without one."""
+    positions = [
+        number
+        for number, axis in enumerate(picture.axes)
+        if axis.kind == "times" and axis.is_numbered and axis.size > 2
+    ]
+    return positions[0] if len(positions) == 1 else None
+
+
+def has_cut_axis(picture: Picture) -> bool:
+    """Return whether the axis of answers over time begins above 0.
+
+    That is if the answers of all dates are far from 0, so that changes could not be seen.
+    """
+    if find_time_axis(picture) is None or np.isnan(picture.answer).all():
+        return False
+    lowest = float(np.nanmin(picture.low))
+    highest = float(np.nanmax(picture.high))
+    return lowest > _FARTHEST_START * highest > 0
 
 
 def suits_lines(picture: Picture) -> bool:
@@ -69,7 +94,50 @@ def draw_lines(picture: Picture) -> Spec:
     names = ("",) if groups is None else groups.labels
     hidden = groups_with_wide_bands(picture)
     drawn_groups = [index for index, name in enumerate(names) if name not in hidden]
-    rows = _line_records(picture, position, names, drawn_groups)
+    rows = line_records(picture, position, names, drawn_groups)
+    layer, encoding = line_layers(picture, axis, ticks=5, is_cut=has_cut_axis(picture))
+    fields = [("x", axis.name)]
+    if groups is not None:
+        fields.append(("group", groups.name))
+        encoding["color"] = group_legend(groups.labels, drawn_groups, groups.name)
+        dashes = group_legend(groups.labels, drawn_groups, groups.name, DASHES)
+        layer[1]["encoding"]["strokeDash"] = dashes
+    tooltip = tooltip_encoding(*fields)
+    layer[1]["encoding"]["tooltip"] = tooltip
+    layer += isolated_layers(rows, layer, tooltip)
+    return {
+        "data": {"values": rows},
+        "width": WIDTH - 50,
+        "height": HEIGHT,
+        "encoding": encoding,
+        "layer": layer,
+    }
+
+
+def group_legend(
+    names: Sequence[str],
+    drawn_groups: Sequence[int],
+    title: str,
+    marks: Sequence[Any] = SERIES,
+) -> Spec:
+    """Return the encoding of lines by group, with a legend of lines."""
+    legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
+    drawn_names = [names[index] for index in drawn_groups]
+    drawn_marks = [marks[index] for index in drawn_groups]
+    return {**group_encoding(drawn_names, drawn_marks, title), "legend": legend}
+
+
+def line_layers(
+    picture: Picture, axis: Axis, ticks: int, *, is_cut: bool
+) -> tuple[list[Spec], Spec]:
+    """Return the layers of bands and lines, and the encoding that both share.
+
+    Args:
+        picture: the table.
+        axis: its axis of prefix sums or dates.
+        ticks: the approximate number of ticks on the axis of answers.
+        is_cut: whether the axis of answers may begin above 0.
+    """
     x: Spec = {
         "field": "x",
         "type": "temporal" if axis.kind == "times" else "quantitative",
@@ -78,51 +146,40 @@ def draw_lines(picture: Picture) -> Spec:
     x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
     if axis.kind == "times":
         x["scale"] = {"type": "utc", "nice": False}
-    colour: Spec = {"value": SERIES[0]}
-    dash: Spec = {}
-    names = tuple(names[index] for index in drawn_groups)
-    if groups is not None:
-        legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
-        colours = [SERIES[index] for index in drawn_groups]
-        dashes = [DASHES[index] for index in drawn_groups]
-        colour = {**group_encoding(names, colours, groups.name), "legend": legend}
-        dash = {"strokeDash": {**group_encoding(names, dashes, groups.name), "legend": legend}}
-    fields = [("x", axis.name)]
-    if groups is not None:
-        fields.append(("group", groups.name))
-    tooltip = tooltip_encoding(*fields)
-    band = {"y": answer_encoding(picture, "low"), "y2": {"field": "high"}}
+    low = answer_encoding(picture, "low", ticks)
+    answer = answer_encoding(picture, ticks=ticks)
+    if is_cut:
+        low["scale"] = {"zero": False}
+        answer["scale"] = {"zero": False}
     layer: list[Spec] = [
-        {"mark": {"type": "area", "opacity": 0.25}, "encoding": band},
         {
-            "mark": {"type": "line", "strokeWidth": 1.8, "point": False},
-            "encoding": {"y": answer_encoding(picture), "tooltip": tooltip, **dash},
+            "mark": {"type": "area", "opacity": 0.25},
+            "encoding": {"y": low, "y2": {"field": "high"}},
         },
+        {"mark": {"type": "line", "strokeWidth": 1.8, "point": False}, "encoding": {"y": answer}},
     ]
-    if any("alone" in row for row in rows):
-        # A line would not show a single point; a dot and its interval do.
-        isolated_filter: Spec = {"transform": [{"filter": "datum.alone"}]}
-        point = {"type": "point", "filled": True, "size": 20}
-        layer.append(
-            {**isolated_filter, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band}
-        )
-        layer.append(
-            {
-                **isolated_filter,
-                "mark": point,
-                "encoding": {"y": answer_encoding(picture), "tooltip": tooltip},
-            }
-        )
-    return {
-        "data": {"values": rows},
-        "width": WIDTH - 50,
-        "height": HEIGHT,
-        "encoding": {"x": x, "color": colour},
-        "layer": layer,
-    }
+    return layer, {"x": x, "color": {"value": SERIES[0]}}
 
 
-def _line_records(
+def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]) -> list[Spec]:
+    """Return layers with a dot and its interval for each point without neighbours.
+
+    A line would not show a single point. Without such points there are no layers, because Vega
+    warns of a layer without rows.
+    """
+    if not any("alone" in row for row in rows):
+        return []
+    isolated_filter: Spec = {"transform": [{"filter": "datum.alone"}]}
+    band = layer[0]["encoding"]
+    answer = {"y": layer[1]["encoding"]["y"], "tooltip": tooltip}
+    point = {"type": "point", "filled": True, "size": 20}
+    return [
+        {**isolated_filter, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band},
+        {**isolated_filter, "mark": point, "encoding": answer},
+    ]
+
+
+def line_records(
     picture: Picture, position: int, names: Sequence[str], drawn_groups: Sequence[int]
 ) -> list[Spec]:
     """Return the records of the points of all drawn lines.
@@ -295,19 +352,12 @@ def draw_multiples(picture: Picture) -> Spec:
         values.T if picture.axes[0] is inner else values
         for values in (picture.answer, picture.low, picture.high)
     ]
+    order = inner.order_by(np.nansum(arrays[0], axis=0))
     for name, answer, low, high in zip(groups.labels, *arrays, strict=True):
         if is_histogram:
             rows += step_records(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
         else:
-            columns = zip(
-                inner.labels,
-                *(np.asarray(values).round(6).tolist() for values in (answer, low, high)),
-                strict=True,
-            )
-            rows += [
-                {"k0": label, "group": name, "answer": a, "low": b, "high": c}
-                for label, a, b, c in columns
-            ]
+            rows += _bar_records(inner, order, name, (answer, low, high))
     # The labels of the axes need room: numbers on the left of each small chart, or names on the left
     # of the first.
     if is_histogram:
@@ -332,6 +382,23 @@ def draw_multiples(picture: Picture) -> Spec:
         "spacing": 14 if is_histogram else 24,
         "spec": small_chart,
     }
+
+
+def _bar_records(
+    axis: Axis, order: Sequence[int], group: str, values: Sequence[FloatArray]
+) -> list[Spec]:
+    """Return the records of the bars of one group: answers, and both ends of intervals."""
+    answers, lows, highs = (np.asarray(array).round(6).tolist() for array in values)
+    return [
+        {
+            "k0": axis.labels[key],
+            "group": group,
+            "answer": answers[key],
+            "low": lows[key],
+            "high": highs[key],
+        }
+        for key in order
+    ]
 
 
 def _is_histogram(axis: Axis) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 Spec = dict[str, Any]
+_MOST_NAMES_IN_ORDER = 8  # more names are read more easily as a ranking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +29,7 @@ class Axis:
         first: the first number of each key.
         last: the last number of each key.
         moments: the day or hour of each key in ISO form; empty for other kinds.
+        further_keys: the number of keys at the end that are nulls or other values.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Axis:
     first: FloatArray | None = None
     last: FloatArray | None = None
     moments: tuple[str, ...] = ()
+    further_keys: int = 0
 
     @property
     def size(self) -> int:
@@ -53,6 +56,27 @@ class Axis:
             ends = self.low
         return self.kind == "times" or (
             self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all())
+        )
+
+    def order_by(self, sizes: FloatArray) -> list[int]:
+        """Return the positions of the keys in the order in which bars show them.
+
+        Many names without an order of their own are sorted by size, the largest first; nulls and
+        other values stay last. All other keys keep their order.
+
+        Args:
+            sizes: one number for each key.
+        """
+        if self.kind != "names" or not self._are_names_without_order:
+            return list(range(self.size))
+        regular = self.size - self.further_keys
+        return [*find_largest(sizes[:regular], regular).tolist(), *range(regular, self.size)]
+
+    @property
+    def _are_names_without_order(self) -> bool:
+        """Whether the keys are many names, none of which begins with a number or a sign."""
+        return self.size > _MOST_NAMES_IN_ORDER and all(
+            label[:1].isalpha() for label in self.labels[: self.size - self.further_keys]
         )
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from leastnoise._charts import _bars, _curves, _shades
+from leastnoise._charts import _bars, _curves, _panels, _shades
 from leastnoise._charts._picture import Picture, Spec, complete_spec
 
 
@@ -20,6 +20,7 @@ class Chart:
 CHARTS = (
     Chart("bars", _bars.suits_bars, _bars.draw_bars),
     Chart("lines", _curves.suits_lines, _curves.draw_lines),
+    Chart("panels", _panels.suits_panels, _panels.draw_panels),
     Chart("steps", _curves.suits_steps, _curves.draw_steps),
     Chart("multiples", _curves.suits_multiples, _curves.draw_multiples),
     Chart("heat", _shades.suits_heat, _shades.draw_heat),

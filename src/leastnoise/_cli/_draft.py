@@ -62,8 +62,9 @@ _NO_PERSON_COLUMN = (
 _SEVERAL_PERSON_COLUMNS = "Several columns may name the person of a row"
 _DOMAIN = """\
 
-# The domain: every attribute with the public list of its values. A row with a missing value or another one is dropped,
-# unless you write null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
+# The domain: every attribute with the public list of its values. A row with a missing value or another one is left out
+# of the tables by that attribute, unless you write null = "other" or outside = "other" (an added cell), or
+# outside = "clip" (numbers: the nearest cell).
 # The kinds of attributes, each with an example:
 #
 #     categories = ["F", "M"]                          texts, written as in the data

@@ -25,7 +25,7 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._domain import Dates, Domain
-from leastnoise._estimation import cdf, means, quantiles, shares
+from leastnoise._estimation import cdf, means, quantiles, shares, variances
 from leastnoise._frames import pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
@@ -75,7 +75,7 @@ _SECONDS_PER_TABLE = 0.01
 _SECONDS_PER_MODEL = 10.0
 _OPTIONS_NEEDED = (
     "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, "
-    "--means MEASURE, --shares NAME or --covariances TABLE."
+    "--means MEASURE, --variances MEASURE, --shares NAME or --covariances TABLE."
 )
 _NOT_ROUNDED = (
     "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
@@ -285,6 +285,11 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
     help="Quantiles of a number, such as age=0.25,0.5,0.75, for each of the --cells.",
 )
 @click.option("--means", metavar="MEASURE", help="Means of a measure, for each of the --cells.")
+@click.option(
+    "--variances",
+    metavar="MEASURE",
+    help="Standard deviations and variances of a measure, for each of the --cells.",
+)
 @click.option(
     "--shares",
     metavar="NAME,...",
@@ -552,6 +557,35 @@ def _answer_means(
     return f"means of {measure}, {ENGLISH.format_percent(level)} intervals", rows
 
 
+def _answer_variances(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return standard deviations and variances of a measure."""
+    measure = options["variances"]
+    if where:
+        raise InputError(
+            "Variances cannot be restricted with --where. Use --cells NAME for variances by the "
+            "values of an attribute."
+        )
+    if not release.plan.domain.measures:
+        raise InputError(
+            f"--variances must be a measure that the release sums, and it sums none; got "
+            f"{measure!r}. Add [[workload]] variances = {{ of = ... }} to the spec before a release."
+        )
+    table = variances(release, measure, by=by, level=level)
+    numbers = zip(
+        table.rows(),
+        *(values.reshape(-1).tolist() for values in (table.variance, table.low, table.high)),
+        strict=True,
+    )
+    keys = ("std_dev", "low", "high", "variance", "variance_low", "variance_high")
+    rows = [
+        {"cell": name, **dict(zip(keys, (*ends, *ends_of_variance), strict=True))}
+        for (name, *ends), *ends_of_variance in numbers
+    ]
+    return f"{table.title}", rows
+
+
 def _answer_shares(
     release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
@@ -599,6 +633,7 @@ _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Ans
     "cdf": _answer_cdf,
     "quantiles": _answer_quantiles,
     "means": _answer_means,
+    "variances": _answer_variances,
     "shares": _answer_shares,
     "covariances": _answer_covariances,
     "counts": _answer_counts,
@@ -642,7 +677,11 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
 @click.command()
 @click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
-    "--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook."
+    "--as",
+    "form",
+    required=True,
+    metavar="FORM",
+    help="review, registry, mbi, notebook, csvw or dcat.",
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(directory: Path, form: str, out: Path) -> None:
@@ -650,7 +689,8 @@ def export(directory: Path, form: str, out: Path) -> None:
 
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after
     NIST SP 800-226, with marks where people must answer), registry (YAML for the registry of
-    deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
+    deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto), csvw (metadata
+    of the CSV files), dcat (the entry of a data portal, DCAT-AP as JSON-LD).
     """
     check_new_file(out, _ADVICE)
     text = export_text(directory, form)

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import click
@@ -38,7 +39,15 @@ from leastnoise._cli._output import (
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    StepChoice,
+    Steps,
+    guard_share,
+)
 from leastnoise._planning import (
     ComparisonStatus,
     Price,
@@ -59,10 +68,18 @@ from leastnoise._planning import compare as compare_strategies
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
+    Catalogue,
     check_options,
+    describe_earlier,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
+    name_attribute,
+    name_measure,
+    name_rows,
+    statistic_title,
+    table_title,
+    unit_of_sums,
 )
 from leastnoise._session import (
     GuardForecast,
@@ -93,6 +110,7 @@ from leastnoise._workload import leaves_out
 
 _MOST_SIZES = 8  # values of --budgets or --max-rows
 _MOST_TABLES = 40  # rows that are printed; --json has all
+_HEADING_WIDTH = 18  # characters of a title above a column of periods
 _MOST_PERIODS = 24  # periods of a series that are printed; --json has all
 _LEAST_GAIN = 1.001  # ratio of errors from which complete attributes are proposed
 # Rounded scales may cost a millionth less than the budget; the budget is shown then.
@@ -104,9 +122,18 @@ _MEASURES = {
     "rho": "rho",
 }
 _BY_DELTA = "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow"
+_BY_DELTA_OF_VARIANCE = (
+    "std_error of a variance (squared values) in a group of size rows, at most: by the delta "
+    "method, at the mean and variance within the bounds at which it is largest"
+)
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
+_METHODS = {"means": _BY_DELTA, "variances": _BY_DELTA_OF_VARIANCE}
 _AUDIT_STATISTIC = (
     "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
+)
+_WITHOUT_EARLIER = (
+    "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
+    "the spec names in after."
 )
 _HELD = "no bound is above its claim"
 _NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
@@ -205,6 +232,7 @@ def plan(
         _search_facts(spec),
         *_comparison_plans(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
+        spec.options.terminal_catalogue,
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
@@ -229,6 +257,7 @@ class _Preview(NamedTuple):
     plans_by_budget: dict[str, Plan]
     prices: tuple[Price, ...]
     targets: tuple[ComparisonStatus, ...] = ()
+    catalogue: Catalogue = ENGLISH
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
@@ -307,10 +336,10 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
 
 def _print_preview(preview: _Preview) -> None:
     """Print a plan and its comparisons."""
-    print_plan(preview.plan, preview.seconds, preview.level, preview.guard)
+    print_plan(preview.plan, preview.seconds, preview.level, preview.guard, preview.catalogue)
     _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
-    _print_periods(preview.plan)
+    _print_periods(preview.plan, preview.catalogue)
     _print_errors("rmse under other budgets", preview.plans_by_budget)
     _print_errors(
         "rmse for other limits of rows per unit", preview.plans_by_max_rows, show_budgets=True
@@ -479,7 +508,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "size": None if statistic.size is None else float(statistic.size),
                 "size_is": "rows" if plan.workload.weight_of(statistic) is None else "weights",
                 "std_error": error.std_error,
-                "method": _BY_DELTA if statistic.form.of_measure else _BY_SHARE,
+                "method": _METHODS.get(statistic.kind, _BY_SHARE),
                 **_target_facts(target),
             }
         )
@@ -514,6 +543,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "values": list_sum_contributions(plan.workload),
         "left_out": list_dropped_rows(plan),
         "not_protected": dict(format_public_facts(plan)),
+        "after": [release.facts() for release in _earlier_releases(plan)],
     }
     return {
         "strategy": plan.strategy,
@@ -554,19 +584,34 @@ def _data_aware_facts(
 
 
 def print_plan(
-    plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None
+    plan: Plan,
+    seconds: float,
+    level: float,
+    guard: GuardForecast | None = None,
+    catalogue: Catalogue = ENGLISH,
 ) -> None:
     """Print the expected errors of a plan.
 
     If they depend on the data, print the steps of the mechanism instead.
+
+    Args:
+        plan: the plan.
+        seconds: the time that planning took.
+        level: of the margins.
+        guard: what the guard will count; None without one.
+        catalogue: has the display names of the spec.
     """
-    tables = expected_tables(plan, level)
+    tables = _with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
     if isinstance(plan, AdaptivePlan):
         totals = _print_steps(explanation, tables)
     else:
-        totals = _print_promise(plan, tables)
-    _print_statistics(_expected_statistics(plan, level))
+        totals = _print_promise(plan, tables, catalogue)
+    statistics = _expected_statistics(plan, level)
+    if not catalogue.names.is_empty:
+        for facts, statistic in zip(statistics, plan.workload.statistics, strict=True):
+            facts["name"] = statistic_title(statistic, plan.domain, catalogue)
+    _print_statistics(statistics)
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
     else:
@@ -581,10 +626,14 @@ def print_plan(
                 "cost",
                 f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
             ),
+            *_earlier_lines(plan),
             *([] if guard is None else [("guard", guard.words())]),
             *_cost_shares(plan),
-            *(("values", sentence) for sentence in list_sum_contributions(plan.workload)),
-            *(("left out", sentence) for sentence in list_dropped_rows(plan)),
+            *(
+                ("values", sentence)
+                for sentence in list_sum_contributions(plan.workload, catalogue)
+            ),
+            *(("left out", sentence) for sentence in list_dropped_rows(plan, catalogue)),
             *(
                 ("not protected", ENGLISH.say(key, values=values))
                 for key, values in format_public_facts(plan).items()
@@ -592,6 +641,29 @@ def print_plan(
             ("seconds", f"{seconds:.2f}"),
         ]
     )
+
+
+def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
+    return plan.earlier if isinstance(plan, LinearPlan) else ()
+
+
+def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
+    """Return a line on the earlier releases that a plan counts, if there are any."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        return [("after", describe_earlier(plan))]
+    return []
+
+
+def _with_titles(
+    tables: list[dict[str, Any]], plan: Plan, catalogue: Catalogue
+) -> list[dict[str, Any]]:
+    """Return the facts of tables with titles for readers, if the spec has display names."""
+    if catalogue.names.is_empty:
+        return tables
+    titled = []
+    for facts, product in zip(tables, plan.workload.products, strict=True):
+        titled.append({**facts, "name": table_title(product, catalogue)})
+    return titled
 
 
 def _shown_cost(plan: Plan) -> Charge:
@@ -614,13 +686,15 @@ class _Column(NamedTuple):
     is_shown: bool = True
 
 
-def _print_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def _print_promise(
+    plan: Plan, tables: Sequence[dict[str, Any]], catalogue: Catalogue
+) -> list[tuple[str, str]]:
     """Print a row for each table, and return the facts about the total error.
 
     Columns in which all tables agree are left out.
     """
-    columns = [column for column in _error_columns(plan, tables) if column.is_shown]
-    units = _table_units(plan)
+    columns = [column for column in _error_columns(plan, tables, catalogue) if column.is_shown]
+    units = _table_units(plan, catalogue)
     rows = [
         [column.cell(table, unit) for column in columns]
         for table, unit in zip(tables[:_MOST_TABLES], units, strict=False)
@@ -641,18 +715,23 @@ def _print_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[s
     ]
 
 
-def _table_units(plan: Plan) -> list[str]:
+def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
     """Return the unit of each table: rows, units of privacy, or a measure."""
     units = []
     for product in plan.workload:
         if product.of_values:
-            units.append(str(product.measure))
+            measure = name_measure(product.domain, str(product.measure), catalogue)
+            units.append(unit_of_sums(product, catalogue) or measure)
+        elif product.of_units:
+            units.append(catalogue.names.units or "units")
         else:
-            units.append("units" if product.of_units else "rows")
+            units.append(name_rows(catalogue))
     return units
 
 
-def _error_columns(plan: Plan, tables: Sequence[Mapping[str, Any]]) -> list[_Column]:
+def _error_columns(
+    plan: Plan, tables: Sequence[Mapping[str, Any]], catalogue: Catalogue
+) -> list[_Column]:
     """Return the columns of the table of expected errors."""
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
@@ -664,11 +743,13 @@ def _error_columns(plan: Plan, tables: Sequence[Mapping[str, Any]]) -> list[_Col
         return sign + format_number(table["largest_std"])
 
     def hidden_left_out(table: Mapping[str, Any], _unit: str) -> str:
-        return ", ".join(name for name in table["leaves_out"] if name in hidden)
+        return ", ".join(
+            name_attribute(name, catalogue) for name in table["leaves_out"] if name in hidden
+        )
 
     has_weights = any(table["weight"] != 1 for table in tables)
     has_targets = any("target" in table for table in tables)
-    has_units = set(_table_units(plan)) != {"rows"}
+    has_units = len({*_table_units(plan, catalogue), name_rows(catalogue)}) > 1
     return [
         _Column("table", "fold", lambda table, _: table["name"]),
         _Column("queries", "right", lambda table, _: f"{table['queries']:,}"),
@@ -707,9 +788,11 @@ def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _describe_error(statistic: Mapping[str, Any]) -> str:
-    """Describe the expected error of a mean, of quantiles or of a CDF."""
+    """Describe the expected error of a mean, a variance, quantiles or a CDF."""
     if "means" in statistic["asked"]:
         return _describe_mean_error(statistic)
+    if "variances" in statistic["asked"]:
+        return _describe_variance_error(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
     if statistic["std_error"] is None:
         return words
@@ -742,6 +825,21 @@ def _describe_mean_error(mean: Mapping[str, Any]) -> str:
         group = f"of {size} rows"
     std_error = format_number(mean["std_error"])
     return f"standard error at most {std_error} in a group {group} (delta method)"
+
+
+def _describe_variance_error(variance: Mapping[str, Any]) -> str:
+    """Describe the error of a variance at the public size of its groups."""
+    if variance["std_error"] is None:
+        return (
+            "depends on the rows of a group; state a public size for the largest error of a "
+            "variance"
+        )
+    std_error = format_number(variance["std_error"])
+    size = format_number(variance["size"])
+    return (
+        f"standard error of the variance at most {std_error} in a group of {size} rows (delta "
+        "method); of the standard deviation this over twice the standard deviation"
+    )
 
 
 def _describe_target(table: Mapping[str, Any]) -> str:
@@ -817,9 +915,10 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
     if not unit_measures:
         return []
+    measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
     costs = {
         view.blocks[0].measure: float(next(iter(parameters(cost(view)).values())))
-        for view in views(plan.measured())
+        for view in views(measurements)
     }
     total = sum(costs.values())
     shares = []
@@ -832,7 +931,7 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     return [("of which for", ", ".join(shares))]
 
 
-def _print_periods(plan: Plan) -> None:
+def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     """Print the expected errors for some periods of a series; nothing for others."""
     errors = [*period_errors(plan).items()]
     if not errors:
@@ -844,7 +943,12 @@ def _print_periods(plan: Plan) -> None:
         if position % stride == 0 or position == last:
             cells = ["" if error is None else format_number(error) for error in period]
             rows.append([label, *cells])
-    columns = [("period", "left"), *((product.name, "right") for product in plan.workload)]
+    titles = [product.name for product in plan.workload]
+    if not catalogue.names.is_empty:
+        titles = [
+            fill(table_title(product, catalogue), _HEADING_WIDTH) for product in plan.workload
+        ]
+    columns = [("period", "left"), *((title, "right") for title in titles)]
     print_table("Typical error of the answers that end in a period", columns, rows)
 
 
@@ -972,6 +1076,8 @@ def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
             f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
         )
     )
+    if spec.after:
+        click.echo(click.wrap_text(_WITHOUT_EARLIER, 78))
 
 
 def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:

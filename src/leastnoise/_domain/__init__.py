@@ -39,6 +39,7 @@ from leastnoise._trusted.domain import (
     PerUnit,
     Reading,
     Rule,
+    SquaredDeviation,
     Steps,
     UnitCount,
     UnitTotal,

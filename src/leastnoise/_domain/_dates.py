@@ -9,6 +9,7 @@ import re
 import zoneinfo
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from leastnoise._trusted.check import InputError, message, one_of, refuse, whole
@@ -181,12 +182,7 @@ class Dates(Kind):
     @property
     def implied_levels(self) -> tuple[Level, ...]:
         """The coarser periods that every cell lies in as a whole."""
-        hours = [_first_hour(self.first + cell, self.by) for cell in range(self.regular)]
-        levels = []
-        for by in _COARSER[self.by]:
-            labels = [_label(period_of(hour, by), by) for hour in hours]
-            levels.append(grouped(by, labels))
-        return tuple(levels)
+        return _coarser_periods(self.first, self.regular, self.by)
 
     def last_day(self, cells: int) -> dt.date:
         """Return the last day of the first periods."""
@@ -251,6 +247,17 @@ def period_of(hour: Any, by: str) -> Any:
     date = _EPOCH + dt.timedelta(days=int(day))
     months = (date.year - 1970) * 12 + date.month - 1
     return {"year": date.year - 1970, "quarter": months // 3, "month": months}[by]
+
+
+@lru_cache(maxsize=256)
+def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
+    """Return the coarser periods that each of some successive periods lies in as a whole."""
+    hours = [_first_hour(first + cell, by) for cell in range(count)]
+    levels = []
+    for coarser in _COARSER[by]:
+        labels = [_label(period_of(hour, coarser), coarser) for hour in hours]
+        levels.append(grouped(coarser, labels))
+    return tuple(levels)
 
 
 def _first_hour(period: int, by: str) -> int:

@@ -72,6 +72,7 @@ from leastnoise._trusted.domain import (
     Level,
     Measure,
     Reading,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     ValueCount,
@@ -732,6 +733,8 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
         else:
             groups = {}
         return {"units_of": list(measure.attributes), **groups}
+    if isinstance(measure, SquaredDeviation):
+        return {"square_of": measure_to_json(measure.of)}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
     written: dict[str, Any] = {"column": measure.column}
@@ -755,6 +758,13 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
         )
         name = attribute_name("'name' of a count of units in JSON", counted.get("name"))
         return name, UnitCount(counted["units_of"], counted.get("groups"))
+    if "square_of" in value:
+        square: dict[str, Any] = known_keys(
+            "a squared deviation in JSON", value, ["name", "square_of"]
+        )
+        name = attribute_name("'name' of a squared deviation in JSON", square.get("name"))
+        parts = known_keys("a measure", square.get("square_of"), _PARTS)
+        return name, SquaredDeviation(measure_from_json({"name": name, **parts})[1])
     if "weighted_by" in value:
         product: dict[str, Any] = known_keys(
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]

@@ -78,6 +78,7 @@ from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._structure import (
     ROUNDING,
+    block_precisions,
     combine_structures,
     covariance_by_measure,
     evaluate_plan,
@@ -89,3 +90,4 @@ from leastnoise._error._structure import (
     statistic_errors,
 )
 from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._error._variances import squared_deviation, variance_error

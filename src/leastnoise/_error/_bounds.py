@@ -20,7 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._domain import Domain, Measure, PerCellBound, ValueCount, Weighted
+from leastnoise._domain import (
+    Domain,
+    Measure,
+    PerCellBound,
+    SquaredDeviation,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._error._equations import Names, subsets
 from leastnoise._error._intervals import noise_variance
 from leastnoise._families import (
@@ -733,11 +740,11 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
     # Only values that are independent of each other in rows of the largest weight: of those with
-    # and without weights, the first.
+    # and without weights, and of their squares, the first.
     norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
-        value = measure.of if isinstance(measure, Weighted) else measure
+        value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
         # Rows without a value, and of smaller weights, change less: the bound is that of rows with
         # a value and the largest weight.
         counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
@@ -745,6 +752,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             if value in values:
                 continue
             values.add(value)
+        if isinstance(measure, SquaredDeviation):
+            value = measure  # whose ends are 0 and the square of the farther bound
         norm_pairs[name] = (1.0, 1.0)
         if (
             not counts and value is not None

@@ -12,9 +12,11 @@ for error bars.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from itertools import combinations
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from leastnoise._domain import Domain, factor_measures
 from leastnoise._error._bounds import lower_bound, pure_lower_bound
@@ -28,11 +30,13 @@ from leastnoise._error._equations import (
     equations,
     explained_subsets,
     is_nontrivial,
+    subsets,
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._error._variances import variance_error
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
@@ -48,16 +52,36 @@ from leastnoise._families import (
     nested_levels,
     partition_groups,
 )
-from leastnoise._plan import NO_DETAILS, LinearPlan, Plan, PlanDetails, Promise, TableError
+from leastnoise._plan import (
+    NO_DETAILS,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    PlanDetails,
+    Promise,
+    TableError,
+    joint_measurements,
+)
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    Budget,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    rho_of,
+)
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, largest_entry
-from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._workload import Product, Statistic, Workload
 
 MOST_LONG = 2048
 """The longest attribute whose eigenvectors are affordable."""
 _FEW = 512  # cells whose inverse takes no time
+_MOST_PRECISIONS = 2**22  # numbers of a matrix that is searched for weights in about a second
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
 _EXACT = (
@@ -437,6 +461,7 @@ def evaluate_plan(
     details: PlanDetails = NO_DETAILS,
     iterate: bool = True,
     exact: Exact = (),
+    earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
     """Return the plan of measurements, with its expected error for a workload.
 
@@ -449,12 +474,15 @@ def evaluate_plan(
         details: further facts of the plan.
         iterate: whether error bars may need a linear solver over joint cells, which takes long.
         exact: tables that are known without noise; the lower bound is 0 then.
+        earlier: releases whose measurements count too. The lower bound is then of one release
+            that costs as much as all of them together.
 
     Raises:
         InputError: a query that the measurements do not determine, or error bars that need a linear
             solver where ``iterate`` is false.
     """
-    covariances = covariance_by_measure(workload, measurements, exact)
+    measured = joint_measurements(measurements, earlier)
+    covariances = covariance_by_measure(workload, measured, exact)
     for structure in covariances.values():
         if structure.solver_cells and not iterate:
             raise InputError(
@@ -465,10 +493,11 @@ def evaluate_plan(
             )
     total, tables = _table_errors(workload, covariances)
     bound = 0.0
-    if measurements.k_norm_groups() and not exact:
-        bound = pure_lower_bound(workload, measurements.privacy)
+    privacy = _privacy_of_all(measured) if earlier else measurements.privacy
+    if measured.k_norm_groups() and not exact:
+        bound = pure_lower_bound(workload, privacy)
     elif not exact:
-        bound = lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
+        bound = lower_bound(workload, privacy, measured.noise, details.unit_bound)
     return LinearPlan(
         workload=workload,
         privacy=measurements.privacy,
@@ -476,7 +505,77 @@ def evaluate_plan(
         measurements=measurements,
         promise=Promise(total, bound, tables),
         details=details,
+        earlier=tuple(earlier),
     )
+
+
+def _privacy_of_all(measured: Measurements) -> Privacy:
+    """Return the privacy of one release with all measurements, of several releases.
+
+    Its budget is their exact cost: they are one strategy, to which every bound for strategies of
+    that cost applies.
+    """
+    spent = cost(measured)
+    budget: Budget
+    if isinstance(spent, PureCost):
+        budget = PureDP(spent.epsilon)
+    elif isinstance(spent, GaussianCost):
+        budget = GDP(mu_squared=spent.mu_squared)
+    else:
+        budget = ZCDP(rho_of(spent))
+    return measured.privacy.within(budget)
+
+
+@singledispatch
+def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - of another form
+    """Return a structure whose error is a sum over residual spaces; None for other forms."""
+    return None
+
+
+@_plain_product.register
+def _(structure: ProductStructure) -> ProductStructure | None:
+    if structure.levels or structure.wide:
+        return None
+    return structure
+
+
+def block_precisions(
+    workload: Workload, plan: Measurements
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return how the squared error of counts depends on the precision of each block.
+
+    The error is the sum of c / (K p) over the residual spaces, if the precision of block b is p_b
+    times what it is in the plan.
+
+    Returns:
+        c, shape (spaces,), and K, shape (spaces, blocks); None where the error has no such form:
+        with sums of measures, K-norm noise, levels, or without a product form.
+    """
+    if workload.measures != (None,) or plan.k_norm_groups():
+        return None
+    structure = _plain_product(quantity_structure(plan, None))
+    if structure is None:
+        return None
+    spaces = list(structure.narrow)
+    place = {tau: row for row, tau in enumerate(spaces)}
+    if len(spaces) * len(plan.blocks) > _MOST_PRECISIONS:
+        return None
+    precision = np.zeros((len(spaces), len(plan.blocks)))
+    shrink = {name: 1 / basis.kappa for name, basis in structure.bases.items()}
+    for entry in equations(plan, None):
+        of_block = _Precisions(shrink, None, None)
+        of_block.add(entry.block, entry.variance)
+        for tau, share in of_block.narrow.items():
+            precision[place[tau], entry.index] += share
+    coefficient = np.zeros(len(spaces))
+    for product in workload:
+        along = zip(product.attributes, product.operators, strict=True)
+        sums = {name: structure.sums(name, operator) for name, operator in along}
+        for tau in subsets(product.attributes):
+            if tau in place:
+                parts = [sums[name][name in tau] for name in product.attributes]
+                coefficient[place[tau]] += product.importance * math.prod(parts)
+    return coefficient, precision
 
 
 def _table_errors(
@@ -527,7 +626,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
     As far as they are known before the release.
     """
-    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
+    # Of a variance see `variance_error`. The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
     # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
     # distribution functions, the counts up to a cell have a known error, and so has their share of
     # a known number of rows.
@@ -541,7 +640,10 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
             promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
         ]
         error = tables[0].rmse
-        if statistic.size is not None and statistic.form.of_measure:
+        if statistic.size is not None and statistic.kind == "variances":
+            rmse_of_tables = [table.rmse for table in tables]
+            error = variance_error(plan.measured(), statistic.of, *rmse_of_tables)
+        elif statistic.size is not None and statistic.form.of_measure:
             unit = float(plan.domain.measure(statistic.of).unit)
             error = unit * mean_error(plan.measured(), statistic.of, error, tables[1].rmse)
         errors.append(

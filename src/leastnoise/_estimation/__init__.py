@@ -31,6 +31,7 @@ from leastnoise._estimation._comparisons import (
     shares,
     unit_of,
 )
+from leastnoise._estimation._controlled_rounding import MOST_CONTROLLED_CELLS, round_controlled
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
@@ -123,3 +124,4 @@ from leastnoise._estimation._truncated import (
     TruncatedSumsEstimate,
     measured_by_group,
 )
+from leastnoise._estimation._variances import NoisyMoments, variance_intervals, variances

@@ -32,6 +32,7 @@ from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import dense
+from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import (
     By,
     Product,
@@ -340,8 +341,9 @@ def compare_releases(
 
     For example this year against last year. Releases with separate payments have independent
     noise, so their variances add up. Two releases of one payment, such as two periods of a series,
-    share noise; their intervals are as wide as any shared noise can make them. To compare periods
-    exactly, use `compare_groups` on the later release.
+    share noise, and so do a release and a later one that counts its measurements; their intervals
+    are as wide as any shared noise can make them. To compare periods exactly, use
+    `compare_groups` on the later release.
 
     Args:
         release: the release whose numbers are compared.
@@ -452,15 +454,17 @@ def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
 
 
 def _share_noise(first: Estimate, second: Estimate) -> bool:
-    """Return whether two estimates are from the same noisy numbers."""
-    observations = (first.observation, second.observation)
-    receipts = {observation.receipt for observation in observations}
-    if "" not in receipts:
-        return len(receipts) == 1
-    values = [observation.values for observation in observations]
-    return len(values[0]) == len(values[1]) and all(
-        np.array_equal(own, other) for own, other in zip(*values, strict=True)
-    )
+    """Return whether two estimates share a charge or noisy numbers."""
+    if first.receipts and second.receipts:
+        return bool({*first.receipts} & {*second.receipts})
+    numbers = [_measured_numbers(estimate.observation) for estimate in (first, second)]
+    return numbers[0] <= numbers[1] or numbers[1] <= numbers[0]
+
+
+def _measured_numbers(observation: Observation) -> set[bytes]:
+    """Return the noisy values of every block, in rows or units of the measure."""
+    grid = observation.measurements.grid
+    return {np.asarray(values / grid, dtype=np.float64).tobytes() for values in observation.values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

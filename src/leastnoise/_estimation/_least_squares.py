@@ -33,7 +33,7 @@ from leastnoise._estimation._public_facts import (
     with_exact_sums,
 )
 from leastnoise._families import apply_along_axes
-from leastnoise._plan import Plan
+from leastnoise._plan import LinearPlan, Plan
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Operator, narrow
@@ -130,9 +130,16 @@ class Estimate:
     observation: Observation
     public: tuple[PublicCounts, ...] = ()
     library: str | None = None  # of data frames: unknown here
+    earlier_receipts: tuple[str, ...] = ()  # the payments for measurements of earlier releases
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
+
+    @property
+    def receipts(self) -> tuple[str, ...]:
+        """The payments for all measurements; empty if the noise had a seed."""
+        own = self.observation.receipt
+        return (own, *self.earlier_receipts) if own else ()
 
     def least_squares(self) -> "Estimate":
         """Return this estimate."""
@@ -394,7 +401,10 @@ class Outcome:
     @cached_property
     def _least_squares(self) -> Estimate:
         """The least-squares estimate from the observation and the public counts."""
-        return Estimate(self.observation, public_counts_of_plan(self.plan))
+        earlier = self.plan.earlier if isinstance(self.plan, LinearPlan) else ()
+        receipts = tuple(receipt for release in earlier for receipt in release.receipts)
+        public = public_counts_of_plan(self.plan)
+        return Estimate(self.observation, public, earlier_receipts=receipts)
 
     def least_squares(self) -> Estimate:
         """Return least squares from the observation and public counts.

@@ -109,14 +109,18 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
     return cells
 
 
-def finest_table(products: Sequence[Product]) -> Product | None:
+def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
     """Return the table that all tables of a measure sum up; None without one.
 
-    None if there is none, or if none of them has levels.
+    None if there is none.
 
     It has cells or groups that divide the cells along every attribute, such as those of a level.
+
+    Args:
+        products: the tables.
+        only_levels: whether to return None if none of them has levels.
     """
-    if all(product.keys == product.attributes for product in products):
+    if only_levels and all(product.keys == product.attributes for product in products):
         return None
     divides: dict[int, bool] = {}
     for product in products:

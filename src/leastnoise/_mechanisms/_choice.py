@@ -20,7 +20,7 @@ from leastnoise._error import bound_seconds, evaluate_plan, lower_bound, noise_n
 from leastnoise._families import NotApplicable, partition_groups
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._frames import Columns, TabularMixin
-from leastnoise._plan import LinearPlan, Plan
+from leastnoise._plan import EarlierRelease, LinearPlan, Plan
 from leastnoise._strategies import (
     PLANNERS,
     Deadline,
@@ -54,6 +54,7 @@ class Search:
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     comparisons: tuple[ComparisonTarget, ...] = ()
+    earlier: tuple[EarlierRelease, ...] = ()
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:

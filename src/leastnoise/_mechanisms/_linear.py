@@ -11,9 +11,9 @@ from leastnoise._error import evaluate_plan, noise_name
 from leastnoise._estimation import Finding, Outcome, public_counts_of_plan
 from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
-from leastnoise._plan import Plan, Promise
+from leastnoise._plan import LinearPlan, Plan, Promise
 from leastnoise._trusted.accounting import Privacy
-from leastnoise._trusted.check import InputError, quoted
+from leastnoise._trusted.check import InputError, InternalError, quoted
 from leastnoise._trusted.kernel import Series
 from leastnoise._workload import Workload
 
@@ -33,15 +33,16 @@ class Linear(Mechanism):
 
     def prepare(self, plan: Plan) -> Run:
         """Check the plan's stated errors, and return its run."""
-        measurements = plan.measured()
+        if not isinstance(plan, LinearPlan):
+            plan.measured()  # refuses a plan whose measurements depend on the data
+            raise InternalError("A plan without a mechanism of its own must be linear.")
+        measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
-        _check_promise(
-            plan.expected_error(),
-            evaluate_plan(plan.workload, measurements, exact=exact).expected_error(),
-        )
+        computed = evaluate_plan(plan.workload, measurements, exact=exact, earlier=plan.earlier)
+        _check_promise(plan.expected_error(), computed.expected_error())
 
         def run(series: Series) -> Outcome:
-            return Outcome(plan, series.measure(measurements))
+            return Outcome(plan, plan.observed(series.measure(measurements)))
 
         return run
 

@@ -14,6 +14,16 @@ from leastnoise._plan._details import (
     StepChoice,
     Steps,
 )
+from leastnoise._plan._earlier import (
+    EarlierRelease,
+    HasMeasurements,
+    check_domain,
+    check_earlier,
+    check_noise,
+    hidden_attributes,
+    joint_measurements,
+    joint_observation,
+)
 from leastnoise._plan._frozen import FrozenDict, freeze
 from leastnoise._plan._guard import guard_budget, guard_share, with_guard, without_guard
 from leastnoise._plan._json import (

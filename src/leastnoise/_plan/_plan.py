@@ -24,6 +24,12 @@ from leastnoise._plan._details import (
     SeriesDetails,
     amount,
 )
+from leastnoise._plan._earlier import (
+    EarlierRelease,
+    check_earlier,
+    joint_measurements,
+    joint_observation,
+)
 from leastnoise._plan._json import measurements_from_value, read, read_json
 from leastnoise._trusted.accounting import (
     Cost,
@@ -37,6 +43,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import InputError, html_facts, refuse, whole
 from leastnoise._trusted.measurements import (
     Measurements,
+    Observation,
     cost,
     measurements_value,
 )
@@ -191,7 +198,9 @@ class Plan(ABC):
 
     @abstractmethod
     def measured(self) -> Measurements:
-        """Return the measurements that the kernel sees.
+        """Return the measurements from which answers are estimated.
+
+        They include the measurements of earlier releases that the plan counts.
 
         Raises:
             InputError: what is measured depends on the data.
@@ -332,15 +341,19 @@ class LinearPlan(Plan):
     """A plan that says what is measured, and promises the error of every table.
 
     Args:
-        measurements: what is measured.
-        promise: the expected error of the workload; None until it is computed.
+        measurements: what is measured, and paid for.
+        promise: the expected error of the workload, from these measurements and those of the
+            earlier releases; None until it is computed.
+        earlier: releases of the same data whose measurements count too.
 
     Raises:
-        InputError: measurements of another domain or privacy.
+        InputError: measurements of another domain or privacy, or earlier releases that did not
+            count the same rows in the same cells with the same kind of noise.
     """
 
     measurements: Measurements
     promise: Promise | None = None
+    earlier: tuple[EarlierRelease, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -353,6 +366,9 @@ class LinearPlan(Plan):
         if self.promise is not None and self.workload.measures != (None,):
             units = tuple(product.unit for product in self.workload)
             object.__setattr__(self, "promise", replace(self.promise, units=units))
+        if self.earlier:
+            check_earlier(self.earlier, self.domain, self.privacy, self.used()[0])
+            self.measured()  # refuses other noise
 
     def _repr_html_(self) -> str:
         tables = []
@@ -373,11 +389,22 @@ class LinearPlan(Plan):
             ratio = self.promise.times_least
         if ratio is not None:
             facts.append(("error / least possible", f"{ratio:.3f}"))
+        if self.earlier:
+            facts.append(("counts also", ", ".join(release.name for release in self.earlier)))
         return facts
 
     def measured(self) -> Measurements:
-        """Return the measurements that the kernel sees."""
-        return self.measurements
+        """Return the measurements of the plan, then those of the earlier releases."""
+        return self._joint
+
+    @cached_property
+    def _joint(self) -> Measurements:
+        """The measurements of the plan and of the earlier releases."""
+        return joint_measurements(self.measurements, self.earlier)
+
+    def observed(self, observation: Observation) -> Observation:
+        """Return the observation of this plan together with the earlier ones."""
+        return joint_observation(observation, self.earlier)
 
     def expected_error(self) -> Promise:
         """Return the expected error of the workload.
@@ -409,6 +436,7 @@ class LinearPlan(Plan):
             **self._json_of_workload(),
             "promise": None if self.promise is None else self.promise.to_json(),
             "details": self.details_json(),
+            **({"after": [release.to_json() for release in self.earlier]} if self.earlier else {}),
         }
 
 
@@ -427,6 +455,14 @@ class SeriesPlan(LinearPlan):
         """Return a linear plan as a plan of a series."""
         values = {entry.name: getattr(plan, entry.name) for entry in fields(LinearPlan)}
         return SeriesPlan(**values, series=series)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.earlier:
+            raise InputError(
+                "A series must count only its own measurements, as its rows arrive period by "
+                "period; got earlier releases. Leave out after; nothing was spent."
+            )
 
     def details_json(self) -> dict[str, Any]:
         """Return the details, and how the series is published, as a JSON value."""
@@ -543,6 +579,7 @@ def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
         measurements=measurements_from_value(value, domain),
         promise=None if promise is None else _promise_from_value(promise, workload),
         details=PlanDetails.from_json(domain, details),
+        earlier=tuple(map(EarlierRelease.from_json, value.get("after", ()))),
     )
     if series is None:
         return plan

@@ -2,7 +2,8 @@
 
 Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
 target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
-keeps plans, `_series.py` plans series. `_comparison_targets.py` promises errors of differences and
+keeps plans, `_series.py` plans series, `_after.py` plans that count earlier
+releases. `_comparison_targets.py` promises errors of differences and
 ratios, `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
 """
 

@@ -97,9 +97,12 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 
 
 def cached_candidates(
-    workload: Workload, privacy: Privacy, search: Search
+    workload: Workload, privacy: Privacy, search: Search, *, every: bool = True
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of the automatic choice, the chosen one first."""
+    """Return all candidates of the automatic choice, the chosen one first.
+
+    With ``every``, also those that a lower bound proves to gain next to nothing.
+    """
 
     def read(text: str) -> tuple[Candidate, ...]:
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
@@ -112,8 +115,8 @@ def cached_candidates(
         )
 
     cached = _read(cache_file(workload, privacy, search), read)
-    if cached is None or any(candidate.left_out for candidate in cached):
-        cached = _try_strategies(workload, privacy, replace(search, every=True))[1]
+    if cached is None or (every and any(candidate.left_out for candidate in cached)):
+        cached = _try_strategies(workload, privacy, replace(search, every=every))[1]
     return cached
 
 

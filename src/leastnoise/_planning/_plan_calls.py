@@ -22,7 +22,16 @@ from leastnoise._mechanisms import (
     try_strategies,
     with_best_lower_bounds,
 )
-from leastnoise._plan import AdaptivePlan, Plan, guard_share, without_guard
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    HasMeasurements,
+    LinearPlan,
+    Plan,
+    guard_share,
+    without_guard,
+)
+from leastnoise._planning._after import plan_after
 from leastnoise._planning._comparison_targets import read_targets
 from leastnoise._planning._plan_cache import (
     cache_file,
@@ -135,6 +144,7 @@ def plan(
     targets: Mapping[str, Any] | None = None,
     seconds: float = SECONDS,
     guard: Exact | None = None,
+    after: Sequence[HasMeasurements] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
     """Return the plan of a release: public, without data, with its error.
@@ -163,6 +173,11 @@ def plan(
             More may find less error; `compare` says what was left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
             with; the plan has the rest.
+        after: earlier releases of the same data, with the same domain, unit, neighbours and kind
+            of noise, such as from `read_release`. Their measurements count too: the budget goes
+            where precision is missing, the expected error is that of all measurements together,
+            and so are the answers. Only the new measurements are paid for. The ledger that pays
+            must be the one that paid for them.
         progress: called with the name of every strategy before it is tried. Without it, a notebook
             shows below its cell what takes over a second.
 
@@ -187,13 +202,30 @@ def plan(
         search = Search(strategy, seconds)
     else:
         search = Search(OWN, seconds, own=user_planner(strategy))
-    search = replace(search, comparisons=read_targets(checked_workload, targets))
+    search = replace(
+        search,
+        comparisons=read_targets(checked_workload, targets),
+        earlier=_earlier_releases(after),
+    )
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
         return plan_workload(
             checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
         )
+
+
+def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
+    """Return what releases measured; refuse anything else."""
+    if not isinstance(after, (list, tuple)) or not all(
+        hasattr(release, "as_earlier") for release in after
+    ):
+        raise refuse(
+            "after",
+            type(after).__name__,
+            "a list of releases, such as [leastnoise.read_release('release-2025')]",
+        )
+    return tuple(release.as_earlier() for release in after)
 
 
 def expected_seconds(
@@ -269,7 +301,11 @@ def plan_workload(
             "'model' or a data-independent strategy, for a spec with [[public]]",
             "Leave strategy out to let auto choose.",
         )
+    if search.earlier:
+        _check_combination(privacy, search, objective)
     try:
+        if search.earlier and isinstance(privacy, Privacy):
+            return plan_after(workload, privacy, search)
         result = _plan_cached(workload, privacy, search, objective, level)
         if not search.public or isinstance(result, AdaptivePlan):
             return result
@@ -291,6 +327,29 @@ def plan_workload(
         ) from None
 
 
+def _check_combination(privacy: Privacy | Least, search: Search, objective: str) -> None:
+    """Refuse what a plan that counts earlier releases cannot have."""
+    reason = ""
+    if isinstance(privacy, Least):
+        reason = "a least budget, which is found for one release"
+    elif objective != "total":
+        reason = f"the objective {objective!r}, whose weights are found for one release"
+    elif is_data_dependent(search.strategy):
+        reason = (
+            f"the strategy {search.strategy!r}, whose estimate from measurements that it chose by "
+            "their noise has no known error together with others"
+        )
+    elif search.public:
+        reason = "[[public]], whose counts are exact for one release"
+    elif search.comparisons:
+        reason = "[targets], whose least budget is found for one release"
+    if reason:
+        raise InputError(
+            f"A plan after earlier releases cannot have {reason}. Leave that out, or leave after "
+            "out. Nothing was spent."
+        )
+
+
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
     """Return the workload over the domain with the hidden cells to measure."""
     return with_hidden_cells(
@@ -306,6 +365,8 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
+        return None
+    if isinstance(plan, LinearPlan) and plan.earlier:
         return None
     complete = with_hidden_cells(plan.workload, incomplete)
     quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)

@@ -37,7 +37,7 @@ from leastnoise._mechanisms import (
     reweight_plan,
     search_again,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import EarlierRelease, LinearPlan, Plan
 from leastnoise._planning._comparison_targets import ComparisonGoal, comparison_goals
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
@@ -407,11 +407,15 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
     Perhaps rescaled to another budget; its expected error is computed again.
     """
-    if privacy is None:
-        measured = plan.measured()
-    else:
-        measured = rescale_noise(plan.measured(), privacy)
-    return evaluate_plan(workload, measured, plan.strategy, details=plan.details_for(workload))
+    measured = plan.measured()
+    earlier: tuple[EarlierRelease, ...] = ()
+    if isinstance(plan, LinearPlan):
+        measured = plan.measurements
+        earlier = plan.earlier
+    if privacy is not None:
+        measured = rescale_noise(measured, privacy)
+    details = plan.details_for(workload)
+    return evaluate_plan(workload, measured, plan.strategy, details=details, earlier=earlier)
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
@@ -795,6 +799,11 @@ def joint_price(
     cached_prices: Known | None = None,
 ) -> Price:
     """Return the joint price of some tables of a plan."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        raise InputError(
+            "The price of tables must be asked of a plan that counts no earlier releases, since a "
+            "price is a share of one budget. Leave after out."
+        )
     count = len(plan.workload.products)
     chosen = set(numbers)
     if cached_prices is None:

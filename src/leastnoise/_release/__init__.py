@@ -21,7 +21,7 @@ from leastnoise._release._directory import (
     sync_to_disk,
     write_categories,
 )
-from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW, Publication
+from leastnoise._release._exports import EXPORTS, REVIEW
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -30,7 +30,9 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
-from leastnoise._release._names import LANGUAGES, capitalize, is_translated
+from leastnoise._release._metadata import FILL_IN, Publication
+from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
+from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
@@ -39,18 +41,21 @@ from leastnoise._release._options import (
     describe_rounding,
     find_groups,
     find_table_position,
+    product_rounding,
     resolve_names,
     resolve_survey_of,
     tables_to_write,
 )
+from leastnoise._release._publication import PublicationTable
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
-from leastnoise._release._report import collect_contents, render_report, write_series_page
+from leastnoise._release._report import collect_contents, render_report
 from leastnoise._release._sentences import (
     describe_answers,
     describe_attribute,
     describe_cut_rows,
     describe_definition,
+    describe_earlier,
     describe_guard_counts,
     describe_guessing_chance,
     describe_measure,
@@ -68,6 +73,7 @@ from leastnoise._release._sentences import (
     list_sum_contributions,
     list_uncovered_errors,
 )
+from leastnoise._release._series_page import write_series_page
 from leastnoise._release._sql_answers import answer_statement
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import RoundedTable, Table, Tables, convert_to_amounts, round_table
@@ -81,11 +87,13 @@ from leastnoise._release._texts import (
     load_catalogue,
     load_templates,
     make_picture,
+    name_attribute,
     name_measure,
     name_rows,
     statistic_title,
     table_format,
     table_title,
+    unit_of_sums,
 )
 from leastnoise._release._writing import (
     WRITERS,

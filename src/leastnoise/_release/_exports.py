@@ -4,14 +4,14 @@
 - an entry for the registry of deployments of differential privacy
   (github.com/opendp/deployments-registry-data);
 - measurements in the format of mbi (private-pgm), as in docs/measurements.md;
-- a notebook.
+- a notebook;
+- metadata of the CSV files (CSVW) and the entry of a data set (DCAT-AP), in `_metadata`.
 """
 
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,14 +25,14 @@ from leastnoise._release._manifest import (
     escape_manifest,
     escape_markdown,
 )
+from leastnoise._release._metadata import FILL_IN, Publication, format_csvw, format_dcat
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, TEMPLATES
+from leastnoise._release._texts import ENGLISH, TEMPLATES, Catalogue, table_title
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.linop import Identity, dense
 from leastnoise._workload import queries
 
-FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {
     PureDP: "Pure DP",
@@ -46,15 +46,6 @@ _MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table
 _MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A release with its manifest and the name of its directory."""
-
-    release: Release
-    manifest: Manifest
-    directory: str
 
 
 def _round_up_to_double(value: Fraction) -> float | int:
@@ -80,6 +71,8 @@ def format_deployment(publication: Publication) -> str:
     unit = manifest.privacy.unit
     payment = manifest.payment
     plan = manifest.plan
+    options = publication.release.options
+    catalogue = _english_or_main(publication.release)
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."
     facts = {
         "written": manifest.written.isoformat(),
@@ -96,7 +89,9 @@ def format_deployment(publication: Publication) -> str:
         "outside": f"{manifest.domain.rows_outside} {FILL_IN}: any tuning on the data.",
         "mechanisms": f"leastnoise, strategy {plan.strategy}: {plan.mechanism_in_words}.",
         "note": manifest.post_processing.note,
-        "utility": _describe_utility(manifest),
+        "utility": _describe_utility(publication),
+        "title": options.text("title", catalogue.language) or FILL_IN,
+        "curator": options.text("agency", catalogue.language) or FILL_IN,
     }
     return _REGISTRY.read_text(encoding="utf-8") % {
         "warning": f"# {warning}\n" if (warning := _seed_warning(publication)) else "",
@@ -115,12 +110,27 @@ def _seed_warning(publication: Publication) -> str:
     return ENGLISH.say("not_private")
 
 
-def _describe_utility(manifest: Manifest) -> str:
+def _english_or_main(release: Release) -> Catalogue:
+    """Return the English catalogue with display names, or that of the main language."""
+    languages = release.options.languages
+    return release.options.catalogue("en" if "en" in languages else languages[0])
+
+
+def _table_titles(release: Release) -> dict[str, str]:
+    """Return the title of each table by its name in files, if anything has a display name."""
+    catalogue = _english_or_main(release)
+    if catalogue.names.is_empty:
+        return {}
+    return {product.name: table_title(product, catalogue) for product in release.workload}
+
+
+def _describe_utility(publication: Publication) -> str:
     """Return a sentence with the typical standard error of each table."""
-    tables = manifest.answers.tables
+    tables = publication.manifest.answers.tables
     if isinstance(tables, str):
         return f"Standard errors are {tables}."
-    errors = "; ".join(f"{table.name} {table.rmse:.4g}" for table in tables)
+    titles = _table_titles(publication.release)
+    errors = "; ".join(f"{titles.get(table.name, table.name)} {table.rmse:.4g}" for table in tables)
     return f"Typical standard errors: {errors}."
 
 
@@ -225,7 +235,7 @@ def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
     if drawn_table is not None:
         yield _code_cell(f"release.plot({json.dumps(drawn_table.id)})")
     if len(release.statistics):
-        yield _markdown_cell("## Means, quantiles, distribution functions")
+        yield _markdown_cell("## Means, standard deviations, quantiles, distribution functions")
         yield _code_cell("release.statistics[0].frame()")
     if release.finding.further:
         yield _markdown_cell(
@@ -300,7 +310,7 @@ def _describe_payment(payment: Payment | None) -> str:
     )
 
 
-def _describe_errors(manifest: Manifest) -> str:
+def _describe_errors(manifest: Manifest, titles: Mapping[str, str]) -> str:
     """Return lines with the typical standard error of each table."""
     tables = manifest.answers.tables
     if isinstance(tables, str):
@@ -310,7 +320,8 @@ def _describe_errors(manifest: Manifest) -> str:
         )
     units = {"row": "rows", "unit": "units"}
     lines = [
-        f"- {table.name}: {table.rmse:.4g} "
+        f"- {escape_markdown(titles[table.name]) if table.name in titles else table.name}: "
+        f"{table.rmse:.4g} "
         f"{units.get(table.unit, 'in the unit of the measure')}, {table.answers} answers"
         for table in tables
     ]
@@ -331,6 +342,10 @@ def format_review(publication: Publication) -> str:
     times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
     warning = _seed_warning(publication)
+    # names in the manifest are escaped here, so titles are found by escaped names
+    titles = {
+        escape_markdown(name): title for name, title in _table_titles(publication.release).items()
+    }
     seed_note = "NOT PRIVATE: the noise came from a seed. This release must not be published."
     adaptive_note = (
         "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
@@ -364,7 +379,7 @@ def format_review(publication: Publication) -> str:
         if plan.outcome is None
         else adaptive_note,
         "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
-        "errors": _describe_errors(manifest),
+        "errors": _describe_errors(manifest, titles),
         "least": "Not known for this release."
         if times is None
         else f"At most {times:.3f} times the least possible error at this budget.",
@@ -380,4 +395,6 @@ EXPORTS: Mapping[str, Callable[[Publication], str]] = {
     "registry": format_deployment,
     "mbi": format_mbi_measurements,
     "notebook": format_notebook,
+    "csvw": format_csvw,
+    "dcat": format_dcat,
 }

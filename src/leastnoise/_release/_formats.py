@@ -2,28 +2,37 @@
 
 Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
-In SDMX every table is a data flow of its own, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. Its attributes
-are the dimensions, the answer is ``OBS_VALUE``, and attributes of the observation have its errors.
-In the files each component has its id and name (``labels=both``).
+In SDMX every table is a data flow of its own, such as ``LEASTNOISE:Q7_SEX(1.0.0)``; with ``flows =
+"quantity"`` all tables of a quantity are one data flow, in which ``_T`` stands for the total of a
+dimension. The attributes are the dimensions, periods are ``TIME_PERIOD``, the answer is
+``OBS_VALUE``, and attributes of the observation have its errors. In the files each component has its
+id and name (``labels=both``).
 """
 
 import csv
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from leastnoise._domain import Domain
+from leastnoise._domain import Dates, Domain
 from leastnoise._frames import Columns, UniqueNames
-from leastnoise._release._names import PLAIN_NUMBERS, NumberFormat
+from leastnoise._release._names import PLAIN_NUMBERS, NumberFormat, capitalize
 from leastnoise._release._options import Options, describe_rounding, display_texts
 from leastnoise._release._release import Release
+from leastnoise._release._sdmx_mapping import (
+    TIME_PERIOD,
+    SdmxMapping,
+    read_sdmx_mapping,
+    sdmx_period,
+)
 from leastnoise._release._sentences import describe_row_limit, dropping_attributes
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
@@ -72,11 +81,8 @@ _VALUE_NAMES = {
     "CONF_LEVEL": "Coverage of the interval",
 }
 _OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
-_STATUS = (
-    ("E", "Estimated value"),
-    ("Q", "Missing value; suppressed"),
-    ("U", "Low reliability"),
-)
+_TOTAL = "_T"
+_MERGED_QUERIES = ("identity", "level")  # query sets whose tables can share a data flow
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -367,7 +373,7 @@ class Dimension:
         id: the id of the dimension, from the column of the files.
         column: the column of the files.
         names: its display name by language.
-        codes: the ids of its codes.
+        codes: the ids of its codes, or the periods of TIME_PERIOD.
         labels: the display name of each code by language.
     """
 
@@ -381,6 +387,20 @@ class Dimension:
     def name(self) -> str:
         """Its display name in the main language."""
         return self.names[0][1]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is the dimension of periods, which has no code list."""
+        return self.id == TIME_PERIOD
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of its codes in a file: a code with its name, or a period."""
+        if self.is_time:
+            return list(self.codes)
+        return [
+            f"{code}: {texts[0][1]}" for code, texts in zip(self.codes, self.labels, strict=True)
+        ]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -407,6 +427,13 @@ class DataFlow:
         return self.names[0][1]
 
 
+def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
+    """Return dimensions with one that has codes, because the standard wants one."""
+    if all(dimension.is_time for dimension in dimensions):
+        return (_ALL_ROWS, *dimensions)
+    return tuple(dimensions)
+
+
 def _in_english(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
     """Return codes with their English names."""
     return [(code, (("en", name),)) for code, name in pairs]
@@ -425,9 +452,9 @@ def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[li
         names=tuple(
             (catalogue.language, result_title(result, catalogue)) for catalogue in catalogues
         ),
-        dimensions=_make_dimensions(result, options, catalogues) or (_ALL_ROWS,),
+        dimensions=_with_coded_dimension(_make_dimensions(result, options, catalogues)),
         values=tuple(values),
-        unit=_unit_of_measure(result, catalogues[0]),
+        unit=_unit_of_measure(result, catalogues[0], read_sdmx_mapping(options.sdmx)),
     )
     return flow, [columns[value].tolist() for value in values if value in columns]
 
@@ -439,8 +466,13 @@ def _catalogues(options: Options) -> list[Catalogue]:
     return [options.catalogue(language) for language in options.languages]
 
 
-def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, str]:
-    """Return the id and the display name of the unit of a result's answers."""
+def _unit_of_measure(
+    result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
+) -> tuple[str, str]:
+    """Return the id and the display name of the unit of a result's answers.
+
+    The id is that of the mapping, or made from the measure's name.
+    """
     code, name = "ROWS", name_rows(catalogue)
     if result.unit_name:
         (code,) = make_ids([result.unit_name])
@@ -451,7 +483,7 @@ def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, st
                 name = name_quantity(result.product, catalogue)
         if isinstance(result, StatisticTable):
             name = unit_of_statistic(result.statistic, result.domain, catalogue) or name
-    return code, name
+    return mapping.units.get(result.unit_name or "rows", code), name
 
 
 def _make_dimensions(
@@ -462,16 +494,20 @@ def _make_dimensions(
         keys = result.product.keys
     else:
         keys = result.attributes
-    ids = [
-        f"D{code}" if code[0].isdigit() or code[0] == "-" else code
-        for code in make_ids(keys, [*_MESSAGE_COLUMNS, *_VALUE_NAMES])
-    ]
+    mapping = read_sdmx_mapping(options.sdmx)
+    ids = _make_dimension_ids(result, keys, mapping)
     headings = [_local_headings(result, keys, catalogue) for catalogue in catalogues]
     languages = [catalogue.language for catalogue in catalogues]
     labels = [_labels_in(result, options, language) for language in languages]
+    attributes = result_attributes(result)
     dimensions = []
     for position, (key_id, key) in enumerate(zip(ids, keys, strict=True)):
         labels_of_codes = zip(*(labels_along[position] for labels_along in labels), strict=True)
+        own_labels = [str(label) for label in result.labels[position]]
+        if key_id == TIME_PERIOD:
+            codes = [sdmx_period(label) or label for label in own_labels]
+        else:
+            codes = _make_codes(own_labels, mapping.codes.get(attributes[position], {}))
         dimensions.append(
             Dimension(
                 id=key_id,
@@ -480,13 +516,49 @@ def _make_dimensions(
                     (language, heading[position])
                     for language, heading in zip(languages, headings, strict=True)
                 ),
-                codes=tuple(make_ids(map(str, result.labels[position]))),
+                codes=tuple(codes),
                 labels=tuple(
                     tuple(zip(languages, texts, strict=True)) for texts in labels_of_codes
                 ),
             )
         )
     return tuple(dimensions)
+
+
+def _make_dimension_ids(
+    result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
+) -> list[str]:
+    """Return the ids of the dimensions: TIME_PERIOD, those of the mapping, or from the names."""
+    time_key = _find_time_key(result)
+    chosen = [
+        TIME_PERIOD if position == time_key else mapping.concepts.get(key, "")
+        for position, key in enumerate(keys)
+    ]
+    taken = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
+    ids = [
+        f"D{code}" if code[0].isdigit() or code[0] == "-" else code
+        for code in make_ids(keys, taken)
+    ]
+    return [own or made_id for own, made_id in zip(chosen, ids, strict=True)]
+
+
+def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
+    """Return the codes of labels: those of the mapping, or from the labels."""
+    others = [label for label in labels if label not in mapped]
+    made = dict(zip(others, make_ids(others, mapped.values()), strict=True))
+    return [mapped.get(label) or made[label] for label in labels]
+
+
+def _find_time_key(result: ResultTable) -> int | None:
+    """Return the position of the first key whose labels are single periods; None without one."""
+    domain = _domain_of(result)
+    for position, (name, labels) in enumerate(
+        zip(result_attributes(result), result.labels, strict=True)
+    ):
+        is_date = name in domain.names and isinstance(domain.kind(name), Dates)
+        if is_date and labels and all(sdmx_period(str(label)) for label in labels):
+            return position
+    return None
 
 
 def _local_headings(
@@ -525,16 +597,28 @@ def _csv_header(flow: DataFlow) -> list[str]:
 
 def agency_id(release: Release) -> str:
     """Return the id of the agency that publishes."""
+    mapped = read_sdmx_mapping(release.options.sdmx).agency
+    if mapped:
+        return mapped
     (code,) = make_ids([release.options.text("agency") or DEFAULT_AGENCY])
     return code if code[0].isalpha() else f"A{code}"
 
 
-def _list_statuses(result: ResultTable) -> list[tuple[str, str]]:
-    """Return the SDMX status of each answer if published: code and name."""
+def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
+    """Return the SDMX status of each answer as text: code and name."""
+    published, suppressed, unreliable = (
+        ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
+    )
     flags = result.numbers().get("reliability")
     if flags is None:
-        return [_STATUS[0]] * result.cells
-    return [_STATUS[0] if flag == 1 else _STATUS[2] for flag in flags.tolist()]
+        statuses = [published] * result.cells
+    else:
+        statuses = [published if flag == 1 else unreliable for flag in flags.tolist()]
+    is_missing = np.isnan(result.numbers()[result.value_name]).tolist()
+    return [
+        suppressed if missing else status
+        for missing, status in zip(is_missing, statuses, strict=True)
+    ]
 
 
 @dataclass(slots=True)
@@ -544,37 +628,77 @@ class SdmxMessages:
     release: Release
     directory: Path
     flows: list[DataFlow] = field(default_factory=list)
+    _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
 
     def add(self, result: ResultTable, stem: str) -> None:
-        """Write a table or a statistic as one message."""
+        """Write a table or a statistic as one message, or keep it for the flow of its quantity."""
+        if self._mapping.flows == "quantity" and isinstance(result, Table):
+            product = result.product
+            kinds = {query_set.kind for query_set in product.query_sets}
+            if kinds <= {*_MERGED_QUERIES}:
+                time_key = _find_time_key(result)
+                time_attribute = None if time_key is None else product.attributes[time_key]
+                key = (product.measure, time_attribute)
+                self._merged.setdefault(key, []).append(result)
+                return
         flow, columns = _make_flow(result, self.release.options)
+        keys = _list_keys(flow, result)
+        self._write_message(flow, stem, self._observations(flow, result, columns, keys))
+
+    @property
+    def _mapping(self) -> SdmxMapping:
+        return read_sdmx_mapping(self.release.options.sdmx)
+
+    def _write_message(
+        self, flow: DataFlow, stem: str, observations: Iterable[list[str | float]]
+    ) -> None:
+        """Write the message of a flow."""
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
             rows.writerow(_csv_header(flow))
-            rows.writerows(self._observations(flow, result, columns))
+            rows.writerows(observations)
 
     def _observations(
-        self, flow: DataFlow, result: ResultTable, columns: Sequence[Sequence[float]]
+        self,
+        flow: DataFlow,
+        result: ResultTable,
+        columns: Sequence[Sequence[float]],
+        keys: Iterable[list[str]],
     ) -> Iterator[list[str | float]]:
         """Yield a row for each observation; NaN is left empty."""
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
-        keys = [
-            [
-                f"{code}: {texts[0][1]}"
-                for code, texts in zip(dimension.codes, dimension.labels, strict=True)
-            ]
-            for dimension in flow.dimensions
-        ]
-        cells = np.ndindex(result.low.shape or (1,))
-        flags = _list_statuses(result)
-        for cell, values, flag in zip(cells, zip(*columns, strict=True), flags, strict=True):
-            key = [keys[axis][label] for axis, label in enumerate(cell)]
+        statuses = _list_statuses(result, self._mapping)
+        for key, values, status in zip(keys, zip(*columns, strict=True), statuses, strict=True):
             number_fields = ["" if math.isnan(value) else value for value in values]
-            status = ": ".join(_STATUS[1] if math.isnan(values[0]) else flag)
             yield [*first_fields, *key, *number_fields, status, *last_fields]
+
+    def _write_merged_flows(self) -> None:
+        """Write the data flow of each quantity, in which ``_T`` is the total of a dimension."""
+        for tables in self._merged.values():
+            merged = merge_tables(tables, self.release.options)
+            (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])
+            flow = replace(merged.flow, id=flow_id)
+            rows = chain.from_iterable(
+                self._merged_observations(merged, flow, table) for table in _distinct_tables(tables)
+            )
+            self._write_message(flow, f"answers/{flow_id.lower()}", rows)
+
+    def _merged_observations(
+        self, merged: "MergedFlow", flow: DataFlow, table: Table
+    ) -> Iterator[list[str | float]]:
+        """Yield the observations of one table of a flow of several tables."""
+        own_flow, own_columns = _make_flow(table, self.release.options)
+        names = [name for name in own_flow.values if name not in _OBSERVATION_ATTRIBUTES]
+        column_of = dict(zip(names, own_columns, strict=True))
+        columns = [
+            column_of.get(name, [math.nan] * table.cells)
+            for name in flow.values
+            if name not in _OBSERVATION_ATTRIBUTES
+        ]
+        return self._observations(flow, table, columns, merged.keys_of(table))
 
     def _describe_release(self) -> str:
         """Return the title, the source and the row limit of the release."""
@@ -587,11 +711,14 @@ class SdmxMessages:
 
         Equal lists of labels are one code list.
         """
+        self._write_merged_flows()
         code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names_of = {dimension.column: dimension.names for dimension in dimensions}
-        concepts = dict(zip(names_of, make_ids(names_of, _VALUE_NAMES), strict=True))
-        for dimension in dimensions:
+        concepts = self._name_concepts(dimensions)
+        names_of_concepts = {concepts[column]: names for column, names in names_of.items()}
+        coded_dimensions = [dimension for dimension in dimensions if not dimension.is_time]
+        for dimension in coded_dimensions:
             code_list = (
                 f"CL{len(code_lists) + 1}_{concepts[dimension.column]}",
                 dimension.names,
@@ -599,7 +726,12 @@ class SdmxMessages:
             )
             code_lists.setdefault(dimension.key, code_list)
         fixed_code_lists = {
-            "OBS_STATUS": _in_english(_STATUS),
+            "OBS_STATUS": _in_english(
+                dict.fromkeys(
+                    self._mapping.status_of(answer)
+                    for answer in ("published", "suppressed", "unreliable")
+                )
+            ),
             "UNIT_MEASURE": _in_english(dict(sorted(flow.unit for flow in self.flows)).items()),
         }
         text = fill_template(
@@ -610,7 +742,7 @@ class SdmxMessages:
             flows=self.flows,
             about=self._describe_release(),
             concepts=[
-                *((code, names_of[column]) for column, code in concepts.items()),
+                *names_of_concepts.items(),
                 *_in_english(_VALUE_NAMES.items()),
             ],
             concept_of=concepts,
@@ -621,10 +753,141 @@ class SdmxMessages:
                     for value, listed in fixed_code_lists.items()
                 ),
             ],
-            list_of={dimension: code_lists[dimension.key][0] for dimension in dimensions},
+            list_of={dimension: code_lists[dimension.key][0] for dimension in coded_dimensions},
             enumerated={value: f"CL_{value}" for value in fixed_code_lists},
         )
         path = self.directory / STRUCTURE_FILE
         path.write_text(
             _CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n"
         )
+
+    def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
+        """Return the id of the concept of each column.
+
+        A dimension of periods, or one with a concept in the mapping, has the id of its concept.
+        """
+        mapped = self._mapping.concepts
+        fixed = {
+            dimension.column: dimension.id
+            for dimension in dimensions
+            if dimension.is_time or dimension.column in mapped
+        }
+        others = [*dict.fromkeys(d.column for d in dimensions if d.column not in fixed)]
+        taken = [*_VALUE_NAMES, TIME_PERIOD, *mapped.values()]
+        return fixed | dict(zip(others, make_ids(others, taken), strict=True))
+
+
+def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
+    """Yield the key of each value of a result."""
+    all_rows = [dimension.cells[0] for dimension in flow.dimensions if dimension == _ALL_ROWS]
+    cells = [dimension.cells for dimension in flow.dimensions if dimension != _ALL_ROWS]
+    for cell in np.ndindex(result.low.shape):
+        labels = [codes[label] for codes, label in zip(cells, cell, strict=True)]
+        yield [*all_rows, *labels]
+
+
+def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables without those that have the same keys as an earlier one."""
+    by_keys: dict[tuple[str, ...], Table] = {}
+    for table in tables:
+        by_keys.setdefault(tuple(table.product.keys), table)
+    return list(by_keys.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFlow:
+    """One data flow for tables of one quantity.
+
+    Attributes:
+        flow: the data flow; a dimension has the total ``_T``, the codes of its attribute and the
+            codes of its levels.
+        attributes: the attribute of each dimension; empty for the dimension of all rows.
+        cells: for each key of a table the cells of its codes in a file.
+    """
+
+    flow: DataFlow
+    attributes: tuple[str, ...]
+    cells: Mapping[str, Sequence[str]]
+
+    def keys_of(self, table: Table) -> Iterator[list[str]]:
+        """Yield the key of each answer of a table: its codes, and ``_T`` for other dimensions."""
+        totals = [dimension.cells[0] for dimension in self.flow.dimensions]
+        positions = [self.attributes.index(name) for name in table.product.attributes]
+        cells = [self.cells[key] for key in table.product.keys]
+        for cell in np.ndindex(table.answer.shape):
+            key = list(totals)
+            for position, codes, label in zip(positions, cells, cell, strict=True):
+                key[position] = codes[label]
+            yield key
+
+
+def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
+    """Return one data flow for tables of one quantity."""
+    catalogues = _catalogues(options)
+    flows = [_make_flow(table, options)[0] for table in tables]
+    own_dimensions: dict[str, dict[str, Dimension]] = {}
+    for table, flow in zip(tables, flows, strict=True):
+        for name, dimension in zip(table.product.attributes, flow.dimensions, strict=False):
+            own_dimensions.setdefault(name, {})[dimension.column] = dimension
+    product = tables[0].product
+    names = tuple(name for name in product.domain.names if name in own_dimensions)
+    dimensions: list[Dimension] = []
+    cells: dict[str, Sequence[str]] = {}
+    for name in names:
+        dimension, own_cells = _merge_dimensions(name, own_dimensions[name], catalogues)
+        dimensions.append(dimension)
+        cells |= own_cells
+    quantity = tables[0].unit_name or "rows"
+    has_time = any(dimension.is_time for dimension in dimensions)
+    (flow_id,) = make_ids([f"{quantity} by time" if has_time else quantity])
+    flow = DataFlow(
+        id=flow_id,
+        names=tuple(
+            (catalogue.language, capitalize(name_quantity(product, catalogue)))
+            for catalogue in catalogues
+        ),
+        dimensions=_with_coded_dimension(dimensions),
+        values=tuple(
+            value for value in _VALUE_NAMES if any(value in flow.values for flow in flows)
+        ),
+        unit=flows[0].unit,
+    )
+    extra = len(flow.dimensions) - len(names)
+    return MergedFlow(flow, (*[""] * extra, *names), cells)
+
+
+def _merge_dimensions(
+    attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
+) -> tuple[Dimension, dict[str, Sequence[str]]]:
+    """Return the dimension of an attribute with its levels, and the cells of each key.
+
+    Args:
+        attribute: the attribute.
+        dimensions: the dimension of each key: the attribute or a level such as ``store:region``.
+        catalogues: of all languages.
+    """
+    in_order = sorted(dimensions.values(), key=lambda dimension: dimension.column != attribute)
+    first = in_order[0]
+    if first.is_time:
+        merged = replace(first, column=attribute)
+        return merged, {dimension.column: dimension.cells for dimension in in_order}
+    totals = tuple((each.language, each.say("sdmx_total")) for each in catalogues)
+    labels_of: dict[str, LocalTexts] = {_TOTAL: totals}
+    codes_of: dict[str, list[str]] = {}
+    for dimension in in_order:
+        codes = [
+            f"{dimension.id}_{code}" if code in labels_of else code for code in dimension.codes
+        ]
+        codes_of[dimension.column] = codes
+        labels_of |= dict(zip(codes, dimension.labels, strict=True))
+    merged = replace(
+        first,
+        column=attribute,
+        codes=tuple(labels_of),
+        labels=tuple(labels_of.values()),
+    )
+    cell_of = dict(zip(merged.codes, merged.cells, strict=True))
+    cells: dict[str, Sequence[str]] = {
+        key: [cell_of[code] for code in codes] for key, codes in codes_of.items()
+    }
+    return merged, cells

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, UnitCount, ValueCount, Weighted
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
 from leastnoise._release._names import (
@@ -28,8 +28,9 @@ from leastnoise._release._names import (
     names_in,
     text_in,
 )
+from leastnoise._release._sdmx_mapping import check_sdmx_mapping, read_sdmx_mapping
 from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
-from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue
+from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue, name_rows
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -53,6 +54,7 @@ from leastnoise._workload import (
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
+ROUNDING = ("nearest", "controlled")
 DEFAULT_FORMATS = ("csv", "parquet")
 OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that only some tables of a release have."""
@@ -89,10 +91,11 @@ class Options:
             without negative cells that agree.
         covariances: tables, by id or name, whose covariances are written too.
         round: publish answers as multiples of this, in rows or in the measure's own unit, with
-            intervals half a step wider to either side. None: as they are. Of further answers it
-            changes nothing: those are not published yet.
-        below: publish no answer that is below this before it is rounded, but that it is. None: all
-            are published.
+            intervals half a step wider to either side. A mapping has a step for ``rows``, ``units``
+            and measures, such as ``{"rows": 5, "pay": 1000}``; others are not rounded. None: as
+            they are. Of further answers it changes nothing: those are not published yet.
+        below: publish no answer that is below this before it is rounded, but that it is; also by
+            quantity, as ``round``. None: all are published.
         language: of the report: en or de. The default is the first language of the texts below, or
             en.
         languages: all languages in which the release has a report; the default is ``language`` and
@@ -127,6 +130,11 @@ class Options:
         searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
             the manifest names them beside the release's own payment. They must be of the same data
             set.
+        rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
+            answer is less than one step from its estimate; for tables of which one has all others
+            of its quantity as sums.
+        sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as
+            ``[output.sdmx]`` of a spec has them.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -157,8 +165,10 @@ class Options:
     guard: Exact | None = None
     rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
-    round: Exact | None = None
-    below: Exact | None = None
+    round: Exact | Mapping[str, Exact] | None = None
+    below: Exact | Mapping[str, Exact] | None = None
+    rounding: str = "nearest"
+    sdmx: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         options = asdict(self)
@@ -179,11 +189,14 @@ class Options:
         }
         checked["names"] = check_names(self.names)
         checked["survey"] = check_survey(self.survey)
+        read_sdmx_mapping(self.sdmx)
+        self._check_rounding_method()
+        checked["sdmx"] = dict(self.sdmx)
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
         checked["searches"] = tuple(dict(search) for search in self.searches)
         checked |= {
-            name: None if options[name] is None else _check_publishable_size(name, options[name])
+            name: None if options[name] is None else _check_publishable_sizes(name, options[name])
             for name in ("round", "below")
         }
         for name, value in checked.items():
@@ -220,6 +233,14 @@ class Options:
         for name in _PUBLICATION_TEXTS:
             if options[name] != "":
                 check_text(name, options[name])
+
+    def _check_rounding_method(self) -> None:
+        """Raise for controlled rounding without a step, or beside suppression."""
+        one_of("rounding", self.rounding, ROUNDING)
+        if self.rounding == "nearest":
+            return
+        if self.round is None:
+            raise InputError("rounding = 'controlled' needs a step: set round, such as round = 5.")
 
     def _choose_languages(self, names: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the languages of the reports, the main one first.
@@ -258,8 +279,12 @@ class Options:
 
     @property
     def terminal_catalogue(self) -> Catalogue:
-        """The sentences of the terminal, in English, with the release's names."""
-        return replace(load_catalogue(), names=self.names_in())
+        """The sentences of the terminal, in English, with the release's names.
+
+        They are the English names if there are any, else those of the main language.
+        """
+        language = "en" if "en" in self.languages else self.language
+        return replace(load_catalogue(), names=self.names_in(language))
 
     def _check_labels_and_searches(self) -> None:
         """Raise for labels or searches that are not the mappings they must be."""
@@ -312,7 +337,14 @@ class Options:
     @property
     def has_rounding(self) -> bool:
         """Whether answers are rounded or suppressed, so tables are not additive."""
+        if self.is_controlled:
+            return False
         return self.round is not None or self.below is not None or self.suppresses_by_cv
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether totals are the sums of their rounded parts."""
+        return self.rounding == "controlled"
 
     @property
     def suppresses_by_cv(self) -> bool:
@@ -337,7 +369,9 @@ class Options:
             for name, value in asdict(self).items()
         }
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
-        exact_texts = {name: str(value) for name, value in exact.items() if value is not None}
+        exact_texts = {
+            name: _exact_to_json(value) for name, value in exact.items() if value is not None
+        }
         optional = {
             name: values.pop(name)
             for name in (
@@ -347,6 +381,7 @@ class Options:
                 "labels",
                 "names",
                 "survey",
+                "sdmx",
                 "statements",
                 "today",
                 "joined_on",
@@ -356,11 +391,37 @@ class Options:
         }
         if len(values["languages"]) == 1:
             del values["languages"]
+        if not self.is_controlled:
+            del values["rounding"]
         return {
             **values,
             **exact_texts,
             **{name: value for name, value in optional.items() if value},
         }
+
+
+def rounding_reach(options: Options, step: Fraction) -> Fraction:
+    """Return how far rounding moves an answer at most: half a step, or a step if controlled."""
+    return step if options.is_controlled else step / 2
+
+
+def _exact_to_json(value: object) -> Any:
+    """Return an exact number as text, or the texts of a mapping."""
+    if isinstance(value, Mapping):
+        return {key: str(number) for key, number in value.items()}
+    return str(value)
+
+
+def _check_publishable_sizes(
+    name: str, value: Exact | Mapping[str, Exact]
+) -> Fraction | dict[str, Fraction]:
+    """Return a rounding step or suppression bound, or one for each quantity."""
+    if not isinstance(value, Mapping):
+        return _check_publishable_size(name, value)
+    if not value or not all(isinstance(key, str) for key in value):
+        allowed = "a number, or a mapping such as {'rows': 5, 'pay': 1000}"
+        raise refuse(name, value, allowed)
+    return {key: _check_publishable_size(f"{name} {key}", number) for key, number in value.items()}
 
 
 def _check_publishable_size(name: str, value: Exact) -> Fraction:
@@ -397,28 +458,94 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
     return texts
 
 
-def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step, 0 for none, and the suppression bound.
+def quantity_key(domain: Domain, measure: str | None) -> str:
+    """Return the key of the rounding of a quantity: ``rows``, ``units`` or a measure.
 
-    The bound is None if no answer is suppressed.
+    Numbers of values are rounded as rows are, a weighted sum as its measure, and a sum of weights
+    as the measure of the weights.
     """
-    if options.round is None:
-        step = Fraction(0)
-    else:
-        step = exact_positive("round", options.round)
-    return step, None if options.below is None else exact_positive("below", options.below)
+    if measure is None:
+        return "rows"
+    declared = domain.measure(measure)
+    if isinstance(declared, UnitCount):
+        return "units"
+    if isinstance(declared, ValueCount):
+        return "rows"
+    if not isinstance(declared, Weighted):
+        return measure
+    base = declared.weight if isinstance(declared.of, ValueCount) else declared.of
+    return next((name for name, other in domain.measures.items() if other == base), measure)
+
+
+def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fraction | None]:
+    """Return the rounding step of a quantity, 0 for none, and the suppression bound.
+
+    The bound is None if no answer is suppressed. The key is that of `quantity_key`.
+    """
+    step = _value_of("round", options.round, key)
+    return step or Fraction(0), _value_of("below", options.below, key)
+
+
+def product_rounding(options: Options, product: Product) -> tuple[Fraction, Fraction | None]:
+    """Return the rounding step and the suppression bound of a table, as `rounding_rule`."""
+    return rounding_rule(options, quantity_key(product.domain, product.measure))
+
+
+def _value_of(name: str, value: Exact | Mapping[str, Exact] | None, key: str) -> Fraction | None:
+    if isinstance(value, Mapping):
+        value = value.get(key)
+    return None if value is None else exact_positive(name, value)
+
+
+def rounded_quantities(options: Options) -> tuple[str, ...]:
+    """Return the keys of the quantities with an own rule; empty if all have the same."""
+    keys: list[str] = []
+    for value in (options.round, options.below):
+        if isinstance(value, Mapping):
+            keys += value
+    return tuple(dict.fromkeys(keys))
+
+
+def check_rounding(options: Options, domain: Domain) -> None:
+    """Raise for a rounding step or a bound of something that is not counted or summed."""
+    keys = ["rows", "units", *domain.measures]
+    for name, value in (("round", options.round), ("below", options.below)):
+        for key in value if isinstance(value, Mapping) else ():
+            check_key(f"a key of {name}", key, keys)
 
 
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     """Return sentences about rounding, suppression and their effect on errors."""
-    step, bound = rounding_rule(options)
+    keys = rounded_quantities(options)
     sentences = []
-    if step:
-        half_step = catalogue.format_value(step / 2)
-        sentences.append(catalogue.say("rounded", to=catalogue.format_value(step), half=half_step))
-    if bound is not None:
+    if not isinstance(options.round, Mapping) and options.round is not None:
+        step, _ = rounding_rule(options)
+        half_step = catalogue.format_value(rounding_reach(options, step))
+        key = "rounded_controlled" if options.is_controlled else "rounded"
+        sentences.append(catalogue.say(key, to=catalogue.format_value(step), half=half_step))
+    if not isinstance(options.below, Mapping) and options.below is not None:
+        _, bound = rounding_rule(options)
         sentences.append(catalogue.say("left_out", below=catalogue.format_value(bound)))
+    for key in keys:
+        step, bound = rounding_rule(options, key)
+        name = _name_quantity(key, catalogue)
+        if step and isinstance(options.round, Mapping):
+            reach = catalogue.format_value(rounding_reach(options, step))
+            values = {"to": catalogue.format_value(step), "half": reach}
+            sentences.append(catalogue.say("rounded_of", name=name, **values))
+        if bound is not None and isinstance(options.below, Mapping):
+            below = catalogue.format_value(bound)
+            sentences.append(catalogue.say("left_out_of", name=name, below=below))
     return " ".join(sentences)
+
+
+def _name_quantity(key: str, catalogue: Catalogue) -> str:
+    """Return the display name of a quantity with an own rounding rule."""
+    if key == "rows":
+        return name_rows(catalogue)
+    if key == "units":
+        return catalogue.names.units or catalogue.say("name_units")
+    return catalogue.say("sums_of", names=catalogue.names.measure(key).name or key)
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
@@ -497,14 +624,16 @@ def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str
 
 
 def check_names_and_survey(options: Options, workload: Workload) -> None:
-    """Raise for display names and rules of surveys that do not fit a workload.
+    """Raise for names, rules of surveys and concepts that do not fit a workload.
 
     Raises:
-        InputError: a name of something that the workload does not have, or a rule that does not
-            fit its table.
+        InputError: a name or concept of something that the workload does not have, or a rule that
+            does not fit its table.
     """
     resolve_names(options.names, workload)
     resolve_survey_of(options.survey, workload)
+    check_sdmx_mapping(options.sdmx, workload.domain)
+    check_rounding(options, workload.domain)
 
 
 def call_tables_by_name(options: Options, workload: Workload) -> Options:

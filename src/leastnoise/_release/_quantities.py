@@ -4,7 +4,7 @@ Manifests and Parquet files have them. The unit of a sum, a mean or a quantile i
 values in its column.
 """
 
-from leastnoise._domain import Measure, UnitCount, ValueCount, Weighted
+from leastnoise._domain import Measure, SquaredDeviation, UnitCount, ValueCount, Weighted
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import ENGLISH, name_quantity
@@ -44,6 +44,8 @@ def describe_unit(measure: Measure | None) -> str:
         return "rows"
     if isinstance(measure, UnitCount):
         return "privacy units"
+    if isinstance(measure, SquaredDeviation):
+        return f"the unit of the column {measure.of.column!r}, squared"
     if not isinstance(measure, Weighted):
         return f"the unit of the column {measure.column!r}"
     weight = f"the unit of the column {measure.weight.column!r}"
@@ -96,6 +98,8 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
     """Return the meaning of each number column of a statistic."""
     statistic = table.statistic
     domain = table.domain
+    if statistic.kind == "variances":
+        return _describe_variance_columns(table, domain.measure(statistic.of))
     if statistic.form.of_measure:
         return _describe_mean_columns(table, domain.measure(statistic.of))
     column = domain.kind(statistic.of).reading.column or statistic.of
@@ -140,5 +144,21 @@ def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str,
         "sum": f"sum of {table.statistic.of}, in {describe_unit(measure)}",
         "count": "number of rows with a value",
         "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
+    }
+    return {name: meanings[name] for name in table.numbers() if name in meanings}
+
+
+def _describe_variance_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
+    unit = describe_unit(measure)
+    texts = {name: f"{text} of std_dev, in {unit}" for name, text in _STATISTIC_COLUMNS.items()}
+    of = table.statistic.of
+    meanings = {
+        "std_dev": f"{ENGLISH.say('name_variances', of=of)}, in {unit}",
+        **texts,
+        "variance": f"variance of {of}, in {unit}, squared",
+        "variance_low": f"lower end of the interval of variance, in {unit}, squared",
+        "variance_high": f"upper end of the interval of variance, in {unit}, squared",
+        "mean": f"{ENGLISH.say('name_means', of=of)}, in {unit}",
+        "count": "number of rows with a value",
     }
     return {name: meanings[name] for name in table.numbers() if name in meanings}

@@ -16,20 +16,33 @@ from leastnoise._error import (
     checked_level,
     covariances,
     equations,
+    interval_multiplier,
     measure_covariance,
     measured_multiplier,
 )
 from leastnoise._estimation import (
+    MOST_CONTROLLED_CELLS,
     Estimate,
     Finding,
     Outcome,
+    finest_table,
     locally_non_negative,
     nnls,
+    pair_covariances,
     public_counts_of_plan,
     sums_within,
 )
 from leastnoise._frames import Columns, pluralize, to_frame
-from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
+from leastnoise._plan import (
+    AdaptivePlan,
+    EarlierRelease,
+    LinearPlan,
+    Plan,
+    SeriesPlan,
+    guard_share,
+    with_guard,
+)
+from leastnoise._release._observation import observation_digest
 from leastnoise._release._options import (
     Options,
     call_tables_by_name,
@@ -38,6 +51,7 @@ from leastnoise._release._options import (
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
+    product_rounding,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -47,6 +61,7 @@ from leastnoise._release._sql_answers import (
     find_answer,
     read_statement,
 )
+from leastnoise._release._sql_combinations import AnswerNoise
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
@@ -74,6 +89,7 @@ from leastnoise._workload import (
     queries,
     questions_over,
     ranges,
+    rows_left_out,
 )
 
 MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
@@ -82,6 +98,25 @@ _MOST_LOCAL_CELLS = 2**22  # cells of all tables of the local projection
 _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are written
 # Public tables within one table: whole numbers that keep the sums of two partitions always exist.
 _MOST_PUBLIC_TABLES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRows:
+    """About how many rows the tables of an attribute leave out.
+
+    Their value of the attribute is missing, or outside the domain.
+
+    Attributes:
+        attribute: the name of the attribute.
+        rows: an unbiased estimate of the number of these rows; NaN if it is below `[output]` below.
+        margin: half of the width of its interval; NaN if ``rows`` is.
+        all_rows: an estimate of the number of all rows that some table counts.
+    """
+
+    attribute: str
+    rows: float
+    margin: float
+    all_rows: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -108,6 +143,9 @@ class Release:
     tables: Tables
     statistics: Statistics
     _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
+    _missing_rows: dict[str, MissingRows | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __repr__(self) -> str:
         facts = ", ".join(text for _, text in self._list_facts()[1:])
@@ -183,6 +221,51 @@ class Release:
     def plan_digest(self) -> str:
         """The plan's digest."""
         return self.plan.digest()
+
+    def as_earlier(self, name: str = "") -> EarlierRelease:
+        """Return what was measured, for a later plan of the same data.
+
+        `leastnoise.plan(workload, budget, after=[release])` calls it.
+
+        Args:
+            name: for people, such as the name of the folder; by default the release's number in
+                the ledger.
+
+        Raises:
+            InputError: the error of the answers depends on the data, or the release is a period
+                of a series.
+
+        >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+        >>> release.as_earlier().name
+        'a seeded release'
+        """
+        plan = self.plan
+        number = self.receipt.get("number")
+        if not name:
+            name = f"release {number}" if number else "a seeded release"
+        if isinstance(plan, SeriesPlan):
+            raise InputError(
+                f"The earlier release {name!r} must count all rows; it is a period of a series, "
+                "which counts the rows of its own time. Leave it out of after."
+            )
+        if not isinstance(plan, LinearPlan):
+            raise InputError(
+                f"The earlier release {name!r} must have an error that does not depend on the "
+                f"data; its strategy {plan.strategy!r} chose by noisy values what it measured, so "
+                "the error of an estimate with them is not known. Leave it out of after."
+            )
+        receipts = [self.observation.receipt] if self.observation.receipt else []
+        for earlier in plan.earlier:
+            receipts += earlier.receipts
+        return EarlierRelease(
+            name=name,
+            digest=observation_digest(self.outcome),
+            dataset=str(self.receipt.get("dataset", "")),
+            receipts=tuple(receipts),
+            attributes=plan.used()[0],
+            observation=self.observation,
+        )
 
     @property
     def large_tables(self) -> tuple[Product, ...]:
@@ -293,6 +376,43 @@ class Release:
         """
         return self.tables[table_id].plot()
 
+    @property
+    def missing_rows(self) -> tuple[MissingRows, ...]:
+        """About how many rows are left out of the tables of each attribute.
+
+        Only attributes that some tables have and others do not: rows without a value there are
+        measured in a cell that is not published. The estimates follow from the measurements and
+        cost nothing. Attributes for which the measurements do not determine the number are not in
+        the list.
+
+        >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
+        >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
+        >>> frame = pd.DataFrame({"sex": ["F", "M", None], "age": [20, 30, 40]})
+        >>> [(each.attribute, round(each.rows)) for each in ln.release(plan, frame, seed=7).missing_rows]
+        [('sex', 1), ('age', 0)]
+        """
+        for name in self.plan.used()[0]:
+            if self.plan.domain.kind(name).hidden and name not in self._missing_rows:
+                self._missing_rows[name] = self._estimate_missing_rows(name)
+        return tuple(each for each in self._missing_rows.values() if each is not None)
+
+    def _estimate_missing_rows(self, name: str) -> MissingRows | None:
+        """Estimate the rows in the hidden cell of an attribute; None if not determined."""
+        domain = self.plan.domain
+        products = (rows_left_out(domain, name), queries(domain).products[0])
+        options = Options(level=self.level, round=self.options.round, below=self.options.below)
+        interval = interval_width(self.measurements, self.level, products)
+        try:
+            left_out, total = Tables(self.least_squares(), products, options, interval)
+        except InputError:
+            return None
+        return MissingRows(
+            attribute=name,
+            rows=float(left_out.answer[0]),
+            margin=float(left_out.high[0] - left_out.answer[0]),
+            all_rows=float(total.answer.item()),
+        )
+
     @one_thread()
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
         """Answer further queries from the measurements, at no cost.
@@ -317,13 +437,7 @@ class Release:
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
         ([2.0], [1.919])
         """
-        declared_domain = declared(self.plan.domain)
-        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
-        if over_declared is None:
-            raise InputError(
-                "Questions to a release must be over its own domain, release.plan.domain."
-            )
-        questions = over(over_declared, self.plan.domain)
+        questions = self._over_own_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
                 f"At most {MOST_FRAME_ANSWERS} answers can be given at once; got {questions.rows}. "
@@ -516,7 +630,16 @@ class Release:
     @one_thread()
     def answer_sql(self, text: str) -> Columns:
         """Return the answers of a SQL statement, by the names of its columns."""
-        return answer_statement(self.read_statement(text), self._answer_column)
+        statement = self.read_statement(text)
+        return answer_statement(statement, self._answer_column, self._answer_noise())
+
+    def _answer_noise(self) -> AnswerNoise | None:
+        """Return the noise of answers; None if it is unknown or not their only error."""
+        if self.options.round is not None or self.options.survey or not self.finding.linear:
+            return None
+        estimate = self.least_squares()
+        multiplier = interval_multiplier(self.measurements.noise, self.level)
+        return AnswerNoise(pair_covariances(estimate), multiplier, self._own_product)
 
     def read_statement(self, text: str) -> Statement:
         """Return a SQL statement over the domain of the release.
@@ -545,6 +668,23 @@ class Release:
         else:
             table = self.tables[position]
         return table.answer, table.low, table.high
+
+    def _own_product(self, questions: Workload) -> Product:
+        """Return the queries of one table over the domain of the plan."""
+        position = find_answer(self.plan.workload, questions)
+        if position is not None:  # only these have counts of units
+            return self.workload.products[position]
+        return self._over_own_domain(questions).products[0]
+
+    def _over_own_domain(self, questions: Workload) -> Workload:
+        """Return queries over the domain of the plan, with its hidden cells."""
+        declared_domain = declared(self.plan.domain)
+        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
+        if over_declared is None:
+            raise InputError(
+                "Questions to a release must be over its own domain, release.plan.domain."
+            )
+        return over(over_declared, self.plan.domain)
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
@@ -720,6 +860,7 @@ def check_options(plan: Plan, options: Options) -> None:
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     _check_whole_rounding(tables, options)
+    _check_controlled_rounding(plan, tables, options)
     public_counts = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
@@ -772,8 +913,10 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
     """
     if not options.integer or options.round is None:
         return
-    step = Fraction(options.round)
     for table in tables:
+        step, _ = product_rounding(options, table)
+        if not step:
+            continue
         unit = Fraction(1)
         if table.measure is not None:
             unit = table.domain.measure(table.measure).unit
@@ -785,6 +928,42 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
                 f"a whole multiple of {number_text(unit)} beside integer = true, as {table.name} "
                 "is counted in these",
                 "Round to whole multiples, or leave out integer.",
+            )
+
+
+def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: Options) -> None:
+    """Raise if the tables cannot be rounded such that totals are sums of their parts."""
+    if not options.is_controlled:
+        return
+    if options.below is not None or options.suppresses_by_cv:
+        raise InputError(
+            "rounding = 'controlled' makes totals the sums of their parts, so an answer that is left "
+            "out would follow from the others. Leave out below and suppress, or round to the "
+            "nearest."
+        )
+    if isinstance(plan, AdaptivePlan):
+        raise InputError(
+            f"rounding = 'controlled' needs estimates that add up, which the strategy "
+            f"{plan.strategy!r} does not give. Choose strategy = 'auto', or round to the nearest."
+        )
+    by_measure: dict[str | None, list[Product]] = {}
+    for table in tables:
+        if product_rounding(options, table)[0] and not table.of_units:
+            by_measure.setdefault(table.measure, []).append(table)
+    for measure, products in by_measure.items():
+        finest = finest_table(products, only_levels=False)
+        if finest is None or finest.has_hidden:
+            raise InputError(
+                "rounding = 'controlled' needs one table that has all tables of "
+                f"{measure or 'rows'} as sums of its cells. Ask for that table too and write "
+                "complete = true in the domain, or round to the nearest."
+            )
+        if not finest.rows <= MOST_CONTROLLED_CELLS:
+            raise refuse(
+                f"the table {finest.name!r} under rounding = 'controlled'",
+                f"{finest.rows} cells",
+                f"of at most {MOST_CONTROLLED_CELLS} cells",
+                "Round to the nearest.",
             )
 
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,21 @@ from leastnoise._charts import (
     find_largest,
     format_digits,
     groups_with_wide_bands,
+    has_cut_axis,
     has_marks,
+    has_own_scales,
     render_svg,
 )
 from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
-from leastnoise._plan import SeriesPlan, versions
+from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    product_rounding,
+    rounding_reach,
+)
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._survey import FlagRule, SamplingErrors
@@ -127,11 +133,11 @@ def render_report(release: Release, content: "ReportContent") -> str:
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
         contact=release.options.text("contact", catalogue.language),
-        other_languages=_list_other_languages(release.options, catalogue),
+        other_languages=list_other_languages(release.options, catalogue),
     )
 
 
-def _list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
+def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
     """Return code, name and report of each other language of a release."""
     return [
         (language, load_catalogue(language).say("this_language"), report_file(options, language))
@@ -590,7 +596,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         for search_facts in release.options.searches
     ]
     if finding.linear:
-        measured = catalogue.say_count("done", len(release.measurements.blocks))
+        measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
     else:
         measured = catalogue.say(finding.done[0], **finding.done[1])
@@ -604,6 +610,8 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         text = catalogue.say(f"series_{plan.series.late}", **plan.series.to_json())
         spending.append((catalogue.say("s_series"), text))
     spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        spending.append((catalogue.say("s_after"), sentences.describe_earlier(plan, catalogue)))
     if "guard_charge" in receipt:
         spending.append((catalogue.say("s_guard"), str(receipt["guard_charge"])))
     spending += [
@@ -617,6 +625,13 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         (catalogue.say("s_strategy"), f"{plan.strategy}: {measured}"),
         (catalogue.say("s_receipt"), facts or catalogue.say("no_receipt")),
     ]
+
+
+def _measured_tables(release: Release) -> int:
+    """Return the number of tables that the release itself measured."""
+    if isinstance(release.plan, LinearPlan):
+        return len(release.plan.measurements.blocks)
+    return len(release.measurements.blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -746,7 +761,7 @@ class _ContentCollector:
         spec = statistic.chart_spec(catalogue)
         view = _statistic_view(self._release, statistic, catalogue)
         if spec is not None:
-            picture = statistic.picture(catalogue) if statistic.statistic.form.along else None
+            picture = statistic.picture(catalogue)
             chart_name = statistic.chart_name(catalogue)
             view = _add_caption(view, chart_name, spec, picture, self._release, catalogue)
             self._charts[view.id] = Chart(spec, view.name, view.description)
@@ -773,7 +788,7 @@ class _ContentCollector:
         if chart is not None:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue)
         if chart is not None and spec is not None:
-            description = _describe_picture(picture, catalogue)
+            description = describe_picture(picture, catalogue)
             self._charts[view.id] = Chart(spec, picture.name, description)
             self._marks_left -= len(spec["data"]["values"])
             if chart.name == "largest":
@@ -837,6 +852,7 @@ def _add_caption(
     keys = [f"how_{chart}"]
     if spec is not None and has_marks(spec):
         keys.append(f"how_{chart}_marked")
+    keys += chart_scale_keys(chart, picture)
     percent = catalogue.format_percent(release.level)
     chart_note = " ".join(catalogue.say(key, percent=percent) for key in keys)
     notes = []
@@ -850,6 +866,18 @@ def _add_caption(
     if row_limit:
         notes.append(catalogue.say("beyond", of=row_limit))
     return replace(view, chart_note=chart_note, notes=" ".join(notes))
+
+
+def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
+    """Return the keys of the sentences about the axes of a chart over time."""
+    if picture is None or chart not in {"lines", "panels"}:
+        return []
+    keys = []
+    if chart == "panels":
+        keys.append("axes_own" if has_own_scales(picture) else "axes_shared")
+    if has_cut_axis(picture):
+        keys.append("axis_cut")
+    return keys
 
 
 def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Catalogue) -> TableView:
@@ -1113,7 +1141,8 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     # the union bound over all cells
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
-    rounding = float(rounding_rule(release.options)[0]) / 2
+    step, bound = product_rounding(release.options, table.product)
+    rounding = float(rounding_reach(release.options, step))
     margin = (
         multiplier * table.noise_std
         + convert_to_amounts(table.product, np.array(release.interval.half_step))
@@ -1121,9 +1150,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     )
     is_suppressed = np.isnan(table.answer)  # the true answers are below the bound
     low = np.where(is_suppressed, -np.inf, table.answer - margin).reshape(-1)
-    high = np.where(
-        is_suppressed, float(release.options.below or 0) + margin, table.answer + margin
-    ).reshape(-1)
+    high = np.where(is_suppressed, float(bound or 0) + margin, table.answer + margin).reshape(-1)
     certain = count_certain_largest(low, high, find_largest(table.answer, count))
     if not certain:
         return catalogue.say("largest_unsure", count=count, all=table.cells)
@@ -1136,7 +1163,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     )
 
 
-def _describe_picture(picture: Picture, catalogue: Catalogue) -> str:
+def describe_picture(picture: Picture, catalogue: Catalogue) -> str:
     """Describe a chart in words: its name, and its largest and smallest cell."""
     answers = picture.answer.reshape(-1)
     margins = np.maximum(picture.high - picture.answer, picture.answer - picture.low).reshape(-1)
@@ -1164,60 +1191,4 @@ def _describe_picture(picture: Picture, catalogue: Catalogue) -> str:
         most=most,
         bottom=bottom,
         least=least,
-    )
-
-
-def write_series_page(
-    folder: Path,
-    options: Options,
-    tables: Sequence[Product],
-    errors: Mapping[str, Sequence[float | None]],
-) -> None:
-    """Write ``index.html`` of a series, in each language.
-
-    Args:
-        folder: the folder of the series.
-        options: the options of the releases.
-        tables: the tables of each release.
-        errors: the expected errors by period and table; None for a table that the period does not
-            complete.
-    """
-    for language in options.languages:
-        page = _render_series_page(folder, options, options.catalogue(language), tables, errors)
-        name = report_file(options, language).replace("report", "index")
-        new_page = folder / f"{name}.new"
-        new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-        new_page.replace(folder / name)
-
-
-def _render_series_page(
-    folder: Path,
-    options: Options,
-    catalogue: Catalogue,
-    tables: Sequence[Product],
-    errors: Mapping[str, Sequence[float | None]],
-) -> str:
-    """Return the page of a series in the language of a catalogue."""
-    report = report_file(options, catalogue.language)
-    published_periods = [label for label in errors if (folder / label / report).exists()]
-    return fill_template(
-        "series.html",
-        t=catalogue,
-        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        title=options.text("title", catalogue.language) or catalogue.say("series_title"),
-        report=report,
-        other_languages=[
-            (language, name, file.replace("report", "index"))
-            for language, name, file in _list_other_languages(options, catalogue)
-        ],
-        published_periods=published_periods,
-        periods=len(errors),
-        headings=[
-            catalogue.say("col_period"),
-            *(table_title(product, catalogue) for product in tables),
-        ],
-        rows=[
-            (label, ["" if error is None else catalogue.format_error(error) for error in row])
-            for label, row in errors.items()
-        ],
     )

@@ -4,7 +4,7 @@ The catalogue has the texts; the functions here choose sentences and fill in the
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -17,6 +17,7 @@ from leastnoise._domain import (
     Integers,
     Kind,
     Measure,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     ValueCount,
@@ -26,14 +27,14 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan, SeriesPlan
+from leastnoise._plan import LinearPlan, Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
     is_too_large_to_write,
     rounding_rule,
 )
-from leastnoise._release._release import Release
+from leastnoise._release._release import MissingRows, Release
 from leastnoise._release._survey import Survey
 from leastnoise._release._texts import (
     ENGLISH,
@@ -282,6 +283,14 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
         return catalogue.say(
             "measure_weighted", name=name, of=factor, weight=repr(measure.weight.column)
         )
+    if isinstance(measure, SquaredDeviation):
+        return catalogue.say(
+            "measure_squares",
+            name=name,
+            column=repr(measure.of.column),
+            middle=catalogue.format_exact(measure.centre * measure.of.unit),
+            unit=catalogue.format_exact(measure.unit),
+        )
     if isinstance(measure, ValueCount):
         return catalogue.say("measure_values", name=name, column=repr(measure.column))
     low, high, unit = (
@@ -294,26 +303,89 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences on rows in no table, and on rows in only some tables."""
-    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
-    dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
-    dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
-    hidden_names = [name for name, kind in dropping.items() if kind.hidden]
+    names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
-        catalogue.say(
-            key, names=catalogue.join_names([name_attribute(name, catalogue) for name in names])
-        )
-        for key, names in (("dropped", dropped_names), ("left_out_of_some", hidden_names))
-        if names
+        *_list_names("dropped", names_in_no_table, catalogue),
+        *_list_names("left_out_of_some", names_of_some_tables, catalogue),
     ]
 
 
+def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
+    """Return the attributes that drop rows from all tables, and those that do from their own."""
+    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
+    dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
+    return (
+        [name for name, kind in dropping.items() if not kind.hidden],
+        [name for name, kind in dropping.items() if kind.hidden],
+    )
+
+
+def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[str]:
+    """Return a sentence that names some attributes; none without attributes."""
+    if not names:
+        return []
+    named = catalogue.join_names([name_attribute(name, catalogue) for name in names])
+    return [catalogue.say(key, names=named)]
+
+
+def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
+    """Say which earlier releases count, and which rows of units may differ."""
+    names = catalogue.join_names([release.name for release in plan.earlier])
+    sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
+    if plan.privacy.unit_column is not None:
+        sentences.append(catalogue.say("after_units"))
+    return " ".join(sentences)
+
+
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on dropped rows, and on whether a guard counted them."""
-    sentences = list_dropped_rows(release.plan, catalogue)
-    if not sentences:
-        return catalogue.say("not_dropped")
-    counted = "guard_used" in release.receipt
-    return " ".join([*sentences, *([] if counted else [catalogue.say("dropped_unmeasured")])])
+    """Return sentences on missing rows, with their number where it is known."""
+    names_in_no_table, names_of_some_tables = _dropping_names(release.plan)
+    estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
+    estimated_names = {each.attribute for each in estimates}
+    unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
+    sentences = [
+        *_list_names("dropped", names_in_no_table, catalogue),
+        *_list_names("left_out_of_some", unknown_names, catalogue),
+    ]
+    if sentences and "guard_used" not in release.receipt:
+        sentences.append(catalogue.say("dropped_unmeasured"))
+    if estimates:
+        sentences.append(_list_missing_rows(estimates, catalogue))
+    return " ".join(sentences) or catalogue.say("not_dropped")
+
+
+def describe_missing_rows(
+    release: Release, catalogue: Catalogue = ENGLISH, over: float = 0.0
+) -> str | None:
+    """Return a sentence with the numbers of rows surely missing from tables.
+
+    It names the attributes that lack most rows. None if the noise explains all of the numbers.
+
+    Args:
+        release: whose measurements determine the numbers.
+        catalogue: the catalogue of the language.
+        over: return None unless one attribute surely lacks more than this share of the rows.
+    """
+    missing = [each for each in release.missing_rows if each.rows > each.margin]
+    if not any(each.rows - each.margin > over * each.all_rows for each in missing):
+        return None
+    most_missing = sorted(missing, key=lambda each: -each.rows)[:_MOST_LISTED_TABLES]
+    return _list_missing_rows(most_missing, catalogue)
+
+
+def _list_missing_rows(estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
+    """Return a sentence with the number of rows that each attribute lacks."""
+    counts = [
+        catalogue.say(
+            "missing_rows_of",
+            rows=catalogue.format_number(max(each.rows, 0.0)),
+            margin=catalogue.format_error(each.margin),
+            all=catalogue.format_number(each.all_rows),
+            name=name_attribute(each.attribute, catalogue),
+        )
+        for each in estimates
+    ]
+    return catalogue.say("missing_rows", counts=catalogue.join_names(counts))
 
 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
@@ -322,15 +394,22 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     workload_attributes = {
         name for product in release.workload.products for name in product.attributes
     }
-    names = [
-        name_attribute(name, catalogue)
+    clipped = [
+        name
         for name in domain.names
         if name in workload_attributes and domain.kind(name).outside == "clip"
     ]
+    in_steps = [name for name in clipped if _takes_nearest_value(domain.kind(name))]
     return [
-        *([catalogue.say("clipped", names=catalogue.join_names(names))] if names else []),
+        *_list_names("clipped", clipped, catalogue),
+        *_list_names("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
     ]
+
+
+def _takes_nearest_value(kind: Kind) -> bool:
+    """Return whether a number between two values counts as one of them under clipping."""
+    return isinstance(kind, Decimals) or (isinstance(kind, Integers) and kind.rounding is None)
 
 
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
@@ -634,7 +713,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     """Return the warnings that the page shows before any number.
 
     They say that the row limit may have cut over a tenth of the rows, or that as many rows were not
-    used.
+    used or are missing from some tables.
     """
     share = estimate_cut_share(release.receipt, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -642,10 +721,11 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     else:
         cut = None
     unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
+    missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
-        *filter(None, [unused]),
+        *filter(None, [unused, missing]),
     ]
 
 
@@ -671,9 +751,14 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
         "half": catalogue.localize(f"{release.interval.half_step:.4g}"),
         "percent": catalogue.format_percent(release.level),
     }
-    step = rounding_rule(release.options)[0]
     sentences = [catalogue.say(release.finding.interval, **values)]
-    if step:
+    step = rounding_rule(release.options)[0]
+    if isinstance(release.options.round, Mapping):
+        sentences.append(catalogue.say("interval_rounded_each"))
+    elif step and release.options.is_controlled:
+        reach = catalogue.format_value(step)
+        sentences.append(catalogue.say("interval_controlled", step=reach))
+    elif step:
         sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
     if release.statistics.quantile_choices:
         sentences.append(catalogue.say("interval_selected"))
@@ -855,6 +940,7 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
             [
                 describe_budget_reduction(release, catalogue),
                 describe_rounding(release.options, catalogue),
+                describe_missing_rows(release, catalogue),
             ],
         ),
         *list_non_additive_tables(release, catalogue),

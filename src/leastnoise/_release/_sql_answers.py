@@ -7,15 +7,19 @@ import numpy as np
 
 from leastnoise._domain import UnitCount
 from leastnoise._frames import Columns, UniqueNames
+from leastnoise._release._sql_combinations import AnswerNoise, combination_ends
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
+    SPREADS,
     Aggregate,
     Selection,
     SqlSettings,
     Statement,
     Workload,
     answer_column,
+    combination_high_column,
+    combination_low_column,
     high_column,
     low_column,
     read_statements,
@@ -23,7 +27,9 @@ from leastnoise._workload import (
     to_array,
 )
 
-AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
+Answers = tuple[FloatArray, FloatArray, FloatArray]
+"""Answers, and the lower and upper ends of their intervals."""
+AnswerWorkload = Callable[[Workload], Answers]
 """From the workload of one aggregate to its answers and the lower and upper ends of their
 intervals, one axis for each attribute."""
 
@@ -94,7 +100,9 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
                     )
 
 
-def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> Columns:
+def answer_statement(
+    statement: Statement, answer_workload: AnswerWorkload, noise: AnswerNoise | None = None
+) -> Columns:
     """Return the columns of SELECT by name.
 
     A column ``n`` with an interval is followed by its ends, ``n_low`` and ``n_high``.
@@ -102,11 +110,14 @@ def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> C
     Args:
         statement: the statement.
         answer_workload: answers the workload of one aggregate.
+        noise: of the answers, for the intervals of combinations; None if it is unknown.
 
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
     """
-    released = [_released_columns(selection, answer_workload) for selection in statement.selections]
+    released = [
+        _released_columns(selection, answer_workload, noise) for selection in statement.selections
+    ]
     values = iter(run_query(statement, released))
     names = UniqueNames(set())
     columns: Columns = {}
@@ -118,18 +129,24 @@ def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> C
     return columns
 
 
-def _released_columns(selection: Selection, answer_workload: AnswerWorkload) -> dict[str, Array]:
+def _released_columns(
+    selection: Selection, answer_workload: AnswerWorkload, noise: AnswerNoise | None
+) -> dict[str, Array]:
     """Return the answers of a selection and their interval ends by column."""
-    columns: dict[str, Array] = {}
-    for number, aggregate in enumerate(selection.aggregates):
-        arrays = [
-            _aggregate_answers(selection, aggregate, grouping, answer_workload)
-            for grouping in selection.sets
-        ]
-        names = (answer_column(number), low_column(number), high_column(number))
-        for name, parts in zip(names, zip(*arrays, strict=True), strict=True):
-            columns[name] = np.concatenate(parts)
-    return columns
+    parts: dict[str, list[Array]] = {}
+    for grouping in selection.sets:
+        answers = []
+        for number, aggregate in enumerate(selection.aggregates):
+            arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
+            answers.append(arrays[0])
+            names = (answer_column(number), low_column(number), high_column(number))
+            for name, array in zip(names, arrays, strict=True):
+                parts.setdefault(name, []).append(array)
+        ends = combination_ends(selection, grouping, answers, noise)
+        for number, (low, high) in enumerate(ends):
+            parts.setdefault(combination_low_column(number), []).append(low)
+            parts.setdefault(combination_high_column(number), []).append(high)
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
 def _aggregate_answers(
@@ -150,14 +167,17 @@ def _aggregate_answers(
         shape = [1] * len(positions)
         shape[axis] = -1
         is_empty |= (along < 0).reshape(shape)
-    if aggregate.kind in ("mean", "quantile"):
+    if aggregate.kind in ("mean", "quantile", *SPREADS):
         empty_value = np.nan
     else:
         empty_value = 0.0
     counted_shape = tuple(map(len, counted_keys.values()))
     workload = selection.aggregate_workload(aggregate, grouping)
+    answers = answer_workload(workload)
+    if aggregate.kind in SPREADS:
+        answers = _spread_answers(aggregate.kind, workload, answers, answer_workload)
     results = []
-    for values in answer_workload(workload):
+    for values in answers:
         counted = values.reshape(counted_shape)
         if positions:
             shown = counted[np.ix_(*positions)]
@@ -165,6 +185,33 @@ def _aggregate_answers(
             shown = counted
         results.append(np.where(is_empty, empty_value, shown).reshape(-1))
     return results
+
+
+def _spread_answers(
+    kind: str, workload: Workload, std_devs: Answers, answer_workload: AnswerWorkload
+) -> Answers:
+    """Return a kind of `SPREADS` from standard deviations with their ends.
+
+    The divisor of the sample is n - 1 with the number of values n, at least 2 of them. An end of
+    the interval has n at the end of its own interval at which the interval is longer.
+    """
+    estimate, low, high = std_devs
+    if kind.endswith("_sample"):
+        counts, counts_low, counts_high = answer_workload(
+            Workload(workload.domain, workload.products[:1])
+        )
+        estimate = estimate * _sample_factor(counts)
+        low = low * _sample_factor(counts_high)
+        high = high * _sample_factor(counts_low)
+    if kind.startswith("variance"):
+        return estimate**2, low**2, high**2
+    return estimate, low, high
+
+
+def _sample_factor(counts: FloatArray) -> FloatArray:
+    """Return the root of n / (n - 1), with n at least 2."""
+    values = np.maximum(counts, 2.0)
+    return np.asarray(np.sqrt(values / (values - 1)))
 
 
 def _positions(

@@ -1,11 +1,12 @@
-"""Means, quantiles and distribution functions.
+"""Means, standard deviations, quantiles and distribution functions.
 
 Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -30,10 +31,11 @@ from leastnoise._estimation import (
     minimal_draws,
     place_at_choices,
     quantiles,
+    variances,
 )
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
-from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
     Survey,
@@ -52,11 +54,13 @@ from leastnoise._release._texts import (
     display_labels,
     key_headings,
     load_catalogue,
+    make_key_axes,
     name_rows,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,
     statistic_title,
+    with_number_format,
 )
 from leastnoise._trusted.check import InputError, html_facts, number_text
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
@@ -67,6 +71,10 @@ BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 else 0."""
 NUMBER_COLUMNS = (
     "mean",
+    "std_dev",
+    "variance",
+    "variance_low",
+    "variance_high",
     "quantile",
     "share",
     "std_error",
@@ -80,6 +88,7 @@ NUMBER_COLUMNS = (
     *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
+_MOST_DOT_COLOURS = 4  # means beside each other in one row
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -197,8 +206,9 @@ class StatisticTable(ResultTable):
 
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
-        if self.statistic.form.along:
-            chart = choose_chart(self.picture(catalogue))
+        picture = self.picture(catalogue)
+        if picture is not None:
+            chart = choose_chart(picture)
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
@@ -209,32 +219,85 @@ class StatisticTable(ResultTable):
         """Return its chart as Vega-Lite; None for one number, or too many."""
         if not self.chart_name(catalogue):
             return None
-        if self.statistic.form.along:
-            return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
+        picture = self.picture(catalogue)
+        if picture is not None:
+            return draw_chart(picture)
+        return draw_dots(self._make_dot_plot(catalogue))
+
+    def _make_dot_plot(self, catalogue: Catalogue) -> DotPlot:
+        """Return the chart of means or quantiles by group.
+
+        Shares have one colour each. Means of groups by two keys have one colour for each label of
+        the last key, if that has few labels.
+        """
         groups = len(self.statistic.by)
+        headings = key_headings(self.statistic.along, catalogue)
+        title = statistic_groups_title(self.statistic, catalogue)
+        series = ""
+        if self.statistic.form.at_shares:
+            series = catalogue.say("col_share")
+        elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
+            groups -= 1
+            *first_headings, series = headings
+            title = ", ".join(first_headings)
+        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
         is_percent = self.with_own_format(catalogue).number_format.percent
         scale = 100.0 if is_percent else 1.0
-        rows = tuple(
-            (
-                ", ".join(names[:groups]) or all_rows,
-                catalogue.localize(", ".join(names[groups:])),
-                scale * value,
-                scale * low,
-                scale * high,
-            )
-            for names, (value, low, high) in self.rows()
-        )
-        return draw_dots(
-            DotPlot(
-                title=statistic_axis_title(self.statistic, self.domain, catalogue),
-                groups=statistic_groups_title(self.statistic, catalogue),
-                rows=rows,
-                series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
-            )
+        rows = []
+        for names, (value, low, high) in self.rows():
+            group = ", ".join(names[:groups]) or all_rows
+            colour = ", ".join(names[groups:])
+            if self.statistic.form.at_shares:
+                colour = catalogue.localize(colour)
+            rows.append((group, colour, scale * value, scale * low, scale * high))
+        return DotPlot(
+            title=statistic_axis_title(self.statistic, self.domain, catalogue),
+            groups=title,
+            rows=self._sort_dots(rows, catalogue),
+            series=series,
         )
 
-    def picture(self, catalogue: Catalogue) -> Picture:
+    def _sort_dots(
+        self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
+    ) -> tuple[tuple[str, str, float, float, float], ...]:
+        """Return the rows of a dot plot, sorted by value if their groups are many names."""
+        groups = dict.fromkeys(row[0] for row in rows)
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if len(axes) == 0 or axes[0].size != len(groups):
+            return tuple(rows)
+        sizes = self.values.reshape(axes[0].size, -1)[:, 0]
+        order = axes[0].order_by(sizes)
+        ranks = {label: order.index(key) for key, label in enumerate(groups)}
+        return tuple(sorted(rows, key=lambda row: ranks[row[0]]))
+
+    @property
+    def _group_labels(self) -> tuple[tuple[str, ...], ...]:
+        return self.display_labels[: len(self.statistic.by)]
+
+    def picture(self, catalogue: Catalogue) -> Picture | None:
+        """Return it as the picture of a table: a distribution function, or means over time.
+
+        None for other statistics, which are drawn as dots.
+        """
+        if self.statistic.form.along:
+            return self._picture_distribution(catalogue)
+        if self.statistic.form.at_shares or not self.statistic.by:
+            return None
+        axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
+        if not any(axis.kind == "times" for axis in axes):
+            return None
+        catalogue = self.with_own_format(catalogue)
+        picture = Picture(
+            name=statistic_title(self.statistic, self.domain, catalogue),
+            axes=axes,
+            answer=self.values,
+            low=self.whole_low,
+            high=self.whole_high,
+            unit=statistic_axis_title(self.statistic, self.domain, catalogue),
+        )
+        return replace(with_number_format(picture, catalogue), unit=picture.unit)
+
+    def _picture_distribution(self, catalogue: Catalogue) -> Picture:
         """Return a distribution function as the picture of a table."""
         *group_headings, heading = self.key_headings(catalogue)
         groups = [
@@ -381,7 +444,8 @@ class Statistics(LazySequence[StatisticTable]):
                 self.quantile_choices.get(statistic),
             )
             if "extra_columns" in values:
-                values = _round_statistic(values, options)
+                rounding_keys = _rounding_keys(statistic, self.workload)
+                values = _round_statistic(values, options, rounding_keys)
             table = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
@@ -402,15 +466,25 @@ class Statistics(LazySequence[StatisticTable]):
         return self._computed[position]
 
     def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
-        """Return a mean without the values whose sum or count is suppressed.
+        """Return a statistic of a measure without the values of suppressed sums and counts.
 
-        The sum and the count are in the file of the mean, so their rules hold there too.
+        Sums and counts are in the file of a mean, and the mean and the count in the file of a
+        standard deviation, so their rules hold there too.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
         for product in self.workload.tables_of(table.statistic):
             table = suppress_values(table, self.table_suppression(product))
+            if table.statistic.kind == "variances":
+                table = self._suppress_with_means(table, product)
         return table
+
+    def _suppress_with_means(self, table: StatisticTable, sums: Product) -> StatisticTable:
+        """Return a standard deviation without values whose mean is suppressed."""
+        is_suppressed = self.suppressed_sums(sums)
+        if is_suppressed is None:
+            return table
+        return suppress_values(table, is_suppressed)
 
     def suppressed_sums(self, product: Product) -> BoolArray | None:
         """Return which sums of a table must be suppressed because a mean of them is.
@@ -419,7 +493,7 @@ class Statistics(LazySequence[StatisticTable]):
         """
         suppressed: BoolArray | None = None
         for position, statistic in enumerate(self.workload.statistics):
-            if not statistic.form.of_measure:
+            if statistic.kind != "means":
                 continue
             _, sums = statistic.questions(self.workload.domain)
             if product.table_key != sums:
@@ -522,6 +596,16 @@ def _compute_statistic(
             "high": mean.high,
             "extra_columns": extra_columns,
         }
+    if statistic.kind == "variances":
+        spread = variances(source, statistic.of, by=statistic.along, level=level)
+        numbers = spread.numbers()
+        return (), {
+            "labels": spread.labels,
+            "values": numbers.pop("std_dev"),
+            "low": numbers.pop("low"),
+            "high": numbers.pop("high"),
+            "extra_columns": numbers,
+        }
     (product,) = workload.tables_of(statistic)
     labels_of = dict(zip(product.attributes, product.labels, strict=True))
     if statistic.kind == "quantiles":
@@ -584,12 +668,28 @@ def _quantile_values(
     }
 
 
-def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Round the sums and counts of means, and suppress means of small groups.
+def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
+    """Return the quantities of the sum and the divisor of a mean, as `quantity_key` does."""
+    count, *sums = workload.tables_of(statistic)
+    total = sums[0] if sums else count
+    domain = workload.domain
+    return quantity_key(domain, total.measure), quantity_key(domain, count.measure)
 
-    Statistics other than means are unchanged.
+
+def _round_statistic(
+    values_of: dict[str, Any], options: Options, keys: tuple[str, str]
+) -> dict[str, Any]:
+    """Round sums and counts, and suppress means and standard deviations of small groups.
+
+    Quantiles and distribution functions are unchanged.
+
+    Args:
+        values_of: the columns of the statistic.
+        options: have the rounding.
+        keys: the quantities of the sum and of the divisor, as `quantity_key` returns them.
     """
-    step, bound = rounding_rule(options)
+    sum_step, sum_bound = rounding_rule(options, keys[0])
+    step, bound = rounding_rule(options, keys[1])
     extra_columns = values_of["extra_columns"]
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
@@ -598,8 +698,16 @@ def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, A
         is_suppressed = np.zeros(values_of["values"].shape, dtype=np.bool_)
     else:
         is_suppressed = extra_columns[divisor] < float(bound)
+    if isinstance(options.below, Mapping) and sum_bound is not None:
+        # Anyone can compute the sum from a mean and its number of rows.
+        if "sum" in extra_columns:
+            sums = extra_columns["sum"]
+        else:
+            sums = extra_columns["mean"] * extra_columns[divisor]
+        is_suppressed = is_suppressed | (sums < float(sum_bound))
+    steps = {"sum": sum_step, divisor: step}
     rounded = {
-        name: round_to_multiples(values, step) if name in {"sum", divisor} else values
+        name: round_to_multiples(values, steps.get(name, Fraction(0)))
         for name, values in extra_columns.items()
     }
     suppressed = {

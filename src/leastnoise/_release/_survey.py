@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._domain import Domain, Weighted
+from leastnoise._domain import Domain, SquaredDeviation, Weighted
 from leastnoise._frames import Columns
 from leastnoise._release._names import check_key
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
@@ -297,7 +297,7 @@ class Survey:
         """
         if statistic.name in self.tables:
             return self.tables[statistic.name]
-        if self.default is None or not statistic.form.of_measure:
+        if self.default is None or statistic.kind != "means":
             return None
         if self.default.design is None or _is_share(domain, statistic.of):
             return self.default
@@ -317,6 +317,8 @@ def _counts_persons(product: Product) -> bool:
 def _is_share(domain: Domain, measure: str) -> bool:
     """Return whether the mean of a measure is a share, with bounds 0 and 1."""
     declared = domain.measure(measure)
+    if isinstance(declared, SquaredDeviation):
+        return False
     values = declared.of if isinstance(declared, Weighted) else declared
     return values.low == 0 and values.high == 1
 
@@ -558,7 +560,7 @@ def _check_design_of_mean(
     key: str, statistic: Statistic, rule: Mapping[str, Any], domain: Domain
 ) -> None:
     """Raise for a design effect that does not give the error of a statistic."""
-    if not statistic.form.of_measure:
+    if statistic.kind != "means":
         raise refuse(
             f"survey tables {key}",
             "a design_effect",

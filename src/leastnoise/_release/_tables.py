@@ -28,13 +28,19 @@ from leastnoise._estimation import (
     non_negative,
     projection_method,
     public_on,
+    round_controlled,
     whole_numbers,
     whole_with_sums,
     with_public_sums,
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._release._names import NO_NAMES, Names
-from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    find_table_position,
+    product_rounding,
+)
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
     SamplingErrors,
@@ -71,6 +77,7 @@ NUMBER_COLUMNS = (
     "answer_local",
     *SAMPLING_COLUMNS,
 )
+_ROUNDING_TOLERANCE = 1e-6  # of a step, by which a double may miss a whole number of steps
 MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
 _MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables are iterated
 
@@ -413,13 +420,18 @@ class Table(ResultTable):
         return cell_names
 
 
-def round_table(table: Table, options: Options) -> Table:
+def round_table(table: Table, options: Options, controlled: FloatArray | None = None) -> Table:
     """Round a table and suppress small answers, as the options request.
+
+    Args:
+        table: the table.
+        options: have the rounding and the bound.
+        controlled: the answers after controlled rounding; None to round to the nearest.
 
     Guarantees: those of `RoundedTable`; for a suppressed answer, all other columns say only that it
         is below the bound.
     """
-    step, bound = rounding_rule(options)
+    step, bound = product_rounding(options, table.product)
     if not step and bound is None:
         return table
     rounded = table.rounded(step or None, bound)
@@ -431,6 +443,14 @@ def round_table(table: Table, options: Options) -> Table:
             return None
         return np.where(is_suppressed, np.nan, round_to_multiples(values.astype(np.float64), to))
 
+    if controlled is not None:
+        table = _replace_answers(table, controlled, float(step))
+        rounded = replace(
+            rounded,
+            answer=np.where(is_suppressed, np.nan, table.answer),
+            low=np.where(is_suppressed, np.nan, table.low),
+            high=np.where(is_suppressed, rounded.high.reshape(shape), table.high),
+        )
     return replace(
         table,
         answer=rounded.answer.reshape(shape),
@@ -442,6 +462,22 @@ def round_table(table: Table, options: Options) -> Table:
         nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
         local=round_column(table.local),
         rounded_to=step,
+    )
+
+
+def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
+    """Return a table with rounded answers, whose intervals hold what the estimates' hold.
+
+    They are as many whole steps wider as the farthest answer needs: one, unless controlled rounding
+    within a step does not exist.
+    """
+    farthest = float(np.abs(answers - table.answer).max(initial=0.0))
+    reach = step * max(1, math.ceil(farthest / step - _ROUNDING_TOLERANCE))
+    return replace(
+        table,
+        answer=answers,
+        low=answers - (table.answer - table.low) - reach,
+        high=answers + (table.high - table.answer) + reach,
     )
 
 
@@ -654,6 +690,7 @@ class Tables(LazySequence[Table]):
         self._display_names = self.options.names_in()
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
+        self._controlled_cells: dict[str | None, ConsistentCells] = {}
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
@@ -862,8 +899,25 @@ class Tables(LazySequence[Table]):
             high=amounts["answer"] + convert_to_amounts(product, reach_above),
             **amounts,
         )
-        rounded = round_table(table, self.options)
+        rounded = round_table(table, self.options, self._controlled_answers(product))
         return add_sampling_errors(rounded, self._survey, self.options.level)
+
+    def _controlled_answers(self, product: Product) -> FloatArray | None:
+        """Return the answers of a table after controlled rounding; None without it."""
+        step, _ = product_rounding(self.options, product)
+        if product.of_units or not (self.options.is_controlled and step):
+            return None
+        measure = product.measure
+        if measure not in self._controlled_cells:
+            products = [each for each in self.products if each.measure == measure]
+            finest = finest_table(products, only_levels=False)
+            if finest is None:
+                return None
+            estimates = convert_to_amounts(finest, self.estimator.estimate(finest).values)
+            cells = round_controlled(estimates / float(step), finest, products)
+            self._controlled_cells[measure] = ConsistentCells(finest, cells)
+        steps = self._controlled_cells[measure].values(product)
+        return steps * float(step.numerator) / float(step.denominator)
 
     def own_suppression(self, product: Product) -> BoolArray:
         """Return which answers of a table its own rule suppresses."""

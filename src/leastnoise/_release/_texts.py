@@ -30,6 +30,7 @@ from leastnoise._domain import (
     Kind,
     Label,
     Measure,
+    SquaredDeviation,
     UnitCount,
     ValueCount,
     Weighted,
@@ -436,19 +437,26 @@ def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
 
 
 def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[Axis, ...]:
-    """Return one axis for each attribute: ranges of numbers, dates, or names.
+    """Return one axis for each attribute of a table: ranges of numbers, dates, or names.
 
     An axis has as many keys as the attribute has labels.
     """
+    return make_key_axes(product.along, product.domain, labels, catalogue)
+
+
+def make_key_axes(
+    along: Mapping[str, QuerySet], domain: Domain, labels: Labels, catalogue: Catalogue
+) -> tuple[Axis, ...]:
+    """Return one axis for each key of a table or statistic."""
     axes = []
-    titles = key_headings(product.along, catalogue)
-    for name, attribute, queries, axis_labels in zip(
-        titles, product.attributes, product.query_sets, labels, strict=True
-    ):
-        kind = product.domain.kind(attribute)
+    titles = key_headings(along, catalogue)
+    for name, (attribute, queries), axis_labels in zip(titles, along.items(), labels, strict=True):
+        kind = domain.kind(attribute)
         label_texts = tuple(map(str, axis_labels))
         axis = _make_number_axis(name, kind, queries, label_texts)
-        axes.append(axis or _make_label_axis(name, queries, label_texts))
+        axis = axis or _make_label_axis(name, queries, label_texts)
+        further_keys = _count_further_cells(kind, queries.labels(attribute, kind))
+        axes.append(replace(axis, further_keys=further_keys))
     return tuple(axes)
 
 
@@ -653,6 +661,9 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
             return catalogue.say("name_weights", weight=weight, measure=of)
         of = _find_measure(domain, declared.of, catalogue)
         return catalogue.say("name_weighted", of=of, weight=weight)
+    if isinstance(declared, SquaredDeviation):
+        of = _find_measure(domain, declared.of, catalogue)
+        return catalogue.say("name_squares", measure=of)
     if isinstance(declared, ValueCount):
         of = _find_values(domain, declared, catalogue)
         return catalogue.say("name_values", measure=of)
@@ -831,7 +842,12 @@ def statistic_groups_title(statistic: Statistic, catalogue: Catalogue) -> str:
 def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Name a statistic without its groups, such as ``Mean net income``."""
     names = _names_of_statistic(statistic, domain, catalogue)
-    own_texts = {"means": names.mean, "quantiles": names.quantiles, "cdf": names.cdf}
+    own_texts = {
+        "means": names.mean,
+        "variances": "",
+        "quantiles": names.quantiles,
+        "cdf": names.cdf,
+    }
     of = names.name or statistic.of
     if statistic.form.of_measure:
         of = name_measure(domain, statistic.of, catalogue)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,19 @@ from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._error import block_variance, noise_name
 from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
-from leastnoise._plan import AdaptivePlan, Plan, versions
+from leastnoise._plan import AdaptivePlan, LinearPlan, Plan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
-from leastnoise._release._options import Options, rounding_rule
+from leastnoise._release._observation import observation_text
+from leastnoise._release._options import (
+    Options,
+    rounded_quantities,
+    rounding_reach,
+    rounding_rule,
+)
+from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -45,8 +53,7 @@ from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
-from leastnoise._trusted.linop import whole_bytes_text
-from leastnoise._trusted.measurements import Measurements, measurements_value
+from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, level_names
 
 MOST_TABLE_FILES = 200
@@ -57,7 +64,10 @@ _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
 """The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
-WRITERS = {"xlsx": Workbook, "sdmx": SdmxMessages}
+WRITERS: Mapping[str, tuple[Any, ...]] = {
+    "xlsx": (Workbook, Publications),
+    "sdmx": (SdmxMessages,),
+}
 """Writers of the formats that hold all tables in one file; tables are added one after the other."""
 MOST_LISTED_TABLES = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
@@ -103,6 +113,11 @@ _MEAN_INTERVALS = (
     "empty where the divisor is not clear of 0; the sum and the divisor are those of the tables."
 )
 _MEANINGS = {
+    "variances": "root of the mean squared distance of the values of a group from their mean, with "
+    "the number of values as the divisor. An interval has every value that the noise of the count, "
+    "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
+    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
+    "bounds count at the nearest bound",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
     "is known, so low and high are ends of "
     "cells; each interval by itself. The first and the last cell also count values beyond the "
@@ -161,7 +176,9 @@ def write_answers(
     (directory / "answers").mkdir()
     entries = []
     format_writers = [
-        WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
+        make_writer(release, directory)
+        for name in release.options.formats
+        for make_writer in WRITERS.get(name, ())
     ]
     with _open_formats(release.options.formats) as formats, BoundedThreadPool() as pool:
         write_tables = _write_single_tables
@@ -628,21 +645,8 @@ def _write_measurements(release: Release, directory: Path) -> None:
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
-    facts: dict[str, Any] = {
-        "plan_digest": release.plan_digest,
-        "receipt": observation.receipt,
-        "private": observation.private,
-    }
-    if isinstance(release.plan, AdaptivePlan):  # what was decided on the way
-        facts |= {
-            "measurements": measurements_value(observation.measurements),
-            "outcome": release.finding.facts(),
-        }
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
-        file.write(json.dumps(facts)[:-1] + ', "values": [')
-        for number, values in enumerate(observation.values):
-            file.write((", " if number else "") + whole_bytes_text(values))
-        file.write("]}")
+        file.writelines(observation_text(release.outcome))
     if len(observation.measurements.blocks) > MOST_LISTED_TABLES:
         tables = list_measured_blocks(observation.measurements)
         write_rows(directory / "tables.csv", tables[0], (table.values() for table in tables))
@@ -695,6 +699,13 @@ def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
     ]
 
 
+def _earlier_facts(plan: Plan) -> dict[str, Any]:
+    """Return which earlier releases count; empty without any."""
+    if isinstance(plan, LinearPlan) and plan.earlier:
+        return {"after": [release.facts() for release in plan.earlier]}
+    return {}
+
+
 def build_manifest(
     release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -719,6 +730,7 @@ def build_manifest(
             "mechanism": noise,
             "mechanism_in_words": ENGLISH.say(noise),
             "details": plan.details_json(),
+            **_earlier_facts(plan),
             **({"outcome": outcome} if outcome else {}),
         },
         **_measurement_facts(release, entries),
@@ -726,7 +738,7 @@ def build_manifest(
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
             "half_width_added": release.interval.half_step
-            + float(rounding_rule(release.options)[0]) / 2,
+            + (0.0 if isinstance(release.options.round, Mapping) else _half_rounding(release)),
             "method": sentences.describe_intervals(release),
             **({"notice": cut} if (cut := sentences.describe_cuts(release)) else {}),
             "does_not_cover": sentences.list_uncovered_errors(release),
@@ -833,10 +845,14 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
     }
 
 
+def _half_rounding(release: Release) -> float:
+    """Return how far rounding moves an answer at most; 0 without rounding."""
+    return float(rounding_reach(release.options, rounding_rule(release.options)[0]))
+
+
 def _post_processing_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's part on optional columns and on rounding."""
     options = release.options
-    step, bound = rounding_rule(options)
     columns: dict[str, Any] = {}
     if options.non_negative:
         methods = {release.tables.projection(product) for product in release.workload}
@@ -853,11 +869,8 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
         if name in options.occasional_columns
     }
-    if step:
-        rounding = f"rounded to multiples of {step}"
-    else:
-        rounding = "not rounded"
-    if bound is None:
+    rounding = _describe_steps(options)
+    if options.below is None:
         negative = ", and it may be negative"
     else:
         negative = ""
@@ -869,14 +882,11 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     value: dict[str, Any] = {"columns": columns or [], "note": note}
     if options.round is None and options.below is None:
         return value
-    facts: dict[str, Any] = {}
-    if step:
-        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
-        facts["standard_error_of_rounding"] = round(
-            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
-        )
-    if bound is not None:
-        facts["left_out_below"] = str(bound)
+    rules: dict[str, dict[str, Any]] = {}
+    for key in rounded_quantities(options) or ("rows",):
+        rules[key] = _rounding_facts(options, *rounding_rule(options, key))
+    has_own_rules = bool(rounded_quantities(options))
+    facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
     facts["note"] = (
         "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
         "high hold both, and of an answer "
@@ -884,6 +894,30 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         "intervals"
     )
     return {**value, "rounding": facts}
+
+
+def _describe_steps(options: Options) -> str:
+    """Say in English to which multiples answers are rounded."""
+    if isinstance(options.round, Mapping):
+        steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
+        return f"rounded to multiples of {steps}"
+    return "not rounded" if options.round is None else f"rounded to multiples of {options.round}"
+
+
+def _rounding_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+    """Return the facts about one rounding step and one bound."""
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {
+            "multiples_of": str(step),
+            "added_to_half_widths": float(rounding_reach(options, step)),
+        }
+        facts["standard_error_of_rounding"] = round(
+            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
+        )
+    if bound is not None:
+        facts["left_out_below"] = str(bound)
+    return facts
 
 
 def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
@@ -951,8 +985,9 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
 def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:
     """Return the manifest's entry of a statistic."""
     statistic = table.statistic
-    meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
-    if not statistic.form.of_measure:
+    if statistic.kind == "means":
+        meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
+    else:
         meaning = _MEANINGS[statistic.kind]
     return {
         "query": table.id,

@@ -2,11 +2,11 @@
 
 import datetime as dt
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import check_target, open_draft, write_series_page
+from leastnoise._release import Release, check_target, open_draft, write_series_page
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
@@ -417,11 +417,30 @@ def _publish(
                 publish(period_plan, request, outcome, folder, receipt_facts(ledger, receipt))
             directories.append(target / label)
     if target.is_dir():
-        write_series_page(target, request.options, plan.workload.products, period_errors(plan))
+        newest = _newest_release(plan, values, request, receipt, receipt_facts(ledger, receipt))
+        write_series_page(
+            target, request.options, plan.workload.products, period_errors(plan), newest
+        )
     if len(values) == dates.size:
         ledger.seal(receipt)
         private_file_path(ledger, receipt).unlink(missing_ok=True)
     return tuple(directories)
+
+
+def _newest_release(
+    plan: Plan,
+    values: Sequence[tuple[SignedArray, ...]],
+    request: ReleaseRequest,
+    receipt: Receipt,
+    facts: Mapping[str, Any],
+) -> Release | None:
+    """Return the release of the last drawn period with a new answer, or None."""
+    for periods in range(len(values), 0, -1):
+        period_plan = truncate_plan(plan, periods)
+        if period_plan is not None:
+            outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
+            return cast(Release, publish(period_plan, request, outcome, None, facts))
+    return None
 
 
 def build_outcome_through(

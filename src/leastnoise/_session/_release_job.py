@@ -2,12 +2,14 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from leastnoise._charts import missing_charts_notice
 from leastnoise._domain import UnitTotal
@@ -66,6 +68,7 @@ from leastnoise._trusted.kernel import (
     Series,
     measured_tables,
 )
+from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Observation
 from leastnoise._trusted.measurements import cost as guard_cost
 
@@ -473,7 +476,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
         )
     facts = value.get("outcome", {})
     if isinstance(plan, LinearPlan):
-        measurements = plan.measurements
+        measurements = plan.measured()
     else:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
@@ -482,12 +485,26 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
             "release."
         )
     values = values_from_json(measurements, value["values"])
+    if isinstance(plan, LinearPlan):
+        _check_earlier_values(plan, values)
     finding = mechanism_of(plan).finding(facts)
     outcome = Outcome(
         plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding
     )
     outcome.estimator()  # refuses now what is not of such a finding
     return outcome
+
+
+def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> None:
+    """Refuse values of earlier releases that are not those of the plan."""
+    own = len(plan.measurements.blocks)
+    observation = Observation(plan.measurements, tuple(values[:own]), "", private=False)
+    expected = plan.observed(observation).values if plan.earlier else tuple(values)
+    if not all(map(np.array_equal, values, expected)):
+        raise InputError(
+            "The values of earlier releases in this observation are not those of its plan. Use an "
+            "intact copy of the release."
+        )
 
 
 def export(directory: str | os.PathLike[str], form: str) -> str:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ from leastnoise._release import (
     finishing_seconds,
     open_draft,
 )
+from leastnoise._session._earlier import check_earlier_payments, read_earlier
 from leastnoise._session._guard import (
     GuardPayment,
     find_waiting_guard,
@@ -164,8 +166,9 @@ def find_categories(
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    """Plan the release or the series of a spec."""
-    return spec.plan_with(spec.search(progress))
+    """Plan the release or the series of a spec, after the earlier releases that it names."""
+    search = replace(spec.search(progress), earlier=read_earlier(spec.after))
+    return spec.plan_with(search)
 
 
 def estimate_planning_seconds(spec: Spec) -> float:
@@ -378,6 +381,7 @@ def _pay_and_release(
         reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
         job = build_release_job(plan)
     check_search_datasets(options.searches, dataset_name)
+    check_earlier_payments(plan, ledger, dataset_name)
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)

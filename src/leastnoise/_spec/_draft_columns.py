@@ -16,6 +16,7 @@ from leastnoise._sources import SchemaField
 from leastnoise._spec._column_names import (
     implied_range,
     looks_like_identifier,
+    names_age,
     names_amount,
     names_birth,
     names_day,
@@ -234,7 +235,11 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
     if kind not in {"whole", "number"}:
         return {}
     if ends := implied_range(name):
-        return {**_numbers(kind, *ends), "outside": "clip"}
+        low, high = ends
+        guess = {**_numbers(kind, low, high, high - low), "outside": "clip"}
+        if kind == "whole" and not column.declares_type and names_age(name):
+            guess["rounding"] = "down"  # a file of texts may have 0.5, and ages are whole years
+        return guess
     if kind == "whole" and names_small_count(name):
         return {"integers": [0, 9], "outside": "clip"}
     if kind == "whole" and column.declares_type and names_flag(name):
@@ -251,11 +256,11 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
     return {}
 
 
-def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
-    """Return the spec entries for numbers: integers, or 100 bins."""
+def _numbers(kind: str, low: int, high: int | str, bins: int = 100) -> dict[str, Any]:
+    """Return the spec entries for numbers: integers, or bins."""
     if kind == "whole":
         return {"integers": [low, high]}
-    return {"bins": {"low": low, "high": high, "count": 100}}
+    return {"bins": {"low": low, "high": high, "count": bins}}
 
 
 def _range_of_type(column: SourceColumn) -> dict[str, Any]:

@@ -24,7 +24,14 @@ from leastnoise._domain import (
 from leastnoise._error import LEVEL
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
-from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
+from leastnoise._plan import (
+    CategoryPlan,
+    LinearPlan,
+    Plan,
+    guard_share,
+    plan_categories,
+    without_guard,
+)
 from leastnoise._planning import (
     OBJECTIVES,
     Least,
@@ -40,6 +47,7 @@ from leastnoise._planning import (
     stated_privacy,
 )
 from leastnoise._release import (
+    OBSERVATION_FILE,
     FoundCategories,
     Options,
     find_groups,
@@ -47,6 +55,7 @@ from leastnoise._release import (
     read_categories,
     resolve_names,
     resolve_survey_of,
+    sha256,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -97,6 +106,7 @@ from leastnoise._workload import (
     read_comparison_targets,
     read_statements,
     together,
+    variance_queries,
     with_domain,
 )
 
@@ -222,6 +232,7 @@ _PART_NAMES = [
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
+    "variances": variance_queries,
     "quantiles": quantile_queries,
     "cdf": cdf_queries,
 }
@@ -273,6 +284,8 @@ class Spec:
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
+    after: tuple[Path, ...] = ()
+    """The folders of earlier releases whose measurements count."""
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -382,7 +395,7 @@ def read_spec(
     table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, file.parent, str(file), found)
+    return spec_from_table(table, file.parent, str(file), found, statements)
 
 
 def read_spec_text(file: Path) -> str:
@@ -406,6 +419,13 @@ def parse_spec(text: str, folder: Path) -> Spec:
     return spec_from_table(read_toml(text), folder)
 
 
+def _read_after(where: str, value: object) -> tuple[str, ...]:
+    """Read the folders of earlier releases."""
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
+    return tuple(value)
+
+
 # For each key of these parts: how its value is read, given its name in messages, and its default.
 _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
     "[plan]": {
@@ -413,6 +433,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
         "objective": (partial(one_of, allowed=("total", *OBJECTIVES)), "total"),
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
         "guard": (lambda _, value: guard_share(value), None),
+        "after": (_read_after, ()),
     },
     "[ledger]": {
         "path": (check_text, None),
@@ -437,6 +458,7 @@ def spec_from_table(
     folder: Path,
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
+    statements_file: str | Path | None = None,
 ) -> Spec:
     """Return the spec of a parsed TOML table.
 
@@ -445,6 +467,8 @@ def spec_from_table(
         folder: where relative paths begin.
         name: how messages call the spec.
         categories: by attribute, categories that a search found and did not write.
+        statements_file: the file from which the SQL statements of the workload are, for messages;
+            None: they are in the table.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
@@ -482,7 +506,9 @@ def spec_from_table(
         today=_read_today(source),
         join=join_columns(join.get("on")),
     )
-    workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
+    workloads, statements = _read_workloads(
+        domain, parts["workload"], unit, settings, statements_file
+    )
     workload = together(workloads)
     with within("[names]: "):
         names = resolve_names(parts.get("names", {}), workload)
@@ -542,6 +568,7 @@ def spec_from_table(
         series=series,
         public=public_from_spec(workload.domain, parts.get("public", []), files),
         targets=_read_targets(parts, workload, series),
+        after=tuple(folder / name for name in plan["after"]),
     )
 
 
@@ -713,6 +740,11 @@ def _read_series(
             "[plan] objective",
             has_objective,
             "Its total error is the least; give a table that must be more exact a weight.",
+        ),
+        (
+            "[plan] after",
+            bool(parts.get("plan", {}).get("after")),
+            "Its rows arrive period by period; leave it out.",
         ),
         (
             "unknown categories",
@@ -909,7 +941,11 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
 
 
 def _read_workloads(
-    domain: Domain, value: object, unit: _Unit, settings: SqlSettings
+    domain: Domain,
+    value: object,
+    unit: _Unit,
+    settings: SqlSettings,
+    statements_file: str | Path | None,
 ) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of each part, and the SQL statements.
 
@@ -924,13 +960,19 @@ def _read_workloads(
         tuple[str, object, int]
     ] = []  # of each part its name, its table, and its number of statements of SQL
     statements: list[Statement] = []
+    faults: list[str] = []
     for number, entry in enumerate(value, 1):
         where = message("[[workload]] number {place}", place=number)
         statements_before = len(statements)
         if isinstance(entry, Mapping) and "sql" in entry:
-            with within(message("{where}: ", where=where)):
+            place = where if statements_file is None else str(statements_file)
+            try:
                 statements += read_statements(domain, [entry["sql"]], settings)
+            except InputError as error:
+                faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
         parts.append((where, entry, len(statements) - statements_before))
+    if faults:
+        raise InputError("\n".join(faults))
     if statements:
         common_statements = list(over_common_domain(statements))
     else:
@@ -1049,7 +1091,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Return the workload of a part with means, quantiles or a CDF."""
+    """Return the workload of a part with means, variances, quantiles or a CDF."""
     allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
@@ -1123,6 +1165,22 @@ def read_plan(path: Path, spec: Spec) -> Plan:
     return plan
 
 
+def _earlier_digests(plan: Plan) -> list[str]:
+    """Return the digests of the earlier releases that a plan counts."""
+    if isinstance(plan, LinearPlan):
+        return [release.digest for release in plan.earlier]
+    return []
+
+
+def _after_digests(spec: Spec) -> list[str]:
+    """Return the digests of the earlier releases of a spec; empty for one that is not there."""
+    digests = []
+    for folder in spec.after:
+        file = folder / OBSERVATION_FILE
+        digests.append(sha256(file) if file.is_file() else "")
+    return digests
+
+
 def differing_parts(plan: Plan, spec: Spec) -> list[str]:
     """Return the names of the parts in which a plan and a spec differ."""
     spec_privacy = spec.planned_privacy
@@ -1138,6 +1196,7 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
         # its bound on the rows of a unit is a part of the plan's privacy
+        "[plan] after": _earlier_digests(plan) == _after_digests(spec),
         "[series]": series_of(plan) == (spec.series and replace(spec.series, max_rows=None)),
     }
     return [name for name, agrees in agreements.items() if not agrees]

@@ -28,7 +28,7 @@ from leastnoise._error import measured_multiplier
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._planning import stated_privacy, table_goals
-from leastnoise._release import ENGLISH, Catalogue, table_title
+from leastnoise._release import ENGLISH, Catalogue, product_rounding, table_title
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, words_in
 from leastnoise._spec._spec import Spec, columns_to_read
@@ -197,12 +197,15 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
         warnings.append(catalogue.say("st_w_series"))
     if _has_series_limit(spec):
         warnings.append(catalogue.say("st_w_series_rows", most=str(spec.privacy.max_rows)))
-    if spec.options.round and any(
-        product.target is not None and product.target.kind == "margin" for product in spec.workload
-    ):
-        warnings.append(
-            catalogue.say("st_w_round", half=readable(Fraction(spec.options.round) / 2))
-        )
+    with_margins = [
+        product
+        for product in spec.workload
+        if product.target is not None and product.target.kind == "margin"
+    ]
+    steps = {product_rounding(spec.options, product)[0] for product in with_margins}
+    warnings += [
+        catalogue.say("st_w_round", half=readable(step / 2)) for step in sorted(steps) if step
+    ]
     if spec.join.get("public"):  # joined on the unit, it protects nothing more
         warnings.append(
             catalogue.say(

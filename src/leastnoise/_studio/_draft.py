@@ -26,6 +26,7 @@ from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
 from leastnoise._release import Catalogue, load_catalogue, statistic_title, table_title
+from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
@@ -409,7 +410,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
     try:
         spec = parse_spec(request["text"], Path(request["folder"]))
         if "price" not in request:
-            plan = spec.plan_with(spec.search(lambda name: send({"trying": name})))
+            plan = plan_spec(spec, lambda name: send({"trying": name}))
             send({"plan": plan.to_json()})
             return
         plan = Plan.from_json(request["plan"])

@@ -622,9 +622,11 @@ def _statistic_verdict(
             return {"verdict": catalogue.say("st_margin_of_share", margin=share)}
         if target is not None and target.kind == "margin":
             margin = target.error
-        verdict = catalogue.say(
-            "st_margin_of_mean", margin=catalogue.format_error(margin), of=statistic.of
-        )
+        if statistic.kind == "variances":
+            key = "st_margin_of_variance"
+        else:
+            key = "st_margin_of_mean"
+        verdict = catalogue.say(key, margin=catalogue.format_error(margin), of=statistic.of)
         return {"verdict": verdict, "missed": target is not None and not target.kept}
     return {}
 

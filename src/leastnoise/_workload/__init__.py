@@ -16,7 +16,9 @@ from leastnoise._workload._missing import (
     incomplete_attributes,
     leaves_out,
     over,
+    rows_left_out,
     table_of_all_cells,
+    with_hidden,
     with_hidden_cells,
     with_hidden_groups,
 )
@@ -29,6 +31,8 @@ from leastnoise._workload._product import (
     by_width,
     index_queries,
     number_cells,
+    square_measure,
+    squares_name,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -51,6 +55,7 @@ from leastnoise._workload._query_sets import (
     with_hidden_group,
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
+from leastnoise._workload._sql_combinations import AnswerTerm, Combination, LinearSum
 from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql_query import (
     ReleasedColumns,
@@ -60,12 +65,17 @@ from leastnoise._workload._sql_query import (
     to_array,
 )
 from leastnoise._workload._sql_statement import (
+    SPREADS,
     Aggregate,
     Grouped,
     OutputColumn,
+    Placement,
     Selection,
     Statement,
     answer_column,
+    combination_high_column,
+    combination_low_column,
+    group_queries,
     high_column,
     low_column,
 )
@@ -80,5 +90,6 @@ from leastnoise._workload._workload import (
     queries,
     questions_over,
     together,
+    variance_queries,
     with_domain,
 )

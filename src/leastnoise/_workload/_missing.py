@@ -13,7 +13,13 @@ from itertools import chain
 from leastnoise._domain import Domain
 from leastnoise._trusted.linop import Operator
 from leastnoise._workload._product import Product
-from leastnoise._workload._query_sets import QuerySet, all_cells, identity, with_hidden_group
+from leastnoise._workload._query_sets import (
+    QuerySet,
+    all_cells,
+    hidden_cell,
+    identity,
+    with_hidden_group,
+)
 from leastnoise._workload._workload import Workload
 
 
@@ -124,6 +130,16 @@ def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None
         all_cells() if domain.kind(name).hidden else identity() for name in attributes
     )
     return Product(domain=domain, attributes=attributes, query_sets=query_sets, measure=measure)
+
+
+def rows_left_out(domain: Domain, name: str) -> Product:
+    """Return the count of rows that the tables of an attribute leave out.
+
+    >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
+    >>> rows_left_out(domain, "age").shape
+    (1,)
+    """
+    return Product(domain=domain, attributes=(name,), query_sets=(hidden_cell(),), measure=None)
 
 
 def with_hidden_groups(product: Product) -> Product:

@@ -18,6 +18,7 @@ from leastnoise._domain import (
     Label,
     Measure,
     PerUnit,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     Weighted,
@@ -270,6 +271,7 @@ class Product:
         """Whether it sums the values of a measure."""
         return self.measure is not None and type(self.domain.measure(self.measure)) in (
             Measure,
+            SquaredDeviation,
             UnitTotal,
             Weighted,
         )
@@ -444,6 +446,7 @@ class StatisticForm:
 
 FORMS: Mapping[str, StatisticForm] = {
     "means": StatisticForm(noun="mean", column="mean", of_measure=True),
+    "variances": StatisticForm(noun="standard deviation", column="std_dev", of_measure=True),
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
 }
@@ -477,7 +480,7 @@ class Statistic:
             raise refuse(
                 "at", shown, "different shares above 0 and at most 1, such as 0.5 for the median"
             )
-        if self.target is not None and not self.form.of_measure:
+        if self.target is not None and self.kind != "means":
             raise InputError(
                 f"{self.kind} have no targets: their errors depend on the data. Give one to "
                 "queries for the same table."
@@ -519,7 +522,10 @@ class Statistic:
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """Return the keys of the tables that it is computed from."""
         if self.form.of_measure:
-            return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
+            measures = [domain.count_of(self.of), self.of]
+            if self.kind == "variances":
+                measures.append(square_measure(domain, self.of))
+            return tuple((measure, self.by, self.groups) for measure in measures)
         query_sets = {**self.along, self.of: prefix()}
         names = tuple(name for name in domain.names if name in query_sets)
         return ((None, names, tuple(query_sets[name] for name in names)),)
@@ -538,6 +544,24 @@ class Statistic:
         if self.target is not None:
             facts |= self.target.to_json()
         return {self.kind: facts}
+
+
+def squares_name(measure: str) -> str:
+    """Return the name of the squared deviations of a measure, as a measure."""
+    return f"squares of {measure}"
+
+
+def square_measure(domain: Domain, measure: str) -> str | None:
+    """Return the measure of the squared deviations of a measure; None without one."""
+    of = domain.measure(measure)
+    return next(
+        (
+            name
+            for name, declared in domain.measures.items()
+            if isinstance(declared, SquaredDeviation) and declared.of == of
+        ),
+        None,
+    )
 
 
 def checked_statistic(
@@ -565,6 +589,13 @@ def checked_statistic(
             of,
             "a measure of values of rows, with clip",
             "A total of units has no mean of rows: declare another measure of the same column.",
+        )
+    if kind == "variances" and type(domain.measure(str(of))) is not Measure:
+        raise refuse(
+            "of",
+            of,
+            "a measure of values of rows, with clip",
+            "Weighted values and squares have no variances here.",
         )
     if not of_measure and is_measure and of not in domain.names:
         advice = (

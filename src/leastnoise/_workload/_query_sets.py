@@ -76,6 +76,7 @@ FORMS: Mapping[str, Form] = {
     "level": Form(argument="level", named=True, axis="cells"),
     "all_cells": Form(intervals=True, structured=True, internal=True, axis="cells"),
     "all_groups": Form(argument="level", named=True, internal=True, axis="cells"),
+    "hidden_cell": Form(intervals=True, internal=True, axis="cells"),
 }
 
 
@@ -149,6 +150,8 @@ class QuerySet:
                 return Total(kind.size)
             case "all_cells":
                 return Identity(kind.size)
+            case "hidden_cell":
+                return Ranges(kind.size, np.array([kind.published]), np.array([kind.published]))
             case "identity" | "prefix" | "all_ranges":
                 return _along_cells(self.kind, attribute, kind)
             case "ranges":
@@ -170,6 +173,8 @@ class QuerySet:
                 return kind.labels
             case "all_cells":
                 return (*kind.labels, *([_NOT_PUBLISHED] if kind.hidden else []))
+            case "hidden_cell":
+                return (_NOT_PUBLISHED,)
             case "total":
                 return ("(all)",)
             case "prefix":
@@ -428,6 +433,15 @@ def all_cells() -> QuerySet:
     3
     """
     return QuerySet("all_cells")
+
+
+def hidden_cell() -> QuerySet:
+    """Return the query set of the hidden cell: the rows that its tables leave out.
+
+    >>> hidden_cell().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
+    1
+    """
+    return QuerySet("hidden_cell")
 
 
 def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:

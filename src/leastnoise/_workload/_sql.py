@@ -7,8 +7,9 @@ at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
@@ -114,7 +115,7 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
     try:
-        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        trees = [tree for tree in sqlglot.parse(text, read=_dialect()) if tree is not None]
         texts = _statement_texts(text)
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0].strip(" .")
@@ -124,12 +125,28 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
         yield number, tree, texts[number - 1] if is_split_alike else tree.sql("duckdb")
 
 
+@cache
+def _dialect() -> Any:
+    """Return the SQL of DuckDB with backticks around names, and with TOP."""
+    import sqlglot
+
+    class Reports(sqlglot.dialects.DuckDB):  # type: ignore[misc]  # it has no types
+        class Tokenizer(sqlglot.dialects.DuckDB.Tokenizer):  # type: ignore[misc]
+            IDENTIFIERS = ('"', "`")
+            KEYWORDS: ClassVar = {
+                **sqlglot.dialects.DuckDB.Tokenizer.KEYWORDS,
+                "TOP": sqlglot.TokenType.TOP,
+            }
+
+    return Reports
+
+
 def _statement_texts(text: str) -> list[str]:
     """Return the statements of a text as written, without outer comments."""
     import sqlglot
 
     ranges: list[list[int]] = [[]]
-    for token in sqlglot.tokenize(text, read="duckdb"):
+    for token in sqlglot.tokenize(text, read=_dialect()):
         if token.token_type is sqlglot.TokenType.SEMICOLON:
             ranges.append([])
         else:

@@ -21,7 +21,7 @@ from leastnoise._workload._sql_conditions import (
     subtract,
 )
 from leastnoise._workload._sql_statement import Aggregate
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql_values import Node, constant_number, refused
 from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[Condition, ...]
@@ -30,11 +30,22 @@ _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
 _ADVICE = {
     "Min": "Take a quantile such as 0.01: one person decides an extreme",
     "Max": "Take a quantile such as 0.99: one person decides an extreme",
-    "Stddev": "Take quantiles, such as 0.16 and 0.84, which are a standard deviation from the "
-    "median of a normal distribution",
 }
-_ADVICE |= dict.fromkeys(("StddevSamp", "StddevPop", "Variance", "VariancePop"), _ADVICE["Stddev"])
-_USUAL_ADVICE = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column"
+_USUAL_ADVICE = (
+    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column"
+)
+_SPREAD_KINDS = {
+    "Stddev": "std_dev_sample",
+    "StddevSamp": "std_dev_sample",
+    "StddevPop": "std_dev",
+    "Variance": "variance_sample",
+    "VariancePop": "variance",
+}
+_ONE_MEASURE = (
+    "The deviation is of one measure in the rows of one condition, such as STDDEV(pay) or "
+    "VAR_POP(2 * pay + 1), in groups that are released as they are. Write a statement for each "
+    "condition"
+)
 _DIFFERENT_UNITS = (
     "These are answered under conditions that AND joins. Name the attributes in GROUP BY, or "
     "write a statement for each part"
@@ -138,6 +149,8 @@ class AggregateReader:
             return self._sum(node, boxes)
         if isinstance(node, exp.Avg):
             return self._mean(node, boxes)
+        if type(node).__name__ in _SPREAD_KINDS:
+            return self._spread(node, boxes)
         raise refused(node.sql("duckdb"), _ADVICE.get(type(node).__name__, _USUAL_ADVICE))
 
     # Answers
@@ -336,6 +349,23 @@ class AggregateReader:
         dividend = self._total(node, self._weighted_answers(node, terms))
         return exp.Paren(this=exp.Div(this=dividend, expression=divisor))
 
+    def _spread(self, node: Node, boxes: Boxes) -> Node:
+        """Return a standard deviation or a variance, which no shift changes."""
+        kind = _SPREAD_KINDS[type(node).__name__]
+        terms = [term for term in self._terms(node, node.this, boxes) if term.is_counted]
+        if len(terms) != 1 or terms[0].kind != "sum" or self._are_added_up:
+            raise refused(node.sql("duckdb"), _ONE_MEASURE)
+        (term,) = terms
+        merged = self._within_where(merge(self._columns.domain, term.boxes))
+        if len(merged) != 1:
+            raise refused(node.sql("duckdb"), _ONE_MEASURE)
+        spread = Aggregate(node.sql("duckdb"), kind, term.of, condition=merged[0])
+        if kind.startswith("variance"):
+            factor = term.factor**2
+        else:
+            factor = abs(term.factor)
+        return self._scaled(self._answer_node(spread), factor)
+
     # Terms
 
     def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[Term]:
@@ -357,7 +387,7 @@ class AggregateReader:
         inner = self._without_cast(operand.unnest())
         if isinstance(inner, exp.Null):
             return
-        number = _constant_number(inner)
+        number = constant_number(inner)
         if number is not None:
             yield Term(number, "rows", boxes=boxes)
         elif isinstance(inner, (exp.Case, exp.If)):
@@ -373,7 +403,7 @@ class AggregateReader:
     def _is_zero_for_null(self, node: Node, coalesce: Node) -> bool:
         """Return whether COALESCE(x, 0) adds the same as x: in a sum it does."""
         values = coalesce.expressions
-        return isinstance(node, self.exp.Sum) and [*map(_constant_number, values)] == [0]
+        return isinstance(node, self.exp.Sum) and [*map(constant_number, values)] == [0]
 
     def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[Term]:
         """Yield the terms of conditions, of multiples and of sums with a number."""
@@ -387,8 +417,8 @@ class AggregateReader:
         if isinstance(inner, exp.Neg):
             yield from self._multiples(node, inner.this, Fraction(-1), boxes)
             return
-        left_number = _constant_number(inner.args.get("this"))
-        right_number = _constant_number(inner.args.get("expression"))
+        left_number = constant_number(inner.args.get("this"))
+        right_number = constant_number(inner.args.get("expression"))
         if isinstance(inner, exp.Mul) and left_number is not None:
             yield from self._multiples(node, inner.expression, left_number, boxes)
         elif isinstance(inner, exp.Mul) and right_number is not None:
@@ -558,27 +588,13 @@ def _with_results(case: Node, truths: Sequence[bool]) -> Node:
     return condition
 
 
-def _constant_number(node: Node | None) -> Fraction | None:
-    """Return the number of a literal, perhaps negative; None of others."""
-    from sqlglot import exp
-
-    if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
-        return _constant_number(node.this)
-    if isinstance(node, exp.Neg):
-        number = _constant_number(node.this)
-        return None if number is None else -number
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    return Fraction(node.name)
-
-
 def read_number(clause: str, node: Node) -> Fraction:
     """Return the number that a node is.
 
     Raises:
         InputError: it is no number; the message names the clause.
     """
-    number = _constant_number(node)
+    number = constant_number(node)
     if number is None:
         raise refused(f"{clause} with a value that is not a number", "Write a number")
     return number

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from leastnoise._domain import Domain, Measure, UnitTotal
+from leastnoise._domain import Bins, Domain, Edges, Measure, UnitTotal
 from leastnoise._trusted.check import InputError, did_you_mean
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
+from leastnoise._workload._sql_buckets import with_bucket_comparisons
 from leastnoise._workload._sql_conditions import (
     EVERYTHING,
     Condition,
@@ -94,7 +95,7 @@ class ColumnReader:
 
     def is_source_column(self, name: str) -> bool:
         """Return whether a name means an attribute, or the column of an attribute."""
-        attributes, _, columns = _column_names(self.domain)
+        attributes, _, columns, _ = _column_names(self.domain)
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
@@ -105,9 +106,13 @@ class ColumnReader:
             raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
         fitting = self._fitting_attributes(column.name)
         if len(fitting) > 1:
-            several = " and ".join(attribute for attribute, _ in fitting)
+            meanings = [
+                attribute if level is None else f'"{attribute}:{level}"'
+                for attribute, level in fitting
+            ]
             raise InputError(
-                f"{clause} names {column.name}, which {several} have; name one of these."
+                f"{clause} names {column.name}, which can mean {' or '.join(meanings)}; name one "
+                "of these."
             )
         if fitting:
             return fitting[0]
@@ -135,6 +140,7 @@ class ColumnReader:
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
+        node = _with_comparisons(attribute, node)
         if isinstance(node, exp.Column):
             return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
         values = expression_values(attribute, node, lambda column: self.find(clause, column))
@@ -212,6 +218,7 @@ class ColumnReader:
                 return EVERYTHING
             return ()
         attribute = self._attribute(clause, inner)
+        inner = _with_comparisons(attribute, inner)
         values = truth_values(attribute, inner, lambda column: self.find(clause, column))
         true_values = (True, UNDECIDED) if with_undecided else (True,)
         parts = frozenset(part for part, value in enumerate(values) if value in true_values)
@@ -225,6 +232,13 @@ class ColumnReader:
     def _is_mixed(self, clause: str, node: Node) -> bool:
         """Return whether a condition names several attributes."""
         return len(self.attribute_names(clause, node)) > 1
+
+
+def _with_comparisons(attribute: Attribute, node: Node) -> Node:
+    """Return an expression in which bins are only compared, if there is one."""
+    if isinstance(attribute.kind, (Bins, Edges)):
+        return with_bucket_comparisons(attribute.kind, node)
+    return node
 
 
 def terms(node: Node) -> Iterator[Node]:
@@ -269,7 +283,7 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names of attributes, of levels and of source columns.
+    """Return the names of attributes, of levels, of source columns and ``attribute:level``.
 
     Each comes with the attribute, and with the level if it is one.
     """
@@ -284,4 +298,5 @@ def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
         for name, kind in kinds.items()
         if kind.reading.column
     ]
-    return [[(name, name, None) for name in kinds], levels, columns]
+    full_names = [(f"{name}:{level_name}", name, level_name) for _, name, level_name in levels]
+    return [[(name, name, None) for name in kinds], levels, columns, full_names]

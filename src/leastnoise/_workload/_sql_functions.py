@@ -7,13 +7,19 @@ with formats, WIDTH_BUCKET, and the current day, which the spec states.
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
 _MOST_BUCKETS = 1000
+_DIALECTS = {
+    **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
+    **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
+    **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP"), "bigquery"),
+    **dict.fromkeys(("DATENAME", "ISNULL", "GETDATE", "EOMONTH"), "tsql"),
+}
+"""Functions that only other databases have, with a database that has them."""
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
     "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
@@ -72,6 +78,33 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
     Raises:
         InputError: WIDTH_BUCKET whose bounds or number of buckets are not numbers.
     """
+    written = _written_in_duckdb(node, today)
+    if written is node:
+        return node
+    return written.transform(lambda part: in_duckdb(part, today))
+
+
+def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
+    """Return a node in the SQL of DuckDB, whose arguments need not be."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.WidthBucket):
+        return _buckets(node)
+    if isinstance(node, exp.Group):
+        return _with_rollup(node)
+    if isinstance(node, exp.Window) and node.this.name.upper() == "RATIO_TO_REPORT":
+        return _share_of_total(node)
+    if isinstance(node, (exp.DateAdd, exp.SafeDivide)) or _dialect_of(node):
+        return _translated(node)
+    if today is not None and isinstance(node, exp.CurrentDate):
+        return _constant(today.isoformat(), "DATE")
+    if today is not None and is_current_time(node):
+        return _constant(today.isoformat(), "TIMESTAMP")
+    return _with_duckdb_dates(node)
+
+
+def _with_duckdb_dates(node: Node) -> Node:
+    """Return a function that formats or reads dates in the SQL of DuckDB."""
     from sqlglot import exp
 
     if isinstance(node, exp.ToChar):
@@ -79,22 +112,71 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
     if isinstance(node, exp.UnixToTime) and _has_text_format(node.args.get("scale")):
         call = exp.Anonymous(this="TO_TIMESTAMP", expressions=[node.this, node.args["scale"]])
         return _parsed_time(call, "TIMESTAMP")
-    if isinstance(node, exp.Anonymous) and node.name.upper() in ("TO_TIMESTAMP", "TO_DATE"):
+    if not isinstance(node, exp.Anonymous):
+        return node
+    if node.name.upper() in ("TO_TIMESTAMP", "TO_DATE"):
         is_date = node.name.upper() == "TO_DATE"
         return _parsed_time(node, "DATE" if is_date else "TIMESTAMP")
-    is_date_part = isinstance(node, exp.Anonymous) and node.name.upper() == "DATE_PART"
-    if is_date_part and len(node.expressions) == 2:
+    if node.name.upper() == "DATE_PART" and len(node.expressions) == 2:
         part, column = node.expressions
         return exp.Extract(this=exp.var(part.name.upper()), expression=column)
-    if isinstance(node, exp.WidthBucket):
-        return _buckets(node)
-    if today is None:
-        return node
-    if isinstance(node, exp.CurrentDate):
-        return _constant(today.isoformat(), "DATE")
-    if is_current_time(node):
-        return _constant(today.isoformat(), "TIMESTAMP")
     return node
+
+
+def _dialect_of(node: Node) -> str | None:
+    """Return a database that has the function of a call, if DuckDB lacks it."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Anonymous):
+        return None
+    if node.name.upper() == "DATE_SUB" and len(node.expressions) != 2:
+        return None  # DuckDB has a function of this name
+    return _DIALECTS.get(node.name.upper())
+
+
+def _translated(call: Node) -> Node:
+    """Return a call of a function that DuckDB lacks in the SQL of DuckDB.
+
+    The names of columns keep their positions. A call that cannot be translated is returned itself.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        own = sqlglot.parse_one(call.sql("duckdb"), read=_dialect_of(call) or "duckdb")
+        translated = sqlglot.parse_one(own.sql("duckdb"), read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return call
+    is_unchanged = type(own) is type(call) and isinstance(own, exp.Anonymous)
+    if is_unchanged or type(translated) is type(call):
+        return call
+    positions = {part.name: part.meta for part in call.find_all(exp.Identifier)}
+    for part in translated.walk():
+        part.meta.clear()
+        if isinstance(part, exp.Identifier):
+            part.meta.update(positions.get(part.name, {}))
+    return exp.Paren(this=translated) if isinstance(translated, exp.Binary) else translated
+
+
+def _with_rollup(group: Node) -> Node:
+    """Return GROUP BY a, b WITH ROLLUP (or CUBE) as GROUP BY ROLLUP (a, b)."""
+    from sqlglot import exp
+
+    for key, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        elements = group.args.get(key) or []
+        if len(elements) == 1 and not elements[0].expressions and group.expressions:
+            return exp.Group(**{key: [kind(expressions=group.expressions)]})
+    return group
+
+
+def _share_of_total(window: Node) -> Node:
+    """Return RATIO_TO_REPORT(x) OVER (...) as x / SUM(x) OVER (...)."""
+    from sqlglot import exp
+
+    (part,) = window.this.expressions
+    total = window.copy()
+    total.set("this", exp.Sum(this=part.copy()))
+    return exp.Paren(this=exp.Div(this=exp.Paren(this=part.copy()), expression=total))
 
 
 def is_current_time(node: Node) -> bool:
@@ -164,8 +246,8 @@ def _buckets(call: Node) -> Node:
     """Return WIDTH_BUCKET(x, low, high, count) as a CASE of comparisons."""
     from sqlglot import exp
 
-    bounds = [_constant_number(call.args.get(key)) for key in ("min_value", "max_value")]
-    count = _constant_number(call.args.get("num_buckets"))
+    bounds = [constant_number(call.args.get(key)) for key in ("min_value", "max_value")]
+    count = constant_number(call.args.get("num_buckets"))
     low, high = bounds
     is_whole = count is not None and count.denominator == 1 and 0 < count <= _MOST_BUCKETS
     if low is None or high is None or count is None or not is_whole or low >= high:
@@ -177,35 +259,7 @@ def _buckets(call: Node) -> Node:
     branches = exp.Case()
     for bucket in range(int(count) + 1):
         bound = low + (high - low) * bucket / int(count)
-        is_below = exp.LT(this=call.this.copy(), expression=_number_literal(bound))
+        is_below = exp.LT(this=call.this.copy(), expression=number_literal(bound))
         branches = branches.when(is_below, exp.Literal.number(bucket), copy=False)
-    is_above = exp.GTE(this=call.this.copy(), expression=_number_literal(high))
+    is_above = exp.GTE(this=call.this.copy(), expression=number_literal(high))
     return branches.when(is_above, exp.Literal.number(int(count) + 1), copy=False)
-
-
-def _constant_number(node: Any) -> Fraction | None:
-    """Return the exact value of a number literal; None for other nodes."""
-    from sqlglot import exp
-
-    is_negative = isinstance(node, exp.Neg)
-    if is_negative:
-        literal = node.this
-    else:
-        literal = node
-    if not isinstance(literal, exp.Literal) or literal.is_string:
-        return None
-    number = Fraction(literal.name)
-    if is_negative:
-        return -number
-    return number
-
-
-def _number_literal(number: Fraction) -> Node:
-    """Return a number as an SQL literal."""
-    from sqlglot import exp
-
-    if number.denominator == 1:
-        text = str(int(number))
-    else:
-        text = repr(float(number))
-    return exp.Literal.number(text)

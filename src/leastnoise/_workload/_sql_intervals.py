@@ -1,7 +1,8 @@
 """Intervals of columns that are computed from released answers.
 
 A monotone function of one answer maps the interval of the answer to its own: the ends are the
-smaller and the larger of its values at the two ends. Of other expressions no interval is given.
+smaller and the larger of its values at the two ends. So does a monotone function of a combination
+of answers, whose interval follows from their covariances. Of other expressions no interval is given.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,31 +39,56 @@ class Noise:
 
 NoiseOf = Callable[[Node], Noise | None]
 """From the node of a column to its noise; None if it has none."""
+CombinationNoise = Callable[[Node], Noise | None]
+"""From an expression of several answers to its interval; None if it is no combination of them."""
 
 
-def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
+def expression_noise(
+    node: Node, noise_of: NoiseOf, combination_noise: CombinationNoise | None = None
+) -> Noise | None:
     """Return the noise of an expression; None if it has none.
 
     Args:
         node: an expression of columns.
         noise_of: returns the noise of a column.
+        combination_noise: returns the interval of a combination of columns; None: no interval of
+            several columns is known.
     """
     from sqlglot import exp
 
     noisy = [column for column in node.find_all(exp.Column) if noise_of(column) is not None]
-    has_query = node.find(exp.Select) is not None
+    if node.find(exp.Select) is not None:
+        return Noise()
     if not noisy:
-        if has_query:
-            return Noise()
         return None
     noise = noise_of(noisy[0])
-    is_usable = len(noisy) == 1 and noise is not None and noise.has_interval and not has_query
-    if not is_usable or noise is None or not _is_monotone(noisy[0], node):
-        return Noise()
-    if noisy[0] is node:
+    if len(noisy) == 1 and noise is not None and _is_monotone(noisy[0], node):
+        return _mapped(node, noisy[0], noise)
+    if combination_noise is not None:
+        for part in _parts_with_all(noisy, node):
+            noise = combination_noise(part)
+            if noise is not None and _is_monotone(part, node):
+                return _mapped(node, part, noise)
+    return Noise()
+
+
+def _mapped(node: Node, part: Node, noise: Noise) -> Noise:
+    """Return the noise of a monotone function of a part with known noise."""
+    if part is node or not noise.has_interval:
         return noise
-    at_ends = [_with_leaf(node, noisy[0], end) for end in (noise.low, noise.high)]
+    at_ends = [_with_leaf(node, part, end) for end in (noise.low, noise.high)]
     return Noise(*(_where_both_exist(name, at_ends) for name in ("LEAST", "GREATEST")))
+
+
+def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
+    """Return the parts of an expression that have all columns, the smallest first."""
+    parts = []
+    part = columns[0]
+    while part is not root:
+        part = part.parent
+        if all(any(node is column for node in part.walk()) for column in columns):
+            parts.append(part)
+    return parts
 
 
 def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:

@@ -19,6 +19,8 @@ from leastnoise._workload._sql_statement import (
     Statement,
     absent_column,
     answer_column,
+    combination_high_column,
+    combination_low_column,
     group_column,
     high_column,
     low_column,
@@ -98,6 +100,11 @@ def check_query(statement: Statement) -> None:
             for number in range(len(selection.aggregates))
             for name in (answer_column, low_column, high_column)
         ]
+        names += [
+            name(number)
+            for number in range(len(selection.combinations))
+            for name in (combination_low_column, combination_high_column)
+        ]
         answers.append(dict.fromkeys(names, np.zeros(count)))
     run_query(statement, answers)
 
@@ -147,7 +154,11 @@ def _is_day(text: str) -> bool:
 def _plain_reason(text: str) -> str:
     """Return the first line of a message of DuckDB, with plain names."""
     reason = text.splitlines()[0].strip(" .")
-    return re.sub(r'" (group|answer|low|high|absent|released) (\d+)"', r"\1 \2", reason)
+    return re.sub(
+        r'" (group|answer|low|high|absent|released|combination low|combination high) (\d+)"',
+        r"\1 \2",
+        reason,
+    )
 
 
 def to_array(values: Sequence[Any], *, are_noisy: bool) -> Array:

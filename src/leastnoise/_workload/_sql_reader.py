@@ -15,7 +15,9 @@ from leastnoise._workload._sql_columns import ColumnReader
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_joins import without_joins
 from leastnoise._workload._sql_query import check_query
+from leastnoise._workload._sql_rows_of_units import without_groups_of_units
 from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
     WITHOUT_ROWS,
@@ -170,21 +172,26 @@ class StatementReader:
         return queries
 
     def _set_operation(self, node: Node, queries: Queries) -> Layer:
-        """Return UNION and the like; its columns have no intervals."""
+        """Return UNION and the like; only UNION ALL keeps intervals, where both sides have them."""
         layers = [self._layer(side, queries) for side in (node.left, node.right)]
+        pairs = [*zip(*(layer.columns for layer in layers), strict=False)]
+        is_union_all = isinstance(node, self.exp.Union) and not node.args.get("distinct")
+        has_ends = is_union_all and all(
+            column.has_interval == other.has_interval for column, other in pairs
+        )
         copy = node.copy()
         copy.set("with_", None)
         for key, layer in zip(("this", "expression"), layers, strict=True):
-            copy.set(key, _without_ends(layer))
-        columns = []
-        for column, other in zip(*(layer.columns for layer in layers), strict=False):
-            columns.append(
-                OutputColumn(
-                    name=column.name,
-                    aggregates=(*column.aggregates, *other.aggregates),
-                    has_noise=column.has_noise or other.has_noise,
-                )
+            copy.set(key, layer.select if has_ends else _without_ends(layer))
+        columns = [
+            OutputColumn(
+                name=column.name,
+                aggregates=(*column.aggregates, *other.aggregates),
+                has_noise=column.has_noise or other.has_noise,
+                has_interval=has_ends and column.has_interval,
             )
+            for column, other in pairs
+        ]
         return Layer(copy, columns)
 
     def _subquery(self, node: Node, queries: Queries) -> Node:
@@ -353,6 +360,8 @@ class StatementReader:
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
         inner, select = self._without_distinct_units(inner, select)
+        if self._settings.unit is not None:
+            inner, select = without_groups_of_units(inner, select, self._settings.unit)
         if not self._is_of_rows(inner, inner_queries):
             return select
         if select.args.get("joins"):
@@ -360,41 +369,22 @@ class StatementReader:
         return _merged(select, inner)
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT with all columns named and no join of the source."""
+        """Return a SELECT with all columns named; from the rows, without joins."""
         prepared = _with_aliases(select)
         clause = _from(prepared)
-        joins = prepared.args.get("joins")
-        if joins and clause is not None and self._is_source(clause.this, queries):
-            with self._faults.collect(joins[0]):
-                for join in joins:
-                    self._check_join(join)
-            prepared.set("joins", None)
+        if clause is None or not self._is_source(clause.this, queries):
+            return prepared
+        joins = prepared.args.get("joins") or []
+        for join in joins:
+            is_query = not self._is_source(join.this, queries)
+            if is_query:
+                self._faults.add(join, refused("JOIN of the rows", CLAUSE_ADVICE["join"]).args[0])
+                prepared.set("joins", None)
+                return prepared
+        with self._faults.collect(joins[0] if joins else prepared):
+            return without_joins(prepared, self._columns, self._settings.join)
+        prepared.set("joins", None)
         return prepared
-
-    def _check_join(self, join: Node) -> None:
-        """Check that a JOIN is the one that the source declares.
-
-        Raises:
-            InputError: none is declared, or another one.
-        """
-        if self._settings.join is None:
-            raise refused("JOIN", CLAUSE_ADVICE["join"])
-        first, second = self._settings.join
-        if join.args.get("side") != "LEFT" or not isinstance(join.this, self.exp.Table):
-            raise refused(
-                f"{join.sql('duckdb')}",
-                "Write LEFT JOIN, which keeps the rows without a partner as the source does; "
-                "WHERE x IS NOT NULL leaves them out",
-            )
-        names = [node.name.lower() for node in join.args.get("using") or []] * 2
-        on = join.args.get("on")
-        if isinstance(on, self.exp.EQ):
-            names = [node.name.lower() for node in (on.left, on.right)]
-        if sorted(names) != sorted((first.lower(), second.lower())):
-            raise refused(
-                f"{join.sql('duckdb')}",
-                f"The source is joined on {first} = {second}: write that, or change [source.join]",
-            )
 
     def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
         """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""

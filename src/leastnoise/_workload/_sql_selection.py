@@ -6,12 +6,20 @@ DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_combinations import (
+    AnswerTerm,
+    Combination,
+    LinearSum,
+    read_combination,
+    read_linear_sum,
+)
 from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
@@ -22,6 +30,8 @@ from leastnoise._workload._sql_statement import (
     Selection,
     absent_column,
     answer_column,
+    combination_high_column,
+    combination_low_column,
     group_column,
     high_column,
     low_column,
@@ -46,6 +56,7 @@ _CLAUSES = {
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
 }
 _MOST_SETS = 200
+_LINEAR_KINDS = ("rows", "units", "values", "sum", "weighted")
 _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 
 
@@ -104,6 +115,7 @@ class SelectionReader:
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
     _answers: list[Aggregate] = field(default_factory=list)
+    _combinations: list[Combination] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
@@ -146,6 +158,7 @@ class SelectionReader:
             condition=hull(self.columns.domain, boxes),
             aggregates=tuple(self._answers),
             of_unit=self.of_unit,
+            combinations=tuple(self._combinations),
         )
         number = self.add_selection(selection)
         query.set("from_", self.exp.From(this=_table(number)))
@@ -220,7 +233,7 @@ class SelectionReader:
             if isinstance(element, exp.GroupingSets):
                 return sets
             if not sets:
-                raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
+                raise refused("ROLLUP or CUBE without columns", "Name columns in it")
             if isinstance(element, exp.Rollup):
                 return _rolled_up(sets)
             return _cube(sets)
@@ -329,6 +342,7 @@ class SelectionReader:
                 raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
             if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
+            self._check_unit_is_no_group(clause, node)
             group = Grouped(name, *self.columns.values(clause, node))
         if group is None:
             self._failed.add(id(position_node))
@@ -343,6 +357,20 @@ class SelectionReader:
         self._group_of_text[text] = same[0] if same else len(self._groups) - 1
         return self._group_of_text[text]
 
+    def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
+        """Refuse groups of one unit each, unless the domain has them."""
+        columns = [*node.find_all(self.exp.Column)]
+        is_unit = any(self._is_unit(column) for column in columns)
+        if is_unit and not any(map(self.columns.is_attribute, columns)):
+            raise refused(
+                f"{clause} {node.sql('duckdb')}, the column of [privacy] unit,",
+                f"Rows of one unit are never published: COUNT(*) / COUNT(DISTINCT {self.unit}) is "
+                "the mean number of rows of a unit",
+            )
+
+    def _is_unit(self, column: Node) -> bool:
+        return self.unit is not None and column.name.lower() == self.unit.lower()
+
     # SELECT
 
     def _projection(self, node: Node) -> Projection | None:
@@ -354,7 +382,7 @@ class SelectionReader:
             if is_star(inner):
                 raise refused("SELECT *", WITHOUT_ROWS)
             computed = self._rewritten(inner, "SELECT")
-            noise = expression_noise(computed, self._noise_of)
+            noise = expression_noise(computed, self._noise_of, self._combination_noise)
             self._aliases[node.alias.lower()] = computed
             names = {column.name for column in computed.find_all(self.exp.Column)}
             aggregates = tuple(
@@ -389,6 +417,69 @@ class SelectionReader:
                 ends = (low_column(number), high_column(number))
                 return Noise(*(self.exp.column(end, quoted=True) for end in ends))
         return None
+
+    def _combination_noise(self, node: Node) -> Noise | None:
+        """Return the interval of a combination of answers, which is added if it is new."""
+        combination = read_combination(node, self._answer_sum)
+        if combination is None:
+            return None
+        if combination not in self._combinations:
+            self._combinations.append(combination)
+        number = self._combinations.index(combination)
+        names = (combination_low_column(number), combination_high_column(number))
+        return Noise(*(self.exp.column(name, quoted=True) for name in names))
+
+    def _answer_sum(self, node: Node) -> LinearSum | None:
+        """Return the count or sum that a node is, or its total over groups."""
+        if isinstance(node, self.exp.Window):
+            return self._total_sum(node)
+        if not isinstance(node, self.exp.Column):
+            return None
+        for number, aggregate in enumerate(self._answers):
+            if node.name == answer_column(number) and aggregate.kind in _LINEAR_KINDS:
+                return LinearSum(((AnswerTerm(number), Fraction(1)),))
+        return None
+
+    def _total_sum(self, window: Node) -> LinearSum | None:
+        """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
+
+        None for other windows, and where HAVING leaves out groups.
+        """
+        exp = self.exp
+        clauses = {name for name, value in window.args.items() if value}
+        is_total = isinstance(window.this, exp.Sum) and clauses <= {"this", "partition_by", "over"}
+        if not is_total or self.select.args.get("having") or self._has_several_sets():
+            return None
+        linear = read_linear_sum(window.this.this, self._answer_sum)
+        partition = self._attributes_of_partition(window.args.get("partition_by") or [])
+        if linear is None or partition is None or linear.shift:
+            return None
+        numbers = [term.number for term, _ in linear.factors if term.partition is None]
+        has_units = any(self._answers[number].kind == "units" for number in numbers)
+        if len(numbers) < len(linear.factors) or has_units:  # a unit may be in several groups
+            return None
+        factors = [factor for _, factor in linear.factors]
+        totals = [AnswerTerm(number, partition) for number in numbers]
+        return LinearSum(tuple(zip(totals, factors, strict=True)))
+
+    def _attributes_of_partition(self, nodes: Sequence[Node]) -> tuple[str, ...] | None:
+        """Return the attributes of PARTITION BY; None if it divides the groups of one."""
+        groups = [
+            self._group_of_column(node) if isinstance(node, self.exp.Column) else None
+            for node in nodes
+        ]
+        attributes = {group.attribute for group in groups if group is not None}
+        is_whole = all(
+            (group in groups) == (group.attribute in attributes) for group in self._groups
+        )
+        return tuple(sorted(attributes)) if is_whole and None not in groups else None
+
+    def _has_several_sets(self) -> bool:
+        """Return whether GROUP BY has several grouping sets, or groups that are added up."""
+        group = self.select.args.get("group")
+        names = ("rollup", "cube", "grouping_sets")
+        has_sets = group is not None and any(group.args.get(name) for name in names)
+        return has_sets or bool(self._joint_groups)
 
     def _answer_node(self, aggregate: Aggregate) -> Node:
         """Return the column of a released answer, which is added if it is new.

@@ -6,13 +6,14 @@ none. `place_groups` finds the cells of every group, or says which parts need a 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
+from leastnoise._workload._sql_combinations import Combination
 from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
 from leastnoise._workload._workload import (
@@ -21,6 +22,7 @@ from leastnoise._workload._workload import (
     quantile_queries,
     queries,
     together,
+    variance_queries,
 )
 
 Key = tuple[object, ...]
@@ -38,12 +40,16 @@ class Grouped:
     keys: tuple[object, ...]
 
 
+SPREADS = ("std_dev", "std_dev_sample", "variance", "variance_sample")
+"""The kinds of aggregates that are computed from variances; the divisor of the sample is n - 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A column of answers, computed from the rows that a condition keeps."""
 
     name: str
-    kind: str  # "rows", "units", "values", "sum", "weighted", "mean" or "quantile"
+    kind: str  # "rows", "units", "values", "sum", "weighted", "mean", "quantile" or of SPREADS
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
     condition: Condition = field(default_factory=Condition)  # of FILTER and CASE
@@ -183,6 +189,7 @@ class Selection:
         condition: that of WHERE.
         aggregates: the columns of answers.
         of_unit: attributes in which the rows of a unit agree.
+        combinations: the combinations of answers whose intervals the query needs.
     """
 
     domain: Domain
@@ -191,6 +198,7 @@ class Selection:
     condition: Condition
     aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
+    combinations: tuple[Combination, ...] = ()
 
     def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
         """Return the placement of the groups of a grouping set, by attribute.
@@ -261,11 +269,19 @@ class Selection:
         self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1
     ) -> Workload:
         """Return the workload of one column of answers for one grouping set."""
+        sets = self.query_sets(grouping, self.condition_of(aggregate))
+        return self.workload_of_sets(aggregate, sets, weight)
+
+    def workload_of_sets(
+        self, aggregate: Aggregate, sets: Mapping[str, QuerySet], weight: Exact = 1
+    ) -> Workload:
+        """Return the workload of one column of answers for query sets by attribute."""
         kind = aggregate.kind
         attribute_or_measure = aggregate.of
-        sets = self.query_sets(grouping, self.condition_of(aggregate))
         if kind == "mean":
             return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
+        if kind in SPREADS:
+            return variance_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
         if kind == "quantile":
             return quantile_queries(
                 self.domain, attribute_or_measure, [aggregate.share], by=sets, weight=weight
@@ -418,6 +434,16 @@ def low_column(number: int) -> str:
 def high_column(number: int) -> str:
     """Return the column name of the upper ends of intervals."""
     return f" high {number}"
+
+
+def combination_low_column(number: int) -> str:
+    """Return the column name of the lower ends of a combination's intervals."""
+    return f" combination low {number}"
+
+
+def combination_high_column(number: int) -> str:
+    """Return the column name of the upper ends of a combination's intervals."""
+    return f" combination high {number}"
 
 
 _WORDS = {"null": "nulls", "outside": "values outside the domain"}

@@ -57,6 +57,8 @@ _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
     "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
     "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
+    "|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname|WeekOfYear|DateDiff|DateFromParts|Contains"
+    "|ConcatWs|Greatest|Least|Pad|RegexpLike|RegexpReplace|Replace|Sign|SplitPart|StrPosition|Trunc"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -165,14 +167,23 @@ def expression_values(
         if len(values) > 1:
             raise refused(
                 f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
-                "Its values would be in two groups, and only the cell is counted; give "
-                f"[domain.{attribute.name}] finer cells",
+                "Its values would be in two groups, and only the cell is counted; "
+                + _finer_cells(attribute, part),
             )
     if parts.has_outside:
         outside = [expression.value_outside()]
     else:
         outside = []
     return (*(results[part].pop() for part in range(parts.regular + 1)), *outside)
+
+
+def _finer_cells(attribute: Attribute, part: int) -> str:
+    """Return how the domain can be changed so that a cell is not cut."""
+    advice = f"give [domain.{attribute.name}] finer cells"
+    kind = attribute.kind
+    if isinstance(kind, (Bins, Edges)) and kind.closed == "left" and part == kind.regular - 1:
+        return f"{advice}, or a last edge above its end, which this cell includes"
+    return advice
 
 
 def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
@@ -207,14 +218,21 @@ def constant_truth(clause: str, node: Node) -> bool:
 
 def _check_functions(attribute: Attribute, node: Node) -> None:
     """Raise if a condition uses a function that is not supported."""
+    from sqlglot import exp
+
     binned = isinstance(attribute.kind, (Bins, Edges))
     for part in node.walk():
-        if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
+        is_of_bins = binned and part.find(exp.Column) is not None
+        if not re.fullmatch(_COMPARED if is_of_bins else _COMPUTED, type(part).__name__):
             raise refused(f"{_function_name(part)} in {attribute.clause}", _advice(attribute, part))
 
 
 def _function_name(node: Node) -> str:
     """Return the SQL name of a function."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).upper()
     names: Sequence[str]
     if hasattr(node, "sql_names"):
         names = node.sql_names()
@@ -557,3 +575,28 @@ def _is_outside(kind: Kind, number: Fraction) -> bool:
     if isinstance(kind, Integers):
         return kind.rounding is None and number.denominator != 1
     return isinstance(kind, Decimals) and ((number - kind.low) / kind.step).denominator != 1
+
+
+def constant_number(node: Node | None) -> Fraction | None:
+    """Return the number of a literal, perhaps negative; None of others."""
+    from sqlglot import exp
+
+    if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
+        return constant_number(node.this)
+    if isinstance(node, exp.Neg):
+        number = constant_number(node.this)
+        return None if number is None else -number
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    return Fraction(node.name)
+
+
+def number_literal(number: Fraction) -> Node:
+    """Return a literal of a number."""
+    from sqlglot import exp
+
+    if number.denominator == 1:
+        text = str(int(number))
+    else:
+        text = repr(float(number))
+    return exp.Literal.number(text)

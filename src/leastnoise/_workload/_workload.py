@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
+from leastnoise._domain import Domain, Measure, SquaredDeviation, UnitCount, ValueCount, Weighted
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -27,6 +27,7 @@ from leastnoise._workload._product import (
     cell_sets,
     checked_statistic,
     index_queries,
+    squares_name,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -51,7 +52,7 @@ class Workload:
     Args:
         domain: the domain.
         products: the tables.
-        statistics: means, quantiles and distribution functions that are made of the tables.
+        statistics: means, variances, quantiles and distribution functions, made of the tables.
 
     Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
         are requested. A table that is requested
@@ -94,7 +95,8 @@ class Workload:
     def tables_of(self, statistic: Statistic) -> tuple[Product, ...]:
         """The tables that a statistic is computed from.
 
-        Means need counts and sums; the others need counts up to every cell.
+        Means need counts and sums, variances also sums of squares; the others need counts up to
+        every cell.
 
         Raises:
             InputError: one of them is not requested.
@@ -199,11 +201,10 @@ class Workload:
         for name in filter(None, self.measures):
             kind = self.domain.measure(name)
             count = self.domain.count_of(name)
+            has_ends = type(kind) in (Measure, SquaredDeviation)
             # Beside counts of rows, a row without a value has the value 0.
-            has_zero = count is not None or (
-                type(kind) is Measure and kind.low_units <= 0 <= kind.high_units
-            )
-            if type(kind) is Measure and has_zero and tables[name] & tables.get(count, set()):
+            has_zero = count is not None or kind.low_units <= 0 <= kind.high_units
+            if has_ends and has_zero and tables[name] & tables.get(count, set()):
                 summed.append(name)
         return tuple(summed)
 
@@ -283,10 +284,10 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(not entry.form.of_measure for entry in self.statistics):
+        if any(entry.kind != "means" for entry in self.statistics):
             raise InputError(
-                "weighted_by is for counts, sums and means; quantiles and distribution functions "
-                "have no weights. Leave it out there."
+                "weighted_by is for counts, sums and means; variances, quantiles and distribution "
+                "functions have no weights. Leave it out there."
             )
         if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
@@ -785,6 +786,49 @@ def mean_queries(
     tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
         domain, statistic.along, weight=weight, sum=of
     )
+    return replace(tables, statistics=(statistic,))
+
+
+def variance_queries(
+    domain: Domain,
+    of: str,
+    *,
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+) -> Workload:
+    """Return a workload of variances and standard deviations by group.
+
+    They are of the rows with a value. The workload also answers the counts of values, the sums, and
+    the sums of squared distances from the middle of the bounds, from which they follow.
+
+    Args:
+        domain: the domain.
+        of: the name of a measure.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            level("region")}``; none for all rows.
+        weight: the weight of the three tables, above 0.
+        size: a public number of rows with a value that a group is expected to have. The plan states
+            the error of a variance for this number.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
+
+    Raises:
+        InputError: no such measure or attribute, a measure with weights or totals of units, or a
+            size that is not above 0.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> [product.name for product in ln.variance_queries(domain, "pay", by=["sex"])]
+    ['count of pay by sex', 'sum of pay by sex', 'sum of squares of pay by sex']
+    """
+    statistic = checked_statistic(domain, "variances", of, None, by, size)
+    squares = squares_name(of)
+    tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
+        domain, statistic.along, weight=weight, sum=of
+    )
+    measured = _with_measures(tables, {squares: SquaredDeviation(domain.measure(of))})
+    tables = measured + queries(measured.domain, statistic.along, weight=weight, sum=squares)
     return replace(tables, statistics=(statistic,))
 
 

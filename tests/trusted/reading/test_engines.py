@@ -21,7 +21,14 @@ import leastnoise as ln
 from behind_the_wall import CountRequest, amount_encoder, count, to_column
 from behind_the_wall import text as text_of
 from leastnoise._cli import main
-from leastnoise._domain import UnitCount, UnitTotal, ValueCount, Weighted, rule_of
+from leastnoise._domain import (
+    SquaredDeviation,
+    UnitCount,
+    UnitTotal,
+    ValueCount,
+    Weighted,
+    rule_of,
+)
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
@@ -135,6 +142,11 @@ WEIGHTED = [
     Weighted(ln.Measure("n", -7, 2**20), ln.Measure("n", 0, 2**10 - 1)),
     Weighted(ln.Measure("x", -5, 20, unit="0.01"), ln.Measure("n", 0, 17)),
     Weighted(ValueCount(ln.Measure("x", 0, 1)), ln.Measure("x", 0, 10, unit="0.5")),
+]
+
+SQUARES = [
+    SquaredDeviation(ln.Measure("n", -7, 2**15)),
+    SquaredDeviation(ln.Measure("x", -5, 20, unit="0.01")),
 ]
 
 # ------------------------------------------------------------------------------------------------------------ the contract
@@ -304,7 +316,9 @@ def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
 def test_engine_tables_and_sums_have_equal_counts(engine):
     domain = ln.Domain(
         {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
-        measures={f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED])},
+        measures={
+            f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED, *SQUARES])
+        },
     )
     pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
     tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}

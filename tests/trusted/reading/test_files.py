@@ -68,11 +68,19 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
             "must begin with a line of column names; its first line has control characters",
         ),
         ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
-        ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "begins as a ZIP file or an Excel workbook does"),
+        ("x.csv", b"\x1f\x8b\x08\x00\n", "begins as a gzip file does. Give it the ending of its"),
+        ("x.csv", b"PAR1\x15\x04\n", "begins as a Parquet file does"),
+        ("x.csv", b"PAR1\nF\n", "has no column 'sex'; it has 'PAR1'"),
         ("x.csv", b'"sex\nF"\n', "its first line ends within a quoted name"),
         (
             "x.csv",
             b"\xff\xfes\0e\0x\0\n\0",
+            "must be text in UTF-8; it begins as text in UTF-16 does. Give it the ending of its format",
+        ),
+        (
+            "x.csv",
+            b"se\xff\n",
             (
                 "must be text in UTF-8; its first line is not. Say its encoding, for example [source] "
                 "encodin"

@@ -114,6 +114,31 @@ def test_measures_of_times_are_refused(typed) -> None:
             check_source(typed, domain, ["word"], ["sum"], None)
 
 
+def test_columns_of_nulls_are_refused(tmp_path) -> None:
+    table = pa.table({"word": ["F"], "nothing": pa.nulls(1)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    sources = [
+        table,
+        tmp_path,
+        pl.from_arrow(table),
+        table.to_pandas(types_mapper=pd.ArrowDtype),
+        CONNECTION.from_arrow(table),
+    ]
+    domain = ln.Domain(
+        {"nothing": SEX, "word": SEX},
+        measures={"sum": ln.Measure("nothing", 0, 9)},
+    )
+    dropping = ln.Domain({"nothing": ln.Integers(0, 9)})
+    for source in sources:
+        check_source(source, domain, ["nothing", "word"], [], None)  # counted in the cell `other`
+        with pytest.raises(ln.InputError, match="which holds nulls: a column of this type has no"):
+            check_source(source, dropping, ["nothing"], [], None)
+        with pytest.raises(ln.InputError, match="which holds nulls: a column of this type has no"):
+            check_source(source, domain, ["word"], ["sum"], None)
+    pq.write_table(pa.table({"word": ["M"], "nothing": [5]}), tmp_path / "b.parquet")
+    check_source(tmp_path, dropping, ["nothing"], [], None)
+
+
 def test_types_that_differ_between_files_are_not_known(tmp_path) -> None:
     pq.write_table(pa.table({"x": pa.array([1])}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": pa.array(["F"])}), tmp_path / "b.parquet")

@@ -402,6 +402,10 @@ def test_bad_frames_and_arguments():
         ),
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (
+            lambda: read(pd.DataFrame([[MARK]]), DOMAIN),
+            "the pandas data frame has no column 'sex', and none whose name is a text.",
+        ),
+        (
             lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN),
             "the pandas data frame has no column 'sex'; it has 'gender'",
         ),

@@ -157,7 +157,7 @@ def test_files_below_different_keys_are_refused(tmp_path):
     for folder in ("year=2023", "other"):
         (tmp_path / "part" / folder).mkdir(parents=True)
         (tmp_path / "part" / folder / "a.csv").write_text("sex\nF\n")
-    with refused("the files of a source must have the same columns"):
+    with refused("only one of both has 'year'. Name the files that belong together"):
         read(tmp_path / "part", ln.Domain(sex=["F"]))
 
 

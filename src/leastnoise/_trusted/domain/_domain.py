@@ -19,12 +19,15 @@ from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
 from leastnoise._trusted.domain._measure import (
     Measure,
     PerUnit,
+    SquaredDeviation,
     UnitCount,
     UnitTotal,
     ValueCount,
     Weighted,
 )
 from leastnoise._trusted.domain._reading import attribute_name
+
+_MEASURES = (Measure, SquaredDeviation, UnitCount, UnitTotal, ValueCount, Weighted)
 
 
 class Domain(Immutable):
@@ -106,7 +109,7 @@ class Domain(Immutable):
             for name, measure in (measures or {}).items()
         )
         for name, measure in sums:
-            if type(measure) not in (Measure, UnitCount, UnitTotal, ValueCount, Weighted):
+            if type(measure) not in _MEASURES:
                 raise refuse(
                     f"the measure {name!r}",
                     measure,
@@ -276,11 +279,12 @@ class Domain(Immutable):
         summed = self.measure(measure)
         if isinstance(summed, PerUnit):
             return None
-        counted = (
-            Weighted(ValueCount(summed.of), summed.weight)
-            if isinstance(summed, Weighted)
-            else ValueCount(summed)
-        )
+        if isinstance(summed, Weighted):
+            counted: Measure = Weighted(ValueCount(summed.of), summed.weight)
+        elif isinstance(summed, SquaredDeviation):
+            counted = ValueCount(summed.of)
+        else:
+            counted = ValueCount(summed)
         return next(
             (name for name, measure_kind in self._measures if measure_kind == counted), None
         )

@@ -431,14 +431,73 @@ class Weighted(Measure):
         object.__setattr__(self, "weight", weight)
 
 
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class SquaredDeviation(Measure):
+    """The squared distance of a value from the middle of its bounds, as a measure.
+
+    Sums of it give variances. It is counted in whole multiples of ``divisor`` squared units, the
+    least number for which sums over 2^32 rows are exact.
+
+    Args:
+        of: a `Measure`.
+
+    Attributes:
+        centre: the middle of the bounds in units of ``of``, rounded down.
+        divisor: how many squared units of ``of`` one unit of this measure has.
+
+    Raises:
+        InputError: another kind of measure, or one whose squared unit is not between 1e-100 and
+            1e100.
+
+    Guarantees: a row is worth ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in
+        units of ``of``, which is between 0 and ``high_units``; a row without a value is worth 0.
+
+    >>> SquaredDeviation(ln.Measure("income", 0, 100)), SquaredDeviation(ln.Measure("income", 0, 200_000)).divisor
+    (SquaredDeviation('income - 50', 0, 2500), 10)
+    """
+
+    of: Measure
+    centre: int = field(init=False, compare=False)
+    divisor: int = field(init=False, compare=False)
+
+    def __init__(self, of: Measure) -> None:
+        if type(of) is not Measure:
+            raise refuse(
+                "a squared deviation",
+                of,
+                "one of a Measure of values of rows",
+                "Declare it with bounds, without a weight and without unit_total.",
+            )
+        centre = (of.low_units + of.high_units) // 2
+        largest_square = max(of.high_units - centre, centre - of.low_units) ** 2
+        divisor = -(-largest_square // MOST_UNITS)
+        unit = divisor * of.unit**2
+        if not LEAST_UNIT <= unit <= 1 / LEAST_UNIT:
+            raise refuse(
+                f"the unit of the measure of {of.column}, squared",
+                number_text(of.unit**2),
+                "a number between 1e-100 and 1e100",
+                "Choose a unit nearer to 1.",
+            )
+        high = (largest_square + divisor // 2) // divisor * unit
+        middle = number_text(centre * of.unit)
+        super().__init__(f"{of.column} - {middle}", 0, high, unit)
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "divisor", divisor)
+
+
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns that a measure is computed from.
 
-    There are none for a count of units; for a total of units, there is the amount of a row.
+    For a `SquaredDeviation` they are the squared deviation itself and whether there is a value. A
+    count of units has none; a total of units has the amounts of its rows.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
+    if isinstance(measure, SquaredDeviation):
+        return (measure.of, ValueCount(measure.of))
     if isinstance(measure, Weighted):
         return (measure.of, measure.weight)
     if isinstance(measure, UnitTotal):

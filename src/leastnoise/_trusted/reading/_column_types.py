@@ -7,6 +7,7 @@ The types of CSV files and of Python objects are not known.
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from leastnoise._trusted.domain import Holds
@@ -15,17 +16,21 @@ from leastnoise._trusted.domain import Holds
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     """Return the value types of the columns on which all files agree.
 
+    Files in which a column has only nulls do not count, unless it has only nulls in all of them.
     Of others nothing is known.
 
-    >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}])
+    >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
     {'a': 'numbers'}
     """
-    first, *others = types
-    return {
-        name: holds
-        for name, holds in first.items()
-        if all(other.get(name) == holds for other in others)
-    }
+    files = list(types)
+    in_every_file: dict[str, Holds] = {}
+    for name in dict.fromkeys(chain.from_iterable(files)):
+        held = {file.get(name) for file in files}
+        held_values = held - {"nulls"} or held
+        (holds, *others) = held_values
+        if holds is not None and not others:
+            in_every_file[name] = holds
+    return in_every_file
 
 
 def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
@@ -45,6 +50,8 @@ def _arrow_value_type(kind: Any) -> Holds | None:
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _arrow_value_type(kind.value_type)
+    if types.is_null(kind):
+        return "nulls"
     if types.is_boolean(kind):
         return "Booleans"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
@@ -82,6 +89,8 @@ _NAMED: dict[str, Holds] = {
     **dict.fromkeys(("boolean", "bool"), "Booleans"),
     **dict.fromkeys(("varchar", "text", "string", "character varying", "enum"), "texts"),
     "date": "dates",
+    '"null"': "nulls",
+    "void": "nulls",
 }
 
 

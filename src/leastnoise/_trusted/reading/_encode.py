@@ -9,6 +9,7 @@ numbers of one numpy type (E2, E3 of PROOFS-reading.md).
 
 import zoneinfo
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from leastnoise._trusted.domain import (
     Measure,
     Reading,
     Rule,
+    SquaredDeviation,
     Steps,
     ValueCount,
 )
@@ -88,6 +90,22 @@ def amount_encoder(measure: Measure) -> Encoder:
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
 
     return _number_encoder(amounts, measure.reading)
+
+
+def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
+    """Return the amounts of a measure from those of its `factor_measures`.
+
+    All numbers stay below 2^63 (E3).
+
+    >>> pay = Measure("pay", 0, 10)
+    >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
+    [25, 4, 0]
+    """
+    if not isinstance(measure, SquaredDeviation):
+        return reduce(np.multiply, amounts)
+    values, has_value = amounts
+    squares = (values - measure.centre) ** 2
+    return (squares + measure.divisor // 2) // measure.divisor * has_value
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:

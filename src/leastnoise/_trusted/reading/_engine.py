@@ -46,6 +46,7 @@ from leastnoise._trusted.reading._sql import (
     amount_of,
     cell_of,
     clipped,
+    combined_amount,
     prepare_value,
     sql,
     unit_of,
@@ -360,13 +361,7 @@ class Engine:
             )
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in factor_measures(measure)]
-            columns[name] = (
-                None
-                if None in amounts
-                else reduce(
-                    lambda value, other: sql(":one * :other", one=value, other=other), amounts
-                )
-            )
+            columns[name] = combined_amount(measure, amounts)
         for number, measure in enumerate(wish.sums.values()):
             if isinstance(measure, UnitTotal):
                 part = measure.row_amount

@@ -73,6 +73,7 @@ from leastnoise._trusted.reading._locations import (
     ONE_FILE_TWICE,
     OTHER_COLUMNS,
     OTHER_ENCODING,
+    OTHER_FORMAT,
     PARQUET_FILE,
     SAME_FILE_IN_TWO_FORMS,
     find_files,
@@ -400,6 +401,18 @@ def open_binary(path: Path) -> BufferedIOBase:
     return path.open("rb")
 
 
+# First bytes of files that are not CSV in an encoding that is read.
+_BEGINNINGS = {
+    b"\x1f\x8b": "a gzip file",
+    b"PK\x03\x04": "a ZIP file or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"PAR1\x15": "a Parquet file",
+    b"ARROW1\x00": "an Arrow file",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
+
+
 def _first_line(path: Path, what: str, layout: CSV) -> str:
     """Return the header line of a CSV file."""
     try:
@@ -407,6 +420,10 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
         raise InputError(message(NO_CSV, what=what)) from None
+    for beginning, form in _BEGINNINGS.items():
+        if line.startswith(beginning):
+            encoding = layout.encoding.upper()
+            raise InputError(message(OTHER_FORMAT, what=what, encoding=encoding, form=form))
     if len(line) == _HEADER:
         raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
     try:
@@ -559,7 +576,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         opened = open_one(file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
-            raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what))
+            names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
+            raise InputError(
+                message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names)
+            )
         fields |= {
             field.name: _common_field(fields.get(field.name, field), field)
             for field in opened.fields

@@ -113,6 +113,8 @@ def open_frame(frame: Any) -> Source | None:
     else:
         dtypes = {name: _native_dtype(native[name]) for name in names}
     holds = _frame_value_types(kinds)
+    of_nulls = [name for name, dtype in dtypes.items() if str(dtype) in _NULL_TYPES]
+    holds |= dict.fromkeys(of_nulls, "nulls")
     if native.implementation.is_pandas_like():
         objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
         holds = {name: held for name, held in holds.items() if name not in objects}
@@ -277,6 +279,7 @@ _READ = {
     "INTEGER",
     "UINTEGER",
 }
+_NULL_TYPES = ("Null", "null[pyarrow]")  # of Polars, and of pandas over Arrow
 _READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
 # Arrow types by what DuckDB calls its own, as they are sent.

@@ -74,8 +74,12 @@ SAME_FILE_IN_TWO_FORMS = (
 )
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
 OTHER_COLUMNS = (
-    "the files of a source must have the same columns; {what} has others than {first}. "
-    "Name the files that belong together, or make one file of them."
+    "the files of a source must have the same columns; {what} has others than {first}: only one of "
+    "both has {names}. Name the files that belong together, or give them the same columns."
+)
+OTHER_FORMAT = (
+    "{what} must be text in {encoding}; it begins as {form} does. Give it the ending of its "
+    "format, or save it as CSV in UTF-8."
 )
 NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
 NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
@@ -518,6 +522,11 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
     if (times := names.count(name)) > 1:
         return (
             f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
+        )
+    if not names:
+        return (
+            f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
+            "each a text of its own."
         )
     listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)

@@ -8,7 +8,7 @@ Rows may have the columns of their partner in a second table beside their own (E
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
 from os import urandom
 from typing import Any
@@ -27,6 +27,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.check.progress import RowProgress, row_progress
 from leastnoise._trusted.domain import (
     DROP,
+    ONLY_NULLS,
     READ_AS_IT_IS,
     Domain,
     Keys,
@@ -50,7 +51,12 @@ from leastnoise._trusted.reading._column import (
     Encoders,
     Source,
 )
-from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder, unreadable_encoder
+from leastnoise._trusted.reading._encode import (
+    amount_encoder,
+    cell_encoder,
+    combined_amounts,
+    unreadable_encoder,
+)
 from leastnoise._trusted.reading._location import check_unit
 from leastnoise._trusted.reading._locations import (
     CSV,
@@ -375,7 +381,8 @@ def _encode_rows(
         codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
         malformed_lines += malformed
         amounts = [
-            reduce(np.multiply, [next(numbers) for _ in parts]) for parts in factors.values()
+            combined_amounts(sums[name], [next(numbers) for _ in parts])
+            for name, parts in factors.items()
         ]
         inside.append(
             np.logical_and.reduce(
@@ -712,7 +719,10 @@ def check_source(
         holds = opened.holds.get(column)
         if holds is None:
             continue
-        fault = type_fault(asked, holds)
+        if holds == "nulls" and isinstance(asked, Kind):
+            fault = ONLY_NULLS if asked.null == "drop" else None
+        else:
+            fault = type_fault(asked, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")

@@ -10,7 +10,7 @@ them for each engine. The labels refer to PROOFS-reading.md.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Literal
 
 import sqlglot
@@ -24,6 +24,7 @@ from leastnoise._trusted.domain import (
     Measure,
     Reading,
     Rule,
+    SquaredDeviation,
     Steps,
     ValueCount,
 )
@@ -515,6 +516,27 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
         units=units,
     )
     return sql(written, missing=missing, none=0, units=units)
+
+
+def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
+    """Return the amount of a measure from those of its `factor_measures`, as SQL.
+
+    None if rows must be read: one of them has no SQL, or squares are divided, for which engines
+    have no common operator.
+
+    >>> square = SquaredDeviation(Measure("pay", 0, 10))
+    >>> combined_amount(square, [exp.column("v"), exp.column("g")]).sql()
+    "((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g"
+    """
+    known = [amount for amount in amounts if amount is not None]
+    if len(known) < len(amounts):
+        return None
+    if isinstance(measure, SquaredDeviation):
+        if measure.divisor > 1:
+            return None
+        deviation = sql(":value - :centre", value=known[0], centre=measure.centre)
+        known = [deviation, deviation, known[1]]
+    return reduce(lambda one, other: sql(":one * :other", one=one, other=other), known)
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:

@@ -1,0 +1,75 @@
+"""The error of a variance, from those of a count, a sum and a sum of squares."""
+
+import math
+
+import numpy as np
+
+from leastnoise._domain import SquaredDeviation
+from leastnoise._error._equations import centring_midpoint
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import square_measure
+
+_MEANS_TRIED = 257
+"""Means over which the largest error of a variance is searched; both bounds are among them."""
+
+
+def squared_deviation(measured: Measurements, measure: str) -> SquaredDeviation:
+    """Return the squared deviation of a measure, which the domain has.
+
+    Raises:
+        InputError: the domain has none.
+    """
+    name = square_measure(measured.domain, measure)
+    declared = None if name is None else measured.domain.measure(name)
+    if not isinstance(declared, SquaredDeviation):
+        raise refuse(
+            f"the squares of {measure}",
+            "none",
+            "a measure of the domain",
+            f"Ask for variances of {measure} in the workload.",
+        )
+    return declared
+
+
+def variance_error(
+    measured: Measurements, measure: str, counts: float, sums: float, squares: float
+) -> float:
+    """Return the largest standard error of a variance times the number of values.
+
+    By the delta method, over all means m and variances V that the bounds of the measure allow.
+
+    Args:
+        measured: the measurements of a plan.
+        measure: the measure.
+        counts: the standard error of the number of values.
+        sums: the standard error of the sums, in units of the measure.
+        squares: the standard error of the sums of squares, in units of theirs.
+
+    Returns:
+        The error, in squared values of the measure.
+    """
+    deviation = squared_deviation(measured, measure)
+    of = deviation.of
+    sum_offset = centring_midpoint(measured, measure) or 0.0
+    squares_of = str(square_measure(measured.domain, measure))
+    square_offset = deviation.divisor * (centring_midpoint(measured, squares_of) or 0.0)
+    sum_variance = sums**2 - (sum_offset * counts) ** 2
+    squares_error = squares * deviation.divisor
+    square_variance = squares_error**2 - (square_offset * counts) ** 2
+    # Values less the centre have the mean m. The error of V n is the noise of the squares, less 2 m
+    # times the noise of the sums, and for each count too many V - m^2 + 2 m d - e too little, with
+    # the offsets d of the sums and e of the squares. It is convex in V, so largest at an end.
+    low, high = of.low_units - deviation.centre, of.high_units - deviation.centre
+    means = np.linspace(low, high, _MEANS_TRIED)
+    offset = sum_offset - deviation.centre
+    largest = 0.0
+    for variances in (np.zeros(_MEANS_TRIED), (high - means) * (means - low)):
+        slopes = variances - means**2 + 2 * means * offset - square_offset
+        errors = (
+            max(square_variance, 0.0)
+            + (2 * means) ** 2 * max(sum_variance, 0.0)
+            + (slopes * counts) ** 2
+        )
+        largest = max(largest, float(errors.max()))
+    return math.sqrt(largest) * float(of.unit) ** 2

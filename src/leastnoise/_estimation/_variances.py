@@ -1,0 +1,459 @@
+"""Variances and standard deviations by group.
+
+They follow from counts of values, sums, and sums of squared distances from the middle of the
+bounds, all of them noisy. An interval has every variance that the three explain together.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
+from leastnoise._domain import Measure, SquaredDeviation
+from leastnoise._error import (
+    ROUNDING,
+    centring_midpoint,
+    checked_level,
+    equations,
+    interval_multiplier,
+    ratio_interval,
+    squared_deviation,
+)
+from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._least_squares import Answer
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._threads import one_thread
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import By, groups_of, queries, square_measure
+
+_MEAN_STEPS = 65
+"""Means at which the ends of an interval are computed; the best is refined once by as many."""
+_GROUPS_AT_ONCE = 2**13  # whose arrays take a few MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Variances(TabularMixin):
+    """Variances and standard deviations of a measure by group.
+
+    They are of the values of a group as they are: the divisor is the number of values, n, not
+    n - 1.
+
+    Attributes:
+        measure: the measure.
+        by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
+        variance: estimated variances in squared values of the measure, shape: the numbers of groups
+            along ``by``.
+        low: lower ends of the intervals of the variances.
+        high: upper ends.
+        std_error: standard errors of the variances by the delta method, at the estimates; NaN where
+            the count is not clear of 0.
+        mean: estimated means, in the measure's own values.
+        counts: the estimated numbers of values.
+        level: each interval contains its true variance with this probability.
+        labels: of the groups along each attribute of ``by``.
+        groups: the names of the groups, such as ``sex x store:region``.
+        library: of its data frames; None where the data came as none.
+    """
+
+    measure: str
+    by: tuple[str, ...]
+    variance: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+    mean: FloatArray
+    counts: FloatArray
+    level: float
+    labels: tuple[tuple[str | int, ...], ...] = ()
+    groups: str = ""
+    library: str | None = None
+
+    @property
+    def std_dev(self) -> FloatArray:
+        """Standard deviations in the measure's own values: roots of the variances."""
+        return np.sqrt(self.variance)
+
+    @property
+    def std_dev_low(self) -> FloatArray:
+        """The lower ends of the intervals of the standard deviations."""
+        return np.sqrt(self.low)
+
+    @property
+    def std_dev_high(self) -> FloatArray:
+        """The upper ends of the intervals of the standard deviations."""
+        return np.sqrt(self.high)
+
+    @property
+    def std_dev_std_error(self) -> FloatArray:
+        """Standard errors of the standard deviations; NaN at an estimate of 0."""
+        is_positive = self.variance > 0
+        divisor = np.where(is_positive, 2 * self.std_dev, 1.0)
+        return np.where(is_positive, self.std_error / divisor, np.nan)
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """One record for each group: group, standard deviation, low and high.
+
+        The group is ``all`` if there are no groups.
+        """
+        names = []
+        for labels in product(*self.labels):
+            group = zip(self.by, labels, strict=True)
+            names.append(", ".join(f"{name}={label}" for name, label in group))
+        ends = (self.std_dev, self.std_dev_low, self.std_dev_high)
+        flat = (values.reshape(-1).tolist() for values in ends)
+        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
+
+    def plot(self) -> Any:
+        """The standard deviations as an Altair chart, which notebooks show.
+
+        A dot and an interval for each group.
+        """
+        rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
+        title = f"standard deviation of {self.measure}"
+        return make_altair_chart(
+            draw_dots(DotPlot(title=title, groups=self.groups, rows=rows)), title
+        )
+
+    @property
+    def title(self) -> str:
+        """Such as ``standard deviation of pay by store:region``."""
+        by = f" by {self.groups}" if self.groups else ""
+        return f"standard deviation of {self.measure}{by}, {100 * self.level:g}% intervals"
+
+    def numbers(self) -> dict[str, FloatArray]:
+        """Return the columns of numbers: standard deviation, variance, mean and count.
+
+        ``low``, ``high`` and ``std_error`` are of the standard deviation.
+        """
+        return {
+            "std_dev": self.std_dev,
+            "low": self.std_dev_low,
+            "high": self.std_dev_high,
+            "std_error": self.std_dev_std_error,
+            "variance": self.variance,
+            "variance_low": self.low,
+            "variance_high": self.high,
+            "mean": self.mean,
+            "count": self.counts,
+        }
+
+    def columns(self) -> Columns:
+        """The columns of a data frame with one row per group.
+
+        One column per key, then those of `numbers`.
+        """
+        return grouped_columns(self.by, self.labels, self.numbers())
+
+
+@one_thread()
+def variances(
+    source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95
+) -> Variances:
+    """Estimate variances and standard deviations by group, of the rows with a value.
+
+    From counts of values, sums and sums of squared deviations, all measured.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        measure: a measure of the domain, whose sums and squares were measured.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            ln.level("region")}``; none for all rows.
+        level: of the intervals, each separately.
+
+    Returns:
+        The variances. The values are those that the measure counts: clipped to its bounds.
+
+    Raises:
+        InputError: the measurements do not determine counts, sums and squares by these groups, or
+            no such measure.
+
+    Guarantees: post-processing. An interval has every variance that the noise of the three numbers
+        explains together with some mean, at the multiplier of the release's own intervals; it
+        covers the true variance with about probability ``level``, also where the count is small.
+        Where the count is not clear of 0 it has all variances that the bounds allow.
+
+    Source: profiling of the noise's distance, which for quotients is Fieller 1954.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> plan = ln.plan(ln.variance_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
+    >>> people = pd.DataFrame({"sex": ["F"] * 900 + ["M"] * 900, "income": [40, 60, 80] * 300 + [30, 50, 50] * 300})
+    >>> spread = ln.variances(ln.release(plan, people, seed=7), "pay", by=["sex"])
+    >>> spread.std_dev.round(1).tolist(), spread.std_dev_low.round(1).tolist(), spread.std_dev_high.round(1).tolist()
+    ([16.4, 9.4], [15.9, 8.5], [16.9, 10.2])
+    """
+    estimate = estimate_of(source)
+    plan = estimate.observation.measurements
+    level = checked_level(level)
+    of = plan.domain.measure(measure)
+    sets = groups_of(plan.domain, by, "the groups of variances")
+    number, squares = plan.domain.count_of(measure), square_measure(plan.domain, measure)
+    names = (number, measure, squares)
+    if number is None or squares is None or not all(equations(plan, name) for name in names):
+        raise InputError(
+            f"A variance of {measure} needs the number of its values, their sums and the sums of "
+            f"their squares, all measured. Ask for variances of {measure} in the workload."
+        )
+    tables = [queries(plan.domain, sets, sum=name).products[0] for name in names]
+    counts, sums, sums_of_squares = (estimate.estimate(table) for table in tables)
+    moments = noisy_moments(plan, measure, counts, sums, sums_of_squares)
+    times = interval_multiplier(plan.noise, level)
+    low, high = variance_intervals(moments, times, half_step=0.5 / plan.grid)
+    deviation = squared_deviation(plan, measure)
+    reach = value_reach(of, deviation)
+    # Squares were rounded to multiples of the divisor.
+    rounding = (deviation.divisor // 2) / reach**2
+    low, high = np.maximum(low - rounding, 0.0), high + rounding
+    width = reach * float(of.unit)
+    is_clear = moments.counts > times * moments.count_std
+    return Variances(
+        measure=measure,
+        by=tables[0].keys,
+        variance=np.clip(moments.variances, low, high) * width**2,
+        low=low * width**2,
+        high=high * width**2,
+        std_error=np.where(is_clear, moments.std_errors(), np.nan) * width**2,
+        mean=(moments.means * reach + deviation.centre) * float(of.unit),
+        counts=moments.counts,
+        level=level,
+        labels=tables[0].labels,
+        groups=queries(plan.domain, sets).products[0].name if sets else "",
+        library=source.library,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMoments:
+    """Noisy counts and sums of groups, scaled so that a value u is between -1 and 1.
+
+    The noise of the three is uncorrelated. Arrays have the shape of the groups.
+
+    Attributes:
+        counts: numbers of values.
+        sums: sums of ``u - mean_offset``.
+        squares: sums of ``u^2 - square_offset``.
+        count_std: standard errors of the counts.
+        sum_std: standard errors of the sums.
+        square_std: standard errors of the sums of squares.
+        mean_offset: what is subtracted from each value.
+        square_offset: what is subtracted from each square.
+        low: the lower bound of u.
+        high: the upper bound of u.
+        sum_unit: one step of the noise of sums, in multiples of u.
+        square_unit: one step of the noise of squares, in multiples of u^2.
+    """
+
+    counts: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+    count_std: FloatArray
+    sum_std: FloatArray
+    square_std: FloatArray
+    mean_offset: float
+    square_offset: float
+    low: float
+    high: float
+    sum_unit: float = 1.0
+    square_unit: float = 1.0
+
+    def with_longer_intervals(self, steps: float) -> "NoisyMoments":
+        """Return them with standard errors that are larger by so many steps of the noise."""
+        return replace(
+            self,
+            count_std=self.count_std + steps,
+            sum_std=self.sum_std + steps * self.sum_unit,
+            square_std=self.square_std + steps * self.square_unit,
+        )
+
+    def of_groups(self, groups: IntArray) -> "NoisyMoments":
+        """Return those of some groups, numbered in row-major order, as flat arrays."""
+        return replace(
+            self,
+            counts=self._flat(self.counts)[groups],
+            sums=self._flat(self.sums)[groups],
+            squares=self._flat(self.squares)[groups],
+            count_std=self._flat(self.count_std)[groups],
+            sum_std=self._flat(self.sum_std)[groups],
+            square_std=self._flat(self.square_std)[groups],
+        )
+
+    def _flat(self, values: FloatArray) -> FloatArray:
+        """Return values of the groups, or one of all, as a flat array."""
+        return np.broadcast_to(values, self.counts.shape).reshape(-1)
+
+    @property
+    def means(self) -> FloatArray:
+        """The means of u, the middle of the bounds for a count that is not above 0."""
+        is_positive = self.counts > 0
+        quotient = self.sums / np.where(is_positive, self.counts, 1.0) + self.mean_offset
+        middle = (self.low + self.high) / 2
+        return np.clip(np.where(is_positive, quotient, middle), self.low, self.high)
+
+    @property
+    def variances(self) -> FloatArray:
+        """The variances of u, not below 0; 0 for a count that is not above 0."""
+        is_positive = self.counts > 0
+        squares = self.squares / np.where(is_positive, self.counts, 1.0) + self.square_offset
+        largest = (self.high - self.means) * (self.means - self.low)
+        return np.where(is_positive, np.clip(squares - self.means**2, 0.0, largest), 0.0)
+
+    def std_errors(self) -> FloatArray:
+        """Return the standard errors of the variances by the delta method.
+
+        Right where the count is clear of 0.
+        """
+        means = self.means
+        slope_of_counts = (
+            self.variances + means**2 - self.square_offset - 2 * means * (means - self.mean_offset)
+        )
+        variance = (
+            self.square_std**2
+            + (2 * means * self.sum_std) ** 2
+            + (slope_of_counts * self.count_std) ** 2
+        )
+        return np.asarray(np.sqrt(variance) / np.where(self.counts > 0, self.counts, 1.0))
+
+
+def noisy_moments(
+    plan: Measurements, measure: str, counts: Answer, sums: Answer, squares: Answer
+) -> NoisyMoments:
+    """Return the estimates of three tables, with values scaled by their bounds.
+
+    Args:
+        plan: the measurements.
+        measure: the measure.
+        counts: the estimated numbers of values.
+        sums: the estimated sums, in units of the measure.
+        squares: the estimated sums of squared deviations, in units of theirs.
+    """
+    deviation = squared_deviation(plan, measure)
+    of = deviation.of
+    reach = value_reach(of, deviation)
+    # Sums less an offset times the counts have errors that are uncorrelated with those of the
+    # counts. The offset is the middle of the bounds where both ends were measured, else 0.
+    sum_offset = centring_midpoint(plan, measure) or 0.0
+    squares_name = str(square_measure(plan.domain, measure))
+    square_offset = deviation.divisor * (centring_midpoint(plan, squares_name) or 0.0)
+    return NoisyMoments(
+        counts=counts.values,
+        sums=(sums.values - sum_offset * counts.values) / reach,
+        squares=(squares.values * deviation.divisor - square_offset * counts.values) / reach**2,
+        count_std=counts.noise_std,
+        sum_std=_std_without(sums.noise_std, sum_offset * counts.noise_std) / reach,
+        square_std=_std_without(
+            squares.noise_std * deviation.divisor, square_offset * counts.noise_std
+        )
+        / reach**2,
+        mean_offset=(sum_offset - deviation.centre) / reach,
+        square_offset=square_offset / reach**2,
+        low=(of.low_units - deviation.centre) / reach,
+        high=(of.high_units - deviation.centre) / reach,
+        sum_unit=1 / reach,
+        square_unit=deviation.divisor / reach**2,
+    )
+
+
+def _std_without(noise_std: FloatArray, common: FloatArray) -> FloatArray:
+    """Return the standard error of a sum without the part that it shares with the count."""
+    variance = np.maximum(noise_std**2 - common**2, 0.0) + ROUNDING * common**2
+    return np.asarray(np.sqrt(variance))
+
+
+def value_reach(of: Measure, deviation: SquaredDeviation) -> float:
+    """Return the largest distance of a value from the centre, in units."""
+    return float(max(of.high_units - deviation.centre, deviation.centre - of.low_units))
+
+
+def variance_intervals(
+    moments: NoisyMoments, multiplier: float, half_step: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of the variances of u.
+
+    Args:
+        moments: the noisy counts and sums.
+        multiplier: the half width of an interval in standard errors.
+        half_step: by which the interval of each of the three is longer, in its own steps, because
+            the noise is discrete.
+
+    Returns:
+        The least and the greatest variance V for which some mean m and some count c are within the
+        noise: (c (m - mean_offset), c (V + m^2 - square_offset), c) is at most ``multiplier``
+        standard errors from the sums, the squares and the counts. All variances that the bounds
+        allow where the count is not clear of 0.
+
+    Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
+        exceeds. For sums and counts alone the same rule is Fieller's.
+    """
+    largest = ((moments.high - moments.low) / 2) ** 2
+    longer = moments.with_longer_intervals(half_step / multiplier)
+    is_clear = moments.counts > multiplier * longer.count_std
+    low = np.zeros(moments.counts.shape)
+    high = np.full(moments.counts.shape, largest)
+    groups = np.flatnonzero(is_clear)
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        part = groups[start : start + _GROUPS_AT_ONCE]
+        ends = _clear_intervals(longer.of_groups(part), multiplier, largest)
+        low.reshape(-1)[part], high.reshape(-1)[part] = ends
+    return low, high
+
+
+def _clear_intervals(
+    moments: NoisyMoments, multiplier: float, largest: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of groups whose counts are clear of 0."""
+    sum_std, square_std, count_std = moments.sum_std, moments.square_std, moments.count_std
+    y_sum = moments.sums / sum_std
+    y_square = moments.squares / square_std
+    y_count = moments.counts / count_std
+    # The distance of y from the ray through q = (m - mean_offset, V + m^2 - square_offset, 1), each
+    # over its standard error, is |y|^2 - (y q)^2 / |q|^2. With x the middle of q, it is at most
+    # multiplier^2 between the roots of a quadratic in x.
+    plain = y_sum**2 + y_count**2 - multiplier**2
+    whole = plain + y_square**2
+
+    def ends_at(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends at means of shape (steps, groups)."""
+        q_sum = (means - moments.mean_offset) / sum_std
+        along = y_sum * q_sum + y_count / count_std
+        length = q_sum**2 + 1 / count_std**2
+        root = np.sqrt(np.maximum(whole * (along**2 - length * plain), 0.0))
+        shift = moments.square_offset - means**2
+        return (
+            square_std * (along * y_square - root) / plain + shift,
+            square_std * (along * y_square + root) / plain + shift,
+        )
+
+    # Means beyond the bounds are tried too: without them fewer than ``level`` intervals would hold
+    # a variance at which all values are at a bound.
+    first, last = ratio_interval(
+        moments.sums, moments.counts, sum_std**2, count_std**2, multiplier, (-np.inf, np.inf)
+    )
+    first, last = first + moments.mean_offset, last + moments.mean_offset
+    means = np.linspace(first, last, _MEAN_STEPS)
+    lower, upper = ends_at(means)
+    step = (last - first) / (_MEAN_STEPS - 1)
+    groups = np.arange(len(first))
+    refined = []
+    for best in (lower.argmin(axis=0), upper.argmax(axis=0)):
+        at = means[best, groups]
+        near = np.linspace(np.maximum(at - step, first), np.minimum(at + step, last), _MEAN_STEPS)
+        refined.append(ends_at(near))
+    low = refined[0][0].min(axis=0)
+    high = refined[1][1].max(axis=0)
+    return _within_bounds(low, high, largest)
+
+
+def _within_bounds(
+    low: FloatArray, high: FloatArray, largest: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the parts of intervals from 0 to ``largest``.
+
+    An interval that is wholly outside becomes one of half its width at the nearer end.
+    """
+    half = (high - low) / 2
+    high = np.where(high < 0, half, high)
+    low = np.where(low > largest, largest - half, low)
+    return np.clip(low, 0.0, largest), np.clip(high, 0.0, largest)

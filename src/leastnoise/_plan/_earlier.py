@@ -1,0 +1,325 @@
+"""Earlier releases of the same data, whose measurements a plan counts as its own.
+
+What a finished release measured is public, so another release may use it at no cost. The answers
+are then one least squares estimate from all measurements, and its expected error is known before
+anything is spent, since it depends on the scales of the noise and not on the noisy values.
+
+Source: docs/mathematics.md, section 11.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any, Protocol
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._plan._json import measurements_from_value, values_from_json
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import InputError, quoted
+from leastnoise._trusted.linop import Dense, Identity, Operator, Ranges, dense, narrow, whole_bytes
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Measurements,
+    Observation,
+    measurements_value,
+)
+from leastnoise._workload import declared
+
+_SCALE_BITS = 40  # of a scale on a finer grid: less than a numerator of the sampler may have
+_ADVICE = "Leave it out of after, or plan as the earlier release did. Nothing was spent."
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRelease:
+    """What a finished release measured, for a later plan of the same data.
+
+    `Release.as_earlier` returns it. Two of them are equal if their digests are.
+
+    Attributes:
+        name: for people, such as the name of its folder.
+        digest: SHA-256 of its `measurements/observation.json`, in hexadecimal.
+        dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
+        receipts: the payments for its measurements: its own, and those of the releases that it
+            counted itself. Empty if the noise had a seed.
+        attributes: the attributes that it read, in the order of the domain.
+        observation: its measurements and their noisy values.
+    """
+
+    name: str = field(compare=False)
+    digest: str
+    dataset: str = field(compare=False)
+    receipts: tuple[str, ...] = field(compare=False)
+    attributes: tuple[str, ...] = field(compare=False)
+    observation: Observation = field(compare=False)
+
+    @property
+    def measurements(self) -> Measurements:
+        """What was measured."""
+        return self.observation.measurements
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, from which `from_json` reads it."""
+        return {
+            **self.facts(),
+            "attributes": list(self.attributes),
+            "private": self.observation.private,
+            "measurements": measurements_value(self.measurements),
+            "values": [whole_bytes(values) for values in self.observation.values],
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what names the release: name, digest, data set and payments."""
+        return {
+            "name": self.name,
+            "digest": self.digest,
+            "dataset": self.dataset,
+            "receipts": list(self.receipts),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> "EarlierRelease":
+        """Read what `to_json` wrote."""
+        measurements = measurements_from_value(value["measurements"])
+        receipts = tuple(map(str, value["receipts"]))
+        observation = Observation(
+            measurements,
+            values_from_json(measurements, value["values"]),
+            receipts[0] if receipts else "",
+            private=value["private"] is True,
+        )
+        return EarlierRelease(
+            name=str(value["name"]),
+            digest=str(value["digest"]),
+            dataset=str(value["dataset"]),
+            receipts=receipts,
+            attributes=tuple(map(str, value["attributes"])),
+            observation=observation,
+        )
+
+
+class HasMeasurements(Protocol):
+    """A release that a later plan can count, such as a `Release`."""
+
+    def as_earlier(self) -> EarlierRelease:
+        """Return what was measured."""
+
+
+def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
+    """Return the measurements of a plan, then those of earlier releases.
+
+    They have the privacy of the plan, which does not pay for the earlier ones.
+
+    Raises:
+        InputError: the noise is of another kind.
+    """
+    if not earlier:
+        return own
+    for release in earlier:
+        check_noise(release, own.noise)
+    steps = [own, *(_over_domain(release, own.domain) for release in earlier)]
+    grid = max(step.grid for step in steps)
+    blocks: list[Block] = []
+    first_group = 0
+    for step in steps:
+        blocks += [_rewrite_block(block, step, grid, first_group) for block in step.blocks]
+        first_group += 1 + max(step.k_norm_groups(), default=-1)
+    return replace(own, blocks=tuple(blocks), grid=grid)
+
+
+def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int) -> Block:
+    """Return a block of one step among the blocks of several steps.
+
+    On a finer grid it has a scale with the same variance, and its K-norm group another number.
+    """
+    scale = block.scale
+    group = block.k_norm_group
+    has_contrasts = any(factor.largest_square > 1 for factor in block.factors)
+    if grid != step.grid and not has_contrasts:
+        # Rounding to a grid of 1/g adds 1/(12 g^2) to the variance of a Gaussian.
+        added = (1 / step.grid**2 - 1 / grid**2) / 12
+        root = math.sqrt(float(scale) ** 2 + added)
+        exponent = _SCALE_BITS - math.frexp(root)[1]
+        scale = Fraction(math.ceil(math.ldexp(root, exponent))) / Fraction(2) ** exponent
+    if group is not None:
+        group += first_group
+    return Block(block.factors, scale, block.measure, block.limits, block.ends, group)
+
+
+def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
+    """Return the measurements of an earlier release over the domain of a plan.
+
+    The two differ in hidden cells: where the release dropped the rows without a value of an
+    attribute, its queries leave out the hidden cell that the plan has for them.
+    """
+    measurements = release.measurements
+    if measurements.domain == domain:
+        return measurements
+    dropped = {name for name in dropped_along(release) if domain.kind(name).hidden}
+    blocks = [_without_hidden(block, domain, dropped) for block in measurements.blocks]
+    return replace(measurements, domain=domain, blocks=tuple(blocks))
+
+
+def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> Block:
+    """Return a block over a domain with further hidden cells, which its queries leave out."""
+    factors = []
+    for factor in block.factors:
+        widened = dropped & {*factor.attributes}
+        if widened and (len(factor.attributes) > 1 or factor.largest_square > 1):
+            raise InputError(
+                "An earlier release measured contrasts that leave out the rows without a value of "
+                f"{', '.join(sorted(widened))}, and this plan counts these rows in some tables. If "
+                "no row lacks a value, write complete = true for the attribute in all specs."
+            )
+        if not widened:
+            factors.append(factor)
+            continue
+        operator = _widen_operator(factor.operator)
+        factors.append(Factor(factor.attributes, operator, factor.row_weights))
+    for name in dropped - {*block.attributes}:
+        cells = np.array([domain.cells(name) - 2], dtype=np.int64)
+        factors.append(Factor((name,), Ranges(domain.cells(name), np.zeros_like(cells), cells)))
+    factors.sort(key=lambda factor: domain.names.index(factor.attributes[0]))
+    return replace(block, factors=tuple(factors))
+
+
+@singledispatch
+def _widen_operator(operator: Operator) -> Operator:
+    """Return the operator with one more cell, last, that no query counts."""
+    return Dense(np.pad(dense(operator), ((0, 0), (0, 1))))
+
+
+@_widen_operator.register
+def _(operator: Identity) -> Operator:
+    cells = np.arange(operator.size)
+    return Ranges(operator.size + 1, cells, cells)
+
+
+@_widen_operator.register
+def _(operator: Ranges) -> Operator:
+    return Ranges(operator.size + 1, operator.low, operator.high)
+
+
+def dropped_along(release: EarlierRelease) -> set[str]:
+    """Return the attributes without whose value a release counted no row."""
+    return _dropping(release.measurements.domain, release.attributes)
+
+
+def hidden_attributes(
+    earlier: Sequence[EarlierRelease], domain: Domain, attributes: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the attributes that need a hidden cell in a plan after earlier releases.
+
+    These are all that may drop rows, but for those whose rows all of the releases drop.
+
+    Args:
+        earlier: the releases.
+        domain: of the plan, with the hidden cells that it needs by itself.
+        attributes: that the plan reads.
+    """
+    dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]
+    domains = [domain, *(release.measurements.domain for release in earlier)]
+    hidden = {name for each in domains for name in each.names if each.kind(name).hidden}
+    needed = hidden.union(*dropped) - dropped[0].intersection(*dropped)
+    return tuple(name for name in domain.names if name in needed)
+
+
+def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
+    """Return the attributes whose missing values leave a row out of all tables."""
+    kinds = {name: domain.kind(name) for name in attributes}
+    return {name for name, kind in kinds.items() if kind.may_drop and not kind.hidden}
+
+
+def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
+    """Return the noisy values of a plan's measurements, then those of earlier releases.
+
+    It is private only if all of them are.
+    """
+    if not earlier:
+        return own
+    observations = [own, *(release.observation for release in earlier)]
+    measurements = joint_measurements(own.measurements, earlier)
+    values = []
+    for observation in observations:
+        finer = measurements.grid // observation.measurements.grid  # grids are powers of two
+        values += [narrow(block.astype(np.int64) * finer) for block in observation.values]
+    private = all(observation.private for observation in observations)
+    return Observation(measurements, tuple(values), own.receipt, private=private)
+
+
+def check_noise(release: EarlierRelease, noise: Noise) -> None:
+    """Raise if an earlier release has another kind of noise than a plan."""
+    if release.measurements.noise is not noise:
+        raise InputError(
+            f"The earlier release {quoted(release.name)} must have the noise of this plan, "
+            f"{noise.value}; it has {release.measurements.noise.value}. The intervals of an "
+            f"estimate from both are not known. {_ADVICE}"
+        )
+
+
+def check_domain(release: EarlierRelease, domain: Domain) -> None:
+    """Raise if an earlier release has another domain than a plan, hidden cells aside."""
+    if declared(release.measurements.domain) != declared(domain):
+        raise InputError(
+            f"The earlier release {quoted(release.name)} must have the domain of this plan; its "
+            "attributes, their cells, its measures or its rules for missing values differ. "
+            f"{_ADVICE}"
+        )
+
+
+def check_earlier(
+    earlier: Sequence[EarlierRelease],
+    domain: Domain,
+    privacy: Privacy,
+    attributes: Iterable[str],
+) -> None:
+    """Raise unless earlier releases counted the same rows in the same cells.
+
+    Args:
+        earlier: the releases.
+        domain: of the plan.
+        privacy: of the plan.
+        attributes: that the plan reads.
+
+    Raises:
+        InputError: another domain, unit or neighbours, a release twice, or rows that only one of
+            the two drops.
+    """
+    dropped = _dropping(domain, attributes)
+    hidden = {name for name in domain.names if domain.kind(name).hidden}
+    seen: dict[str, str] = {}
+    for release in earlier:
+        name = f"The earlier release {quoted(release.name)}"
+        check_domain(release, domain)
+        others = release.measurements.privacy
+        if others.within(privacy.budget) != privacy:
+            raise InputError(
+                f"{name} must have the unit and neighbours of this plan, {quoted(privacy.unit)}; "
+                f"got {quoted(others.unit)}. Under another unit other rows are counted. {_ADVICE}"
+            )
+        of_release = dropped_along(release)
+        hidden_in_release = {
+            each
+            for each in release.measurements.domain.names
+            if release.measurements.domain.kind(each).hidden
+        }
+        differing = (dropped - of_release) | (of_release - dropped - hidden)
+        differing |= hidden_in_release - hidden
+        if differing:
+            raise InputError(
+                f"{name} must drop the same rows as this plan; only one of the two drops the rows "
+                f"without a value of {', '.join(sorted(differing))}. {_ADVICE}"
+            )
+        for key in (release.digest, *release.receipts):
+            if key in seen:
+                raise InputError(
+                    "Every measurement must count once; the earlier releases "
+                    f"{quoted(seen[key])} and {quoted(release.name)} have the same ones. "
+                    f"{_ADVICE}"
+                )
+        seen.update(dict.fromkeys((release.digest, *release.receipts), release.name))

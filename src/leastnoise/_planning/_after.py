@@ -1,0 +1,286 @@
+"""Plans after earlier releases of the same data, whose measurements count.
+
+Every candidate strategy is judged by the error of its measurements and the earlier ones together.
+Then its budget goes where precision is missing: block by block where the error is a sum over
+residual spaces, and table by table for all strategies.
+
+Source: docs/mathematics.md, section 11.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._error import block_precisions, evaluate_plan
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._mechanisms import Candidate, Search, choose_plan
+from leastnoise._plan import (
+    EarlierRelease,
+    LinearPlan,
+    PlanDetails,
+    check_domain,
+    check_earlier,
+    check_noise,
+    hidden_attributes,
+)
+from leastnoise._planning._plan_cache import cached_candidates
+from leastnoise._strategies import improve_weights
+from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import Measurements, cost
+from leastnoise._workload import Product, Workload, over, with_hidden
+
+_MOST_JUDGED = 8  # candidates, those of least error without the earlier releases
+_STEPS = 300  # of the search for weights; a step costs two products with a matrix
+# A block with less of the budget than this share of the largest is left out: the error changes by
+# less than its square.
+_LEAST_SHARE = 1e-4
+# A table of a squared weight below this share of its own is left out of the search.
+_LEAST_WEIGHT = Fraction(1, 1000)
+_WEIGHT_BITS = 30
+_ROUNDS = 3  # of new weights for tables
+_GAIN = 1e-4  # of the squared error, below which no further round is tried
+_ROUND_SECONDS = 1 / 4  # of the planning time, for each round
+
+
+class _Problem(NamedTuple):
+    """What is planned: all answers, and the measurements that are there already."""
+
+    workload: Workload
+    privacy: Privacy
+    earlier: tuple[EarlierRelease, ...]
+
+    def evaluate(
+        self, measurements: Measurements, strategy: str, details: PlanDetails, *, iterate: bool
+    ) -> LinearPlan:
+        """Return the plan of some measurements, with the error of all together."""
+        return evaluate_plan(
+            self.workload,
+            measurements,
+            strategy,
+            details=details,
+            iterate=iterate,
+            earlier=self.earlier,
+        )
+
+
+def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPlan:
+    """Plan a release that also uses the measurements of earlier ones.
+
+    Args:
+        workload: all queries to answer.
+        privacy: of the new release; the earlier ones are paid for.
+        search: the strategies to try, with the earlier releases.
+
+    Raises:
+        InputError: the earlier releases did not count the same rows in the same cells, or no
+            strategy has their kind of noise.
+    """
+    attributes = {name for product in workload for name in product.attributes}
+    for release in search.earlier:
+        check_domain(release, workload.domain)
+    hidden = hidden_attributes(search.earlier, workload.domain, attributes)
+    workload = over(workload, with_hidden(workload.domain, hidden))
+    check_earlier(search.earlier, workload.domain, privacy, attributes)
+    problem = _Problem(workload, privacy, search.earlier)
+    plans, least_alone = _candidate_plans(problem, search)
+    latest = search.now() + search.seconds
+    best = _best_joint_plan(problem, plans, lambda: search.now() > latest)
+    best = min([best, *_with_block_weights(problem, plans)], key=_total)
+    for _ in range(_ROUNDS):
+        if search.now() > latest:
+            break
+        further = _with_table_weights(problem, best, search)
+        if further is None or not _total(further) < _total(best) * (1 - _GAIN):
+            break
+        best = further
+    is_other_noise = least_alone.measurements.noise is not best.measurements.noise
+    if is_other_noise and _total(best) > _total(least_alone):
+        raise InputError(
+            f"The earlier releases have {best.measurements.noise.value} noise, and with it this "
+            "plan would have a larger error than without them, with "
+            f"{least_alone.measurements.noise.value} noise: a total squared error of "
+            f"{_total(best):.4g} instead of {_total(least_alone):.4g}. Leave after out. Nothing "
+            "was spent."
+        )
+    return best
+
+
+def _total(plan: LinearPlan) -> float:
+    return plan.expected_error().total_squared_error
+
+
+def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
+    """Return plans that do not count the earlier releases, of least error first.
+
+    Returns:
+        The plans with the kind of noise of the earlier releases; the best one with any noise.
+    """
+    fresh = replace(search, earlier=())
+    tried: Sequence[Candidate]
+    if search.own is None and search.strategy == "auto":
+        tried = cached_candidates(problem.workload, problem.privacy, fresh, every=False)
+    else:
+        tried = choose_plan(problem.workload, problem.privacy, fresh)[1]
+    plans = [candidate.plan for candidate in tried if candidate.plan is not None]
+    least_alone = min(plans, key=_total)
+    usable = _with_noise(tried, problem.earlier[0].measurements.noise)
+    if not usable:
+        check_noise(problem.earlier[0], least_alone.measurements.noise)
+    unit_bound = max(plan.details.unit_bound for plan in usable)
+    chosen = [
+        replace(plan, details=replace(plan.details, unit_bound=unit_bound, high_errors={}))
+        for plan in usable[:_MOST_JUDGED]
+    ]
+    return chosen, least_alone
+
+
+def _best_joint_plan(
+    problem: _Problem, plans: Sequence[LinearPlan], is_late: Callable[[], bool]
+) -> LinearPlan:
+    """Return the plan of least error together with the earlier releases.
+
+    A linear solver for the errors is used only if all plans need one. When it is late, the plans
+    that were judged decide.
+    """
+    judged: list[LinearPlan] = []
+    reason: InputError | None = None
+    for plan, iterate in [*((plan, False) for plan in plans), (plans[0], True)]:
+        if judged and (iterate or is_late()):
+            continue
+        try:
+            joint = problem.evaluate(
+                plan.measurements, plan.strategy, plan.details, iterate=iterate
+            )
+        except InputError as error:
+            reason = reason or error
+        else:
+            judged.append(joint)
+    if not judged and reason is not None:
+        raise InputError(f"The earlier releases cannot be combined with a new one. {reason}")
+    return min(judged, key=_total)
+
+
+def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[LinearPlan]:
+    """Return the plans with the best weights of their blocks, where a formula gives them."""
+    weighted = []
+    for plan in plans:
+        joint = replace(plan, promise=None, earlier=problem.earlier)
+        try:
+            measurements = _weigh_blocks(problem.workload, joint)
+            if measurements is not None:
+                weighted.append(
+                    problem.evaluate(measurements, plan.strategy, plan.details, iterate=False)
+                )
+        except InputError:  # this plan cannot be combined, or has no closed form
+            continue
+    return weighted
+
+
+def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
+    """Return the measurements of a plan with new scales, from the error of all together.
+
+    The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
+    from the earlier releases. None if it has no such form.
+    """
+    form = block_precisions(workload, plan.measured())
+    if form is None:
+        return None
+    coefficient, precision = form
+    blocks = plan.measurements.blocks
+    norm = plan.measurements.noise.norm
+    scales = np.array([float(block.scale) for block in blocks])
+    costs = _block_costs(plan.measurements)
+    costs /= (costs**norm).sum() ** (1 / norm)
+    of_blocks = precision[:, : len(blocks)]
+    of_earlier = precision[:, len(blocks) :].sum(axis=1)
+
+    def errors(squares: FloatArray) -> tuple[float, FloatArray]:
+        each = coefficient / (of_earlier + of_blocks @ squares)
+        gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
+        return float(each.sum()), of_blocks.T @ gains
+
+    theta = improve_weights(np.ones(len(blocks)), errors, costs, norm, _STEPS)
+    shares = theta * costs
+    weights = zip(blocks, theta / scales, shares > _LEAST_SHARE * shares.max(), strict=True)
+    return fit_noise_scales(
+        plan.domain,
+        plan.privacy,
+        plan.measurements.noise,
+        [(block, float(weight)) for block, weight, is_used in weights if is_used],
+    )
+
+
+def _block_costs(measurements: Measurements) -> FloatArray:
+    """Return the privacy cost of each block: epsilon, or the root of rho."""
+    costs = np.zeros(len(measurements.blocks))
+    for number, block in enumerate(measurements.blocks):
+        spent = cost(replace(measurements, blocks=(block,)))
+        if isinstance(spent, PureCost):
+            costs[number] = float(spent.epsilon)
+        else:
+            costs[number] = math.sqrt(rho_of(spent))
+    return costs
+
+
+def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
+    """Plan again for the workload weighted by the precision that is missing.
+
+    The error v of all measurements falls with the own precision p as v^2, and that of the own
+    measurements alone, u = 1 / p, as u^2. So with the weights times v / u a strategy for the own
+    measurements alone has the same first-order conditions.
+
+    Returns:
+        The plan; None if all tables lack as much, or no plan was found.
+    """
+    products = _weighted_products(problem.workload, plan)
+    if products is None:
+        return None
+    weighted = Workload(problem.workload.domain, products)
+    strategy = search.strategy if search.strategy == "auto" else plan.strategy
+    quicker = replace(
+        search, strategy=strategy, seconds=search.seconds * _ROUND_SECONDS, earlier=()
+    )
+    try:
+        tried = choose_plan(weighted, problem.privacy, quicker)[1]
+        planned = _with_noise(tried, plan.measurements.noise)[0]
+        return problem.evaluate(planned.measurements, planned.strategy, plan.details, iterate=False)
+    except (InputError, IndexError):
+        return None
+
+
+def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
+    """Return the plans of candidates with a kind of noise, of least error first."""
+    plans = [candidate.plan for candidate in tried if candidate.plan is not None]
+    return sorted((plan for plan in plans if plan.measurements.noise is noise), key=_total)
+
+
+def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
+    """Return the tables with the weights that lead to the precision that is missing.
+
+    Tables that need next to nothing are left out. None if all weights have one factor.
+    """
+    answered: list[tuple[Product, float]] = []
+    for product, table in zip(workload, plan.expected_error().tables, strict=True):
+        alone = Workload(workload.domain, (product,))
+        try:
+            own = evaluate_plan(alone, plan.measurements, iterate=False).expected_error()
+        except InputError:  # the plan leaves this table to the earlier releases
+            continue
+        if own.tables[0].rmse > 0:
+            answered.append((product, (table.rmse / own.tables[0].rmse) ** 2))
+    factors = [factor for _, factor in answered]
+    if not factors or (len(factors) == len(workload.products) and np.ptp(factors) < _GAIN):
+        return None
+    largest = max(factors)
+    products = []
+    for product, factor in answered:
+        exact = Fraction(round(factor / largest * 2**_WEIGHT_BITS), 2**_WEIGHT_BITS)
+        if exact >= _LEAST_WEIGHT:
+            products.append(replace(product, weight=product.weight * exact))
+    return tuple(products)

@@ -1,0 +1,262 @@
+"""Descriptions of a finished release for catalogues and readers of CSV.
+
+- metadata of the CSV files in the W3C vocabulary CSV on the Web (CSVW);
+- the entry of a data set in the application profile DCAT-AP 3, as JSON-LD.
+
+Facts that are not in the release are ``FILL IN``.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from leastnoise._domain import Dates
+from leastnoise._plan import SeriesPlan
+from leastnoise._release._directory import make_file_name
+from leastnoise._release._formats import result_headings, result_title
+from leastnoise._release._manifest import Manifest
+from leastnoise._release._options import Options
+from leastnoise._release._quantities import describe_columns
+from leastnoise._release._release import Release
+from leastnoise._release._report import report_file
+from leastnoise._release._tables import ResultTable
+from leastnoise._release._texts import Catalogue
+from leastnoise._trusted.check import InputError
+
+FILL_IN = "FILL IN"
+_MOST_DESCRIBED_TABLES = 200  # more tables share files
+_AUTHORITY = "http://publications.europa.eu/resource/authority"
+_LANGUAGES = {"en": "ENG", "de": "DEU"}
+_FREQUENCIES = {
+    "year": "ANNUAL",
+    "quarter": "QUARTERLY",
+    "month": "MONTHLY",
+    "week": "WEEKLY",
+    "day": "DAILY",
+}
+_DCAT_CONTEXT = {
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A release with its manifest and the name of its directory."""
+
+    release: Release
+    manifest: Manifest
+    directory: str
+
+
+def format_csvw(publication: Publication) -> str:
+    """Return the metadata of the CSV files in the vocabulary CSVW, as JSON.
+
+    It is read as ``csv-metadata.json`` in the directory of the release.
+
+    Raises:
+        InputError: the release has no CSV files, or so many tables that they share files.
+    """
+    release = publication.release
+    options = release.options
+    if "csv" not in options.formats:
+        raise InputError(
+            "CSVW describes CSV files, and this release has none. Release it with 'csv' in formats."
+        )
+    if len(release.tables) > _MOST_DESCRIBED_TABLES:
+        raise InputError(
+            f"CSVW describes releases of at most {_MOST_DESCRIBED_TABLES} tables, each with a file "
+            f"of its own; this one has {len(release.tables)} tables, which share files."
+        )
+    results: list[tuple[ResultTable, int]] = [
+        (result, len(release.tables)) for result in release.tables
+    ]
+    results += [(result, len(release.statistics)) for result in release.statistics]
+    return _to_json(
+        {
+            "@context": ["http://www.w3.org/ns/csvw", {"@language": options.language}],
+            **_common_facts(publication),
+            "tables": [_describe_file(result, number, options) for result, number in results],
+        }
+    )
+
+
+def _common_facts(publication: Publication) -> dict[str, Any]:
+    """Return title, publisher, source and day of a release as Dublin Core."""
+    options = publication.release.options
+    facts: dict[str, Any] = {}
+    for key, name in (("dc:title", "title"), ("dc:publisher", "agency"), ("dc:source", "source")):
+        if options.text(name):
+            facts[key] = _option_text(options, name)
+    facts["dc:issued"] = {
+        "@value": publication.manifest.written.isoformat(),
+        "@type": "xsd:date",
+    }
+    return facts
+
+
+def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[str, Any]:
+    """Return the metadata of the CSV file of a table or statistic."""
+    meanings = describe_columns(result)
+    keys = result.key_columns()
+    headings = {
+        language: dict(zip(keys, result_headings(result, catalogue), strict=True))
+        for language, catalogue in _catalogues(options).items()
+    }
+    columns = []
+    for name, values in result.columns().items():
+        column: dict[str, Any] = {"name": quote(name, safe=""), "titles": name}
+        if name in keys:
+            column["dc:title"] = [
+                {"@value": headings[language][name], "@language": language}
+                for language in options.languages
+            ]
+        elif name in meanings:
+            column["dc:description"] = {"@value": meanings[name], "@language": "en"}
+        column["datatype"] = _csvw_type(values)
+        columns.append(column)
+    titles = {
+        language: result_title(result, catalogue)
+        for language, catalogue in _catalogues(options).items()
+    }
+    return {
+        "url": f"answers/{make_file_name(result.id, result.name, tables)}.csv",
+        "dc:title": _in_languages(options, titles.__getitem__),
+        "tableSchema": {
+            "columns": columns,
+            "primaryKey": [quote(name, safe="") for name in ("query", *keys)],
+        },
+    }
+
+
+def _csvw_type(values: np.ndarray[Any, Any]) -> str:
+    """Return the CSVW data type of a column; an empty cell is no value."""
+    if values.dtype == object:
+        return "string"
+    return "integer" if np.issubdtype(values.dtype, np.integer) else "double"
+
+
+def _catalogues(options: Options) -> Mapping[str, Catalogue]:
+    """Return the catalogue of each language of a release."""
+    return {language: options.catalogue(language) for language in options.languages}
+
+
+def _in_languages(options: Options, text_in: Callable[[str], str]) -> list[dict[str, str]]:
+    """Return a text in each language of a release as JSON-LD."""
+    return [{"@value": text_in(language), "@language": language} for language in options.languages]
+
+
+def _option_text(options: Options, name: str) -> list[dict[str, str]]:
+    """Return a text of the options in each language of a release as JSON-LD."""
+    return _in_languages(options, lambda language: options.text(name, language))
+
+
+def format_dcat(publication: Publication) -> str:
+    """Return the entry of a data set in DCAT-AP 3, as JSON-LD."""
+    release = publication.release
+    options = release.options
+    facts: dict[str, Any] = {
+        "@context": _DCAT_CONTEXT,
+        "@id": FILL_IN,
+        "@type": "dcat:Dataset",
+        "dct:title": _in_languages(
+            options, lambda language: options.text("title", language) or FILL_IN
+        ),
+        "dct:description": _in_languages(
+            options, lambda language: _describe_tables(release, options.catalogue(language))
+        ),
+        "dct:publisher": {
+            "@type": "foaf:Agent",
+            "foaf:name": _in_languages(
+                options, lambda language: options.text("agency", language) or FILL_IN
+            ),
+        },
+        "dcat:contactPoint": {
+            "@type": "vcard:Kind",
+            "vcard:fn": options.text("contact") or FILL_IN,
+        },
+        "dct:issued": _date(publication.manifest.written.isoformat()),
+        "dct:language": [
+            {"@id": f"{_AUTHORITY}/language/{_LANGUAGES[language]}"}
+            for language in options.languages
+        ],
+        "dct:accessRights": {"@id": f"{_AUTHORITY}/access-right/PUBLIC"},
+        "dcat:theme": {"@id": FILL_IN},
+        "dct:spatial": {"@id": FILL_IN},
+        **_describe_time(release),
+    }
+    if options.text("source"):
+        facts["dct:provenance"] = {
+            "@type": "dct:ProvenanceStatement",
+            "rdfs:label": _option_text(options, "source"),
+        }
+    facts["dcat:distribution"] = [
+        {
+            "@type": "dcat:Distribution",
+            "dct:title": file,
+            "dcat:accessURL": {"@id": FILL_IN},
+            "dct:format": {"@id": f"{_AUTHORITY}/file-type/{file_type}"},
+            "dct:license": {"@id": FILL_IN},
+        }
+        for file, file_type in _list_distributions(options)
+    ]
+    return _to_json(facts)
+
+
+def _describe_tables(release: Release, catalogue: Catalogue) -> str:
+    """Return the titles of the first tables and statistics, and a warning about a seed."""
+    results: Sequence[ResultTable] = [*release.statistics[:20], *release.tables[:20]]
+    titles = list(dict.fromkeys(result_title(result, catalogue) for result in results))
+    text = "; ".join(titles)
+    return text if release.private else f"{catalogue.say('not_private')} {text}"
+
+
+def _describe_time(release: Release) -> dict[str, Any]:
+    """Return the period that the tables cover, and how often a series is published."""
+    domain = release.plan.domain
+    used = {name for product in release.workload for name in product.attributes}
+    dates = [domain.kind(name) for name in domain.names if name in used]
+    kind = next((each for each in dates if isinstance(each, Dates)), None)
+    if kind is None:
+        return {}
+    facts: dict[str, Any] = {
+        "dct:temporal": {
+            "@type": "dct:PeriodOfTime",
+            "dcat:startDate": _date(str(kind.start)[:10]),
+            "dcat:endDate": _date(str(kind.end)[:10]),
+        }
+    }
+    if isinstance(release.plan, SeriesPlan) and kind.by in _FREQUENCIES:
+        frequency = f"{_AUTHORITY}/frequency/{_FREQUENCIES[kind.by]}"
+        facts["dct:accrualPeriodicity"] = {"@id": frequency}
+    return facts
+
+
+def _list_distributions(options: Options) -> list[tuple[str, str]]:
+    """Return the files of a release that readers download, with their types."""
+    files = [(report_file(options, language), "HTML") for language in options.languages]
+    if "csv" in options.formats:
+        files.append(("answers/*.csv", "CSV"))
+    if "parquet" in options.formats:
+        files.append(("answers/*.parquet", "PARQUET"))
+    if "xlsx" in options.formats:
+        files += [("publication.xlsx", "XLSX"), ("answers.xlsx", "XLSX")]
+    if "sdmx" in options.formats:
+        files.append(("structure.sdmx.xml", "XML"))
+    return files
+
+
+def _date(day: str) -> dict[str, str]:
+    return {"@type": "xsd:date", "@value": day}
+
+
+def _to_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,46 @@
+"""The text of `measurements/observation.json`, and its digest.
+
+A later plan that counts a release names it by this digest.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from leastnoise._estimation import Outcome
+from leastnoise._plan import AdaptivePlan, LinearPlan
+from leastnoise._trusted.linop import whole_bytes_text
+from leastnoise._trusted.measurements import measurements_value
+
+OBSERVATION_FILE = "measurements/observation.json"
+
+
+def observation_text(outcome: Outcome) -> Iterator[str]:
+    """Yield the parts of the text, one for each block of values.
+
+    What was measured is in it if the plan does not say all of it.
+    """
+    observation = outcome.observation
+    facts: dict[str, Any] = {
+        "plan_digest": outcome.plan.digest(),
+        "receipt": observation.receipt,
+        "private": observation.private,
+    }
+    is_adaptive = isinstance(outcome.plan, AdaptivePlan)
+    if is_adaptive or (isinstance(outcome.plan, LinearPlan) and outcome.plan.earlier):
+        facts["measurements"] = measurements_value(observation.measurements)
+    if is_adaptive:  # what was decided on the way
+        facts["outcome"] = outcome.finding.facts()
+    yield json.dumps(facts)[:-1] + ', "values": ['
+    for number, values in enumerate(observation.values):
+        yield (", " if number else "") + whole_bytes_text(values)
+    yield "]}"
+
+
+def observation_digest(outcome: Outcome) -> str:
+    """Return the SHA-256 of the text, in hexadecimal."""
+    digest = hashlib.sha256()
+    for part in observation_text(outcome):
+        digest.update(part.encode())
+    return digest.hexdigest()

@@ -1,0 +1,565 @@
+"""The workbook for readers: publication tables in Excel, one workbook for each language.
+
+A table has its groups as rows and, if one key has few labels, as columns. Every sheet has a title,
+the unit, number formats and notes, and is set up for printing. The first sheet is the table of
+contents, the last one the notes. `answers.xlsx` has all columns of all tables for programs.
+"""
+
+import datetime as dt
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leastnoise._release import _sentences as sentences
+from leastnoise._release._names import NumberFormat, capitalize
+from leastnoise._release._options import Options, describe_rounding, display_texts
+from leastnoise._release._release import Release
+from leastnoise._release._statistics import StatisticTable
+from leastnoise._release._tables import ResultTable, Table
+from leastnoise._release._texts import (
+    Catalogue,
+    first_moment,
+    key_headings,
+    name_quantity,
+    name_with_row_limit,
+    statistic_axis_title,
+    statistic_format,
+    statistic_title,
+    table_format,
+    table_title,
+    unit_of_sums,
+)
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+
+PUBLICATION = "publication"
+_MOST_PUBLISHED_CELLS = 50_000  # cells of one table; larger ones are for programs
+_MOST_COLUMNS = 10  # labels of a key that are columns
+_LEAST_WIDTH = 9  # of a column, in characters
+_MOST_LABEL_WIDTH = 42
+_NOTE_CHARACTERS = 110  # of a note in one line, merged over a width of about that many characters
+_SUPPRESSED = "\u2013"
+_A4 = 9  # the number of the paper in Excel
+_FONT = {"font_name": "Calibri", "font_size": 10}
+_RULE = "#7f7f7f"
+_GREY = "#595959"
+_FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
+
+
+class ValueBlock(NamedTuple):
+    """The values of one heading: answers, margins or ends of intervals.
+
+    ``is_margin`` tells whether the values are margins, which are never flagged.
+    """
+
+    heading: str
+    values: FloatArray
+    is_margin: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationTable:
+    """A table or statistic as readers see it in one language.
+
+    Attributes:
+        id: its id, such as ``q1``.
+        title: its title.
+        unit: its quantity or unit.
+        headings: the headings of its keys.
+        labels: the labels along each key.
+        blocks: its values, each with one entry for each combination of labels.
+        flags: 1 for a reliable value, 2 or 3 for others, shape as the values; None without
+            sampling errors.
+        spread: the typical margin, from which decimals follow.
+        number_format: how its values are written.
+        is_time: whether each key has dates.
+    """
+
+    id: str
+    title: str
+    unit: str
+    headings: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    blocks: tuple[ValueBlock, ...]
+    flags: IntArray | None
+    spread: float
+    number_format: NumberFormat
+    is_time: tuple[bool, ...]
+
+    @property
+    def column_key(self) -> int | None:
+        """The position of the key whose labels are columns; None if all keys are rows.
+
+        It is the last key with two to ten labels, or a key of dates with so few.
+        """
+        if len(self.labels) < 2:
+            return None
+        few = [key for key, along in enumerate(self.labels) if 2 <= len(along) <= _MOST_COLUMNS]
+        if not few:
+            return None
+        return next((key for key in few if self.is_time[key]), few[-1])
+
+    @property
+    def row_keys(self) -> list[int]:
+        """The positions of the keys whose labels are rows."""
+        return [key for key in range(len(self.labels)) if key != self.column_key]
+
+    def excel_format(self) -> str:
+        """Return the number format of its values in Excel's own notation."""
+        decimals = self.number_format.decimals
+        if decimals is None:
+            spread = self.spread * (100 if self.number_format.percent else 1)
+            is_small = 0 < spread < 1
+            decimals = min(12, 1 - math.floor(math.log10(spread))) if is_small else 0
+        digits = "0" + ("." + "0" * decimals if decimals else "")
+        if self.number_format.thousands:
+            digits = f"#,##{digits}"
+        return f"{digits}%" if self.number_format.percent else digits
+
+
+def make_publication_table(
+    result: ResultTable, release: Release, catalogue: Catalogue
+) -> PublicationTable:
+    """Return a table or statistic with the labels and titles of a language."""
+    texts = display_texts(release.options, release.plan.domain, catalogue.language)
+    result = replace(result, code_texts=texts)
+    percent = catalogue.format_percent(release.level)
+    sampling = result.sampling
+    flags = None if sampling is None else np.asarray(sampling.reliability)
+    blocks: tuple[ValueBlock, ...]
+    if isinstance(result, Table):
+        product = result.product
+        unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
+        heading = catalogue.say("col_answer")
+        if not catalogue.names.is_empty:
+            heading = capitalize(name_quantity(product, catalogue))
+        blocks = (
+            ValueBlock(heading, result.answer),
+            ValueBlock(catalogue.say("col_margin", percent=percent), result.whole_margins, True),
+        )
+        title = table_title(product, catalogue)
+        unit = name_with_row_limit(unit, release.privacy, catalogue)
+        headings = key_headings(product.along, catalogue)
+        number_format = table_format(product, catalogue)
+        spread = result.typical_margin
+    elif isinstance(result, StatisticTable):
+        title = statistic_title(result.statistic, result.domain, catalogue)
+        unit = statistic_axis_title(result.statistic, result.domain, catalogue)
+        blocks = (
+            ValueBlock(catalogue.say(f"col_{result.value_name}"), result.values),
+            ValueBlock(catalogue.say("book_low", percent=percent), result.whole_low, True),
+            ValueBlock(catalogue.say("book_high", percent=percent), result.whole_high, True),
+        )
+        headings = result.key_headings(catalogue)
+        number_format = statistic_format(result.statistic, result.domain, catalogue)
+        if result.statistic.form.along:
+            number_format = NumberFormat(decimals=1, percent=True)
+        spread = _typical_half_width(result)
+    else:
+        raise TypeError(f"{type(result).__name__} is no table of a release")
+    return PublicationTable(
+        id=result.id,
+        title=title,
+        unit=capitalize(unit),
+        headings=tuple(headings),
+        labels=result.display_labels,
+        blocks=blocks,
+        flags=flags,
+        spread=spread,
+        number_format=number_format,
+        is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
+    )
+
+
+def _typical_half_width(result: StatisticTable) -> float:
+    """Return the root mean square of the half widths of intervals; NaN without any."""
+    half_widths = (result.whole_high - result.whole_low) / 2
+    published = half_widths[np.isfinite(half_widths)]
+    return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
+
+
+class PublicationWorkbook:
+    """The workbook of publication tables in one language.
+
+    A text is always written as a text, so that no label becomes a formula.
+    """
+
+    def __init__(self, release: Release, directory: Path, language: str) -> None:
+        import xlsxwriter
+
+        self._release = release
+        self._catalogue = release.options.catalogue(language)
+        path = directory / publication_file(release.options, language)
+        self._book = xlsxwriter.Workbook(
+            str(path),
+            {"strings_to_formulas": False, "strings_to_urls": False, "tmpdir": str(directory)},
+        )
+        # The time of day stays secret, as in the manifest.
+        day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
+        self._book.set_properties(
+            {
+                "title": self._title,
+                "company": release.options.text("agency", language),
+                "created": day,
+            }
+        )
+        self._formats: dict[tuple[tuple[str, object], ...], Any] = {}
+        self._contents = self._book.add_worksheet(self._say("book_contents"))
+        self._listed: list[tuple[str, str, str, str]] = []
+
+    def add(self, result: ResultTable) -> None:
+        """Write a table or a statistic to a sheet of its own."""
+        if result.cells > _MOST_PUBLISHED_CELLS:
+            title = make_title(result, self._catalogue)
+            self._listed.append((result.id, title, self._say("book_too_large"), ""))
+            return
+        table = make_publication_table(result, self._release, self._catalogue)
+        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", result.id)
+        sheet = self._book.add_worksheet(name)
+        self._listed.append((table.id, table.title, table.unit, name))
+        _SheetWriter(self, sheet, table).write()
+
+    def close(self) -> None:
+        """Write the contents, the notes and the file."""
+        self._write_contents()
+        self._write_notes()
+        self._book.close()
+
+    def format(self, **facts: object) -> Any:
+        """Return the cell format with some properties; equal ones are one format."""
+        key = tuple(sorted({**_FONT, **facts}.items()))
+        if key not in self._formats:
+            self._formats[key] = self._book.add_format(dict(key))
+        return self._formats[key]
+
+    @property
+    def _title(self) -> str:
+        title = self._release.options.text("title", self._catalogue.language)
+        return title or self._say("book_title")
+
+    def _say(self, key: str, **values: object) -> str:
+        return self._catalogue.say(key, **values)
+
+    @property
+    def back_text(self) -> str:
+        """The text of the link to the table of contents."""
+        return self._say("book_back")
+
+    @property
+    def contents_link(self) -> str:
+        """The address of the table of contents inside the workbook."""
+        return f"internal:'{self._say('book_contents')}'!A1"
+
+    def notes_of(self, table: PublicationTable) -> list[str]:
+        """Return the notes below a table."""
+        options = self._release.options
+        percent = self._catalogue.format_percent(self._release.level)
+        notes = [self._say("book_reading", percent=percent)]
+        if table.flags is not None:
+            notes.append(self._say("book_flags"))
+        if any(np.isnan(block.values).any() for block in table.blocks[:1]):
+            notes.append(self._say("book_suppressed", sign=_SUPPRESSED))
+        rounding = describe_rounding(options, self._catalogue)
+        row_limit = sentences.describe_row_limit(self._release, self._catalogue)
+        if row_limit:
+            notes.append(self._say("beyond", of=row_limit))
+        source = options.text("source", self._catalogue.language)
+        agency = options.text("agency", self._catalogue.language)
+        if source:
+            notes.append(self._say("source_line", source=source))
+        return [note for note in [*notes, rounding, agency] if note]
+
+    @property
+    def warning(self) -> str:
+        """The warning about noise from a seed; empty for secret noise."""
+        return "" if self._release.private else self._say("not_private")
+
+    def _write_contents(self) -> None:
+        """Write the first sheet: the title, and a link to each table."""
+        sheet = self._contents
+        sheet.hide_gridlines(2)
+        sheet.set_column(0, 0, 6)
+        sheet.set_column(1, 1, 90)
+        sheet.set_column(2, 2, 40)
+        language = self._catalogue.language
+        sheet.write_string(0, 0, _clean(self._title), self.format(bold=True, font_size=16))
+        facts = [
+            self._release.options.text("agency", language),
+            self._say("written_on", date=f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"),
+            self.warning,
+        ]
+        row = 1
+        for fact in facts:
+            if fact:
+                sheet.write_string(row, 0, _clean(fact), self.format(font_color=_GREY))
+                row += 1
+        row += 1
+        heading = self.format(bold=True, bottom=1, bottom_color=_RULE)
+        for column, key in enumerate(("book_number", "book_table", "book_unit")):
+            text = self._say(key)
+            sheet.write_string(row, column, capitalize(text), heading)
+        for number, (table_id, title, unit, name) in enumerate(self._listed, row + 1):
+            sheet.write_string(number, 0, table_id, self.format())
+            if name:
+                link = self.format(font_color="#1d5b8c", underline=1)
+                sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _clean(title))
+            else:
+                sheet.write_string(number, 1, _clean(title), self.format())
+            sheet.write_string(number, 2, _clean(unit), self.format())
+        self._set_page(sheet)
+        sheet.activate()
+
+    def _write_notes(self) -> None:
+        """Write the last sheet: how the numbers were made, and what margins leave out."""
+        release = self._release
+        catalogue = self._catalogue
+        sheet = self._book.add_worksheet(self._say("book_notes"))
+        sheet.hide_gridlines(2)
+        sheet.set_column(0, 0, _NOTE_CHARACTERS)
+        contact = release.options.text("contact", catalogue.language)
+        parts = [
+            ("h_reading", [sentences.describe_intervals(release, catalogue)]),
+            ("h_not_covered", sentences.list_uncovered_errors(release, catalogue)),
+            ("h_rows", [sentences.describe_dropped_rows(release, catalogue)]),
+            ("h_promise", [sentences.describe_promise(release.privacy, catalogue)]),
+            ("ask", [self._say("contact", contact=contact) if contact else self._say("ask_whom")]),
+        ]
+        if release.options.survey:
+            parts.insert(1, ("col_sampling", [sentences.describe_survey(release, catalogue)]))
+        row = 0
+        for heading, texts in parts:
+            sheet.write_string(row, 0, self._say(heading), self.format(bold=True, font_size=12))
+            for text in texts:
+                row += 1
+                sheet.write_string(row, 0, _clean(text), self.format(text_wrap=True, valign="top"))
+                sheet.set_row(row, 13.5 * _count_lines(text, _NOTE_CHARACTERS))
+            row += 2
+        self._set_page(sheet)
+
+    def _set_page(self, sheet: Any) -> None:
+        """Set up a sheet for printing on A4 paper."""
+        sheet.set_paper(_A4)
+        sheet.fit_to_pages(1, 0)
+        sheet.set_footer("&L&8&A&R&8&P / &N")
+        sheet.set_margins(left=0.5, right=0.5)
+
+    def set_table_page(self, sheet: Any, columns: int, header_rows: tuple[int, int]) -> None:
+        """Set up the sheet of a table for printing, with its headings on every page."""
+        self._set_page(sheet)
+        if columns > 7:
+            sheet.set_landscape()
+        sheet.repeat_rows(*header_rows)
+
+
+class _SheetWriter:
+    """Writes one table to its sheet, from the top down."""
+
+    def __init__(self, book: PublicationWorkbook, sheet: Any, table: PublicationTable) -> None:
+        self._book = book
+        self._sheet = sheet
+        self._table = table
+        column_key = table.column_key
+        self._column_labels = ("",) if column_key is None else table.labels[column_key]
+        self._key_columns = len(table.row_keys)
+        self._columns = self._key_columns + len(table.blocks) * len(self._column_labels)
+
+    def write(self) -> None:
+        """Write title, headings, values and notes, and set widths and the page."""
+        self._sheet.hide_gridlines(2)
+        row = self._write_title()
+        first_header_row = row
+        row = self._write_headings(row)
+        self._sheet.freeze_panes(row, self._key_columns)
+        self._book.set_table_page(self._sheet, self._columns, (first_header_row, row - 1))
+        row = self._write_values(row)
+        self._write_notes(row)
+        self._set_widths()
+
+    def _write_title(self) -> int:
+        """Write title, unit and warning; return the row of the headings."""
+        text = self._book.format
+        table = self._table
+        self._sheet.write_string(0, 0, _clean(table.title), text(bold=True, font_size=13))
+        self._sheet.write_string(1, 0, _clean(table.unit), text(font_color=_GREY))
+        link = text(font_color="#1d5b8c", underline=1, font_size=9)
+        self._sheet.write_url(2, 0, self._book.contents_link, link, self._book.back_text)
+        if not self._book.warning:
+            return 4
+        self._sheet.write_string(3, 0, self._book.warning, text(bold=True, font_color="#9b1c1c"))
+        return 5
+
+    def _write_headings(self, row: int) -> int:
+        """Write the headings of keys and blocks; return the row of the first values."""
+        table = self._table
+        has_labels = table.column_key is not None
+        last = row + 1 if has_labels else row
+        facts: dict[str, object] = {"bold": True, "text_wrap": True, "valign": "bottom"}
+        edge = {"bottom": 1, "bottom_color": _RULE, "top": 1, "top_color": _RULE}
+        left = self._book.format(**facts, **edge)
+        right = self._book.format(**facts, **edge, align="right")
+        centre = self._book.format(**facts, **edge, align="center")
+        for column, key in enumerate(table.row_keys):
+            self._write_merged(row, column, last, column, table.headings[key], left)
+        width = len(self._column_labels)
+        for block, value_block in enumerate(table.blocks):
+            first = self._key_columns + block * width
+            if not has_labels:
+                self._write_merged(row, first, row, first, value_block.heading, right)
+                continue
+            heading = value_block.heading
+            self._write_merged(row, first, row, first + width - 1, heading, centre)
+            for offset, label in enumerate(self._column_labels):
+                self._sheet.write_string(last, first + offset, _clean(label), right)
+        return last + 1
+
+    def _write_merged(
+        self, row: int, column: int, last_row: int, last_column: int, text: str, style: Any
+    ) -> None:
+        """Write a text to a range of cells, merged if it is more than one."""
+        if (row, column) == (last_row, last_column):
+            self._sheet.write_string(row, column, _clean(text), style)
+            return
+        self._sheet.merge_range(row, column, last_row, last_column, "", style)
+        self._sheet.write_string(row, column, _clean(text), style)
+
+    def _write_values(self, row: int) -> int:
+        """Write a row for each combination of the row keys; return the row behind them."""
+        table = self._table
+        blocks = [_move_last(block.values, table.column_key) for block in table.blocks]
+        flags = None if table.flags is None else _move_last(table.flags, table.column_key)
+        shown_labels: list[str] = [""] * self._key_columns
+        width = len(self._column_labels)
+        for group in np.ndindex(blocks[0].shape[:-1]):
+            self._write_labels(row, group, shown_labels)
+            for block, values in enumerate(blocks):
+                first = self._key_columns + block * width
+                is_flagged = flags is not None and not table.blocks[block].is_margin
+                for offset, value in enumerate(values[group].tolist()):
+                    is_weak = bool(is_flagged and flags is not None and flags[group][offset] == 2)
+                    self._write_number(row, first + offset, value, is_weak=is_weak)
+            row += 1
+        for column in range(self._columns):
+            self._sheet.write_blank(row, column, None, self._book.format(top=1, top_color=_RULE))
+        return row
+
+    def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
+        """Write the labels of a row; a label that equals the one above is left out.
+
+        The last key has all its labels.
+        """
+        table = self._table
+        is_new = False
+        for column, (key, position) in enumerate(zip(table.row_keys, group, strict=False)):
+            label = table.labels[key][position]
+            is_new = is_new or label != shown_labels[column]
+            is_last = column == self._key_columns - 1
+            shown_labels[column] = label
+            text = label if is_new or is_last else ""
+            self._sheet.write_string(row, column, _clean(text), self._book.format())
+
+    def _write_number(self, row: int, column: int, value: float, *, is_weak: bool) -> None:
+        """Write a number; a dash if it is suppressed, in brackets if it is weak."""
+        if not math.isfinite(value):
+            style = self._book.format(align="right", font_color=_GREY)
+            self._sheet.write_string(row, column, _SUPPRESSED, style)
+            return
+        number_format = self._table.excel_format()
+        if is_weak:
+            number_format = f"({number_format});(-{number_format})"
+        self._sheet.write_number(row, column, value, self._book.format(num_format=number_format))
+
+    def _write_notes(self, row: int) -> None:
+        """Write the notes below the table, each merged over its width."""
+        style = self._book.format(font_size=9, font_color=_GREY, text_wrap=True, valign="top")
+        last_column = max(self._columns - 1, 5)
+        row += 1
+        for note in self._book.notes_of(self._table):
+            self._write_merged(row, 0, row, last_column, note, style)
+            self._sheet.set_row(row, 12.5 * _count_lines(note, self._note_characters))
+            row += 1
+
+    @property
+    def _note_characters(self) -> int:
+        """How many characters of a note are in one line."""
+        widths = list(self._list_widths())
+        return round(1.1 * sum(widths) + _LEAST_WIDTH * max(0, 6 - len(widths)))
+
+    def _list_widths(self) -> Iterator[int]:
+        """Yield the width of each column in characters."""
+        table = self._table
+        for key in table.row_keys:
+            longest = max(map(len, [*table.labels[key], *table.headings[key].split()]))
+            yield min(max(longest + 2, _LEAST_WIDTH), _MOST_LABEL_WIDTH)
+        for block in table.blocks:
+            numbers = block.values[np.isfinite(block.values)]
+            scale = 100 if table.number_format.percent else 1
+            largest = scale * float(np.abs(numbers).max()) if numbers.size else 0.0
+            whole_digits = len(f"{largest:,.0f}")
+            digits = whole_digits + max(0, len(table.excel_format()) - 5) + 2
+            if table.column_key is None:
+                heading_width = max(map(len, block.heading.split()))
+                yield max(digits, heading_width + 3, _LEAST_WIDTH + 3)
+                continue
+            for label in self._column_labels:
+                yield max(digits, min(len(label), 16) + 2, _LEAST_WIDTH)
+
+    def _set_widths(self) -> None:
+        for column, width in enumerate(self._list_widths()):
+            self._sheet.set_column(column, column, width)
+
+
+def _move_last(values: Any, column_key: int | None) -> Any:
+    """Return values with the key of the columns last; of length 1 without one."""
+    if column_key is None:
+        return values[..., None]
+    return np.moveaxis(values, column_key, -1)
+
+
+def _count_lines(text: str, characters: int) -> int:
+    """Return how many lines a text takes, estimated from its length."""
+    return max(1, math.ceil(len(text) / characters))
+
+
+def _clean(text: str) -> str:
+    """Return a text without halves of characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def make_title(result: ResultTable, catalogue: Catalogue) -> str:
+    """Return the title of a table or statistic in a language."""
+    if isinstance(result, Table):
+        return table_title(result.product, catalogue)
+    if isinstance(result, StatisticTable):
+        return statistic_title(result.statistic, result.domain, catalogue)
+    return result.name
+
+
+def publication_file(options: Options, language: str) -> str:
+    """Return the name of the workbook in a language; the main one is ``publication.xlsx``."""
+    if language == options.language:
+        return f"{PUBLICATION}.xlsx"
+    return f"{PUBLICATION}.{language}.xlsx"
+
+
+class Publications:
+    """The publication workbooks of a release in all its languages."""
+
+    def __init__(self, release: Release, directory: Path) -> None:
+        self._books: Mapping[str, PublicationWorkbook] = {
+            language: PublicationWorkbook(release, directory, language)
+            for language in release.options.languages
+        }
+
+    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+        """Write a table or a statistic to every workbook."""
+        for book in self._books.values():
+            book.add(result)
+
+    def close(self) -> None:
+        """Write the files."""
+        for book in self._books.values():
+            book.close()

@@ -1,0 +1,150 @@
+"""The part ``[output.sdmx]``: the concepts, codes, units and statuses of an office.
+
+Without it, ids follow from the names in the spec.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leastnoise._domain import Domain
+from leastnoise._release._names import check_key
+from leastnoise._release._texts import first_moment
+from leastnoise._trusted.check import InputError, one_of, refuse
+from leastnoise._workload import level_names
+
+TIME_PERIOD = "TIME_PERIOD"
+FLOWS = ("table", "quantity")
+"""One data flow for each table, or one for all tables of a quantity."""
+OBSERVATION_STATUS: Mapping[str, str] = {
+    "A": "Normal value",
+    "B": "Time series break",
+    "D": "Definition differs",
+    "E": "Estimated value",
+    "M": "Missing value; data cannot exist",
+    "N": "Not significant",
+    "O": "Missing value",
+    "P": "Provisional value",
+    "Q": "Missing value; suppressed",
+    "U": "Low reliability",
+}
+"""Codes of CL_OBS_STATUS (SDMX Statistical Working Group, version 2.2) that answers may have."""
+_DEFAULT_STATUS = {"published": "E", "suppressed": "Q", "unreliable": "U"}
+_KEYS = ("agency", "flows", "concepts", "codes", "units", "status")
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # of a concept or an agency
+_CODE = re.compile(r"[A-Za-z0-9_@$-]+")
+_RESERVED = {"OBS_VALUE", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL", "STRUCTURE", "ACTION"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdmxMapping:
+    """How a release is written as SDMX.
+
+    Attributes:
+        agency: the id of the agency; empty for one from the name of the agency.
+        flows: "table" or "quantity".
+        concepts: the id of the concept of attributes, or of levels by a key such as
+            ``store:region``.
+        codes: by attribute, the codes of its labels.
+        units: the code of the unit of ``rows``, ``units`` and measures.
+        status: the codes of published, suppressed and unreliable answers.
+    """
+
+    agency: str = ""
+    flows: str = "table"
+    concepts: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    status: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULT_STATUS))
+
+    def status_of(self, answer: str) -> tuple[str, str]:
+        """Return code and name of the status of a published, suppressed or unreliable answer."""
+        code = self.status[answer]
+        return code, OBSERVATION_STATUS[code]
+
+
+def read_sdmx_mapping(part: object) -> SdmxMapping:
+    """Read the part ``[output.sdmx]``.
+
+    Raises:
+        InputError: an unknown key, or an id that SDMX does not allow.
+    """
+    if not isinstance(part, Mapping):
+        raise refuse("sdmx", part, "a table with " + ", ".join(_KEYS))
+    for key in part:
+        check_key("a key of sdmx", key, _KEYS)
+    concepts = _read_ids("concepts", part.get("concepts", {}), _ID)
+    used = list(concepts.values())
+    for name, concept in concepts.items():
+        if concept in _RESERVED or concept == TIME_PERIOD or used.count(concept) > 1:
+            allowed = "an id that is not reserved and that no other concept has"
+            raise refuse(f"sdmx concepts {name}", concept, allowed)
+    codes = part.get("codes", {})
+    if not isinstance(codes, Mapping):
+        raise refuse("sdmx codes", codes, "a table of attributes with their codes")
+    status = _read_ids("status", part.get("status", {}), _CODE)
+    for answer, code in status.items():
+        check_key("a key of sdmx status", answer, _DEFAULT_STATUS)
+        one_of(f"sdmx status {answer}", code, tuple(OBSERVATION_STATUS))
+    agency = part.get("agency", "")
+    if agency != "":
+        _check_id("sdmx agency", agency, _ID)
+    return SdmxMapping(
+        agency=agency,
+        flows=one_of("sdmx flows", part.get("flows", "table"), FLOWS),
+        concepts=concepts,
+        codes={
+            name: _read_ids(f"codes {name}", of_attribute, _CODE)
+            for name, of_attribute in codes.items()
+        },
+        units=_read_ids("units", part.get("units", {}), _CODE),
+        status={**_DEFAULT_STATUS, **status},
+    )
+
+
+def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
+    """Raise for concepts, codes or units of something that the domain does not have."""
+    mapping = read_sdmx_mapping(part)
+    levels = [
+        f"{name}:{level}" for name in domain.names for level in level_names(domain.kind(name))
+    ]
+    for key in mapping.concepts:
+        check_key("a key of sdmx concepts", key, [*domain.names, *levels])
+    for name, codes in mapping.codes.items():
+        check_key("a key of sdmx codes", name, domain.names)
+        labels = [str(label) for label in domain.kind(name).labels]
+        for label in codes:
+            check_key(f"a key of sdmx codes {name}", label, labels)
+        if len(set(codes.values())) < len(codes):
+            raise InputError(
+                f"sdmx codes {name} must differ from each other; two of them are equal."
+            )
+    for key in mapping.units:
+        check_key("a key of sdmx units", key, ["rows", "units", *domain.measures])
+
+
+def sdmx_period(label: str) -> str | None:
+    """Return a period in the notation of SDMX; None for a label that is no period.
+
+    >>> sdmx_period("2024-W05"), sdmx_period("2024-01-31 07:00"), sdmx_period("<= 2024")
+    ('2024-W05', '2024-01-31T07:00:00', None)
+    """
+    if first_moment(label) is None:
+        return None
+    day, blank, hour = label.partition(" ")
+    return f"{day}T{hour}:00" if blank else day
+
+
+def _read_ids(name: str, value: object, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Return a table of ids; raise for a value that is none."""
+    if not isinstance(value, Mapping):
+        raise refuse(f"sdmx {name}", value, "a table of ids, such as { region = 'REF_AREA' }")
+    for key, text in value.items():
+        _check_id(f"sdmx {name} {key}", text, pattern)
+    return dict(value)
+
+
+def _check_id(name: str, value: object, pattern: re.Pattern[str]) -> None:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise refuse(name, value, "an id of letters, digits, '_' and '-', such as 'REF_AREA'")

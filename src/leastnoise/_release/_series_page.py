@@ -1,0 +1,444 @@
+"""The page of a series: lines over time, the newest values and their changes, and the errors.
+
+The page shows the newest release of the series. A further page exists for each further language.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leastnoise._charts import Picture, choose_chart, draw_chart, render_svg
+from leastnoise._domain import Dates
+from leastnoise._estimation import compare_groups
+from leastnoise._plan import SeriesPlan
+from leastnoise._release._names import NumberFormat
+from leastnoise._release._options import (
+    Options,
+    display_texts,
+    quantity_key,
+    rounding_reach,
+    rounding_rule,
+)
+from leastnoise._release._release import Release
+from leastnoise._release._report import (
+    chart_scale_keys,
+    describe_picture,
+    list_other_languages,
+    report_file,
+)
+from leastnoise._release._statistics import StatisticTable
+from leastnoise._release._tables import Table
+from leastnoise._release._texts import (
+    TEMPLATES,
+    Catalogue,
+    fill_template,
+    key_headings,
+    statistic_title,
+    table_format,
+    table_title,
+)
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._workload import Product, QuerySet
+
+_MOST_VIEWS = 24  # tables on the page; the reports have all of them
+_MOST_ROWS = 60  # groups whose newest values are listed
+_CHARTS = ("lines", "panels")
+_PERIODS_OF_A_YEAR = {"month": 12, "quarter": 4, "week": 52}
+_PERCENT_CHANGE = NumberFormat(decimals=1)
+_MINUS = "\u2212"
+_COMPARED_QUERIES = ("identity", "level")  # query sets whose groups can be compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesView:
+    """A table or statistic over time as the page shows it.
+
+    Attributes:
+        id: its id, such as ``q1``.
+        name: its title.
+        headings: the headings of its groups, of the newest values and of the changes.
+        rows: for each group its labels, its newest value and its changes; a change has a second
+            text, the change in percent.
+        rows_note: a sentence about the rows that are not shown; empty if all are.
+        svg: the picture of its lines; empty without one.
+        notes: the notes below the picture.
+    """
+
+    id: str
+    name: str
+    headings: list[str]
+    rows: list[list[tuple[str, str]]]
+    rows_note: str
+    svg: str = ""
+    notes: str = ""
+
+    @property
+    def numbers(self) -> int:
+        """How many columns are numbers, not labels."""
+        return len(self.rows[0]) - sum(second == "label" for _, second in self.rows[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TimeTable:
+    """A table or statistic over time, with its periods along the last axis.
+
+    Attributes:
+        id: its id.
+        name: its title.
+        groups: the query sets of its groups by attribute.
+        headings: the headings of its groups.
+        labels: the display labels of its groups along each attribute.
+        values: the values, shape: the groups along each attribute, then the periods.
+        low: lower ends of the intervals, with the sampling error if it is stated.
+        high: upper ends.
+        periods: the labels of the periods.
+        quantity: what `compare_groups` is called with; None if its changes cannot be estimated.
+        rounding_key: the quantity whose rounding its values have, as in `quantity_key`.
+        catalogue: the sentences of the page, with the table's number format.
+        picture: what its chart is drawn from; None if it has too few periods.
+    """
+
+    id: str
+    name: str
+    groups: Mapping[str, QuerySet]
+    headings: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    periods: tuple[str, ...]
+    quantity: Mapping[str, Any] | None
+    rounding_key: str
+    catalogue: Catalogue
+    picture: Picture | None
+
+
+def write_series_page(
+    folder: Path,
+    options: Options,
+    tables: Sequence[Product],
+    errors: Mapping[str, Sequence[float | None]],
+    newest: Release | None = None,
+) -> None:
+    """Write ``index.html`` of a series, and such a page for each further language.
+
+    Args:
+        folder: the folder of the series.
+        options: the options of the releases.
+        tables: the tables of each release.
+        errors: the expected errors by period and table; None for a table that the period does not
+            complete.
+        newest: the newest release of the series; None if there is none yet.
+    """
+    for language in options.languages:
+        catalogue = options.catalogue(language)
+        views = [] if newest is None else _make_views(newest, catalogue)
+        page = _render_page(folder, options, catalogue, tables, errors, views)
+        name = report_file(options, language).replace("report", "index")
+        new_page = folder / f"{name}.new"
+        new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+        new_page.replace(folder / name)
+
+
+def _render_page(
+    folder: Path,
+    options: Options,
+    catalogue: Catalogue,
+    tables: Sequence[Product],
+    errors: Mapping[str, Sequence[float | None]],
+    views: Sequence[SeriesView],
+) -> str:
+    """Return the page of a series in the language of a catalogue."""
+    report = report_file(options, catalogue.language)
+    published_periods = [label for label in errors if (folder / label / report).exists()]
+    source = options.text("source", catalogue.language)
+    return fill_template(
+        "series.html",
+        t=catalogue,
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        title=options.text("title", catalogue.language) or catalogue.say("series_title"),
+        source=catalogue.say("source_line", source=source) if source else "",
+        report=report,
+        other_languages=[
+            (language, name, file.replace("report", "index"))
+            for language, name, file in list_other_languages(options, catalogue)
+        ],
+        published_periods=published_periods,
+        periods=len(errors),
+        views=views,
+        percent=catalogue.format_percent(options.level),
+        headings=[
+            catalogue.say("col_period"),
+            *(table_title(product, catalogue) for product in tables),
+        ],
+        rows=[
+            (label, ["" if error is None else catalogue.format_error(error) for error in row])
+            for label, row in errors.items()
+        ],
+    )
+
+
+def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
+    """Return the tables and statistics over time of a release, with their pictures."""
+    views = []
+    specs = []
+    tables = _list_time_tables(release, catalogue)
+    # Totals come first; all others keep the order of the spec.
+    for table in sorted(tables, key=lambda table: bool(table.groups)):
+        picture = table.picture
+        chart = None if picture is None else choose_chart(picture)
+        if picture is None or chart is None or chart.name not in _CHARTS:
+            views.append(_make_view(release, table, ""))
+        else:
+            views.append(_make_view(release, table, chart.name))
+            description = describe_picture(picture, table.catalogue)
+            specs.append((table.id, draw_chart(picture) or {}, table.name, description))
+        if len(views) == _MOST_VIEWS:
+            break
+    svg_texts = render_svg(
+        [spec for _, spec, _, _ in specs],
+        [(f"c-{key}", title, description) for key, _, title, description in specs],
+        catalogue.language,
+    )
+    pictures = {key: svg or "" for (key, _, _, _), svg in zip(specs, svg_texts, strict=True)}
+    return [_add_picture(view, pictures.get(view.id, "")) for view in views]
+
+
+def _add_picture(view: SeriesView, svg: str) -> SeriesView:
+    """Return a view with its picture; without notes if it has none."""
+    return replace(view, svg=svg, notes=view.notes if svg else "")
+
+
+def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeTable]:
+    """Yield the statistics and tables over time, without the tables that only serve statistics."""
+    if not isinstance(release.plan, SeriesPlan):
+        return
+    along = release.plan.series.along
+    texts = display_texts(release.options, release.plan.domain, catalogue.language)
+    served = {
+        product.name
+        for statistic in release.plan.workload.statistics
+        for product in release.plan.workload.tables_of(statistic)
+    }
+    for statistic in release.statistics:
+        if along in statistic.statistic.by and statistic.statistic.form.of_measure:
+            yield _statistic_over_time(replace(statistic, code_texts=texts), along, catalogue)
+    for table in release.tables:
+        query_set = table.product.along.get(along)
+        is_over_time = query_set is not None and query_set.form.axis in {"cells", "up_to"}
+        if is_over_time and table.name not in served:
+            yield _table_over_time(replace(table, code_texts=texts), along, catalogue)
+
+
+def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTable:
+    product = table.product
+    position = product.attributes.index(along)
+    low = table.low if table.sampling is None else table.sampling.both_low
+    high = table.high if table.sampling is None else table.sampling.both_high
+    quantity: Mapping[str, Any] | None = {}
+    if product.of_units:
+        quantity = {"count": "units"}
+    elif product.measure is not None:
+        quantity = {"sum": product.measure}
+    if product.along[along].kind != "identity":
+        quantity = None
+    return _TimeTable(
+        id=table.id,
+        name=table_title(product, catalogue),
+        **_groups_without(along, product.along, table.display_labels, catalogue),
+        values=np.moveaxis(table.answer, position, -1),
+        low=np.moveaxis(low, position, -1),
+        high=np.moveaxis(high, position, -1),
+        periods=tuple(map(str, table.labels[position])),
+        quantity=quantity,
+        rounding_key=quantity_key(product.domain, product.measure),
+        catalogue=catalogue.with_format(table_format(product, catalogue)),
+        picture=table.picture(catalogue),
+    )
+
+
+def _statistic_over_time(statistic: StatisticTable, along: str, catalogue: Catalogue) -> _TimeTable:
+    position = statistic.statistic.by.index(along)
+    return _TimeTable(
+        id=statistic.id,
+        name=statistic_title(statistic.statistic, statistic.domain, catalogue),
+        **_groups_without(along, statistic.statistic.along, statistic.display_labels, catalogue),
+        values=np.moveaxis(statistic.values, position, -1),
+        low=np.moveaxis(statistic.whole_low, position, -1),
+        high=np.moveaxis(statistic.whole_high, position, -1),
+        periods=tuple(map(str, statistic.labels[position])),
+        quantity={"mean": statistic.statistic.of},
+        rounding_key="",  # means are not rounded
+        catalogue=statistic.with_own_format(catalogue),
+        picture=statistic.picture(catalogue),
+    )
+
+
+def _groups_without(
+    along: str,
+    query_sets: Mapping[str, QuerySet],
+    labels: Sequence[tuple[str, ...]],
+    catalogue: Catalogue,
+) -> dict[str, Any]:
+    """Return the query sets, headings and labels of all keys but the periods."""
+    groups = {name: query_set for name, query_set in query_sets.items() if name != along}
+    labels_of = dict(zip(query_sets, labels, strict=True))
+    return {
+        "groups": groups,
+        "headings": key_headings(groups, catalogue),
+        "labels": tuple(labels_of[name] for name in groups),
+    }
+
+
+def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
+    """Return the view of a table: its newest values and their changes."""
+    catalogue = table.catalogue
+    newest = _keep_together(table.periods[-1].removeprefix("<= "))
+    headings = [*table.headings, newest]
+    shape = tuple(map(len, table.labels))
+    shown_groups = list(np.ndindex(shape))[:_MOST_ROWS]
+    rows = []
+    for group in shown_groups:
+        labels = [(along[key], "label") for along, key in zip(table.labels, group, strict=True)]
+        value = float(table.values[group][-1])
+        margin = _reach(value, table.low[group][-1], table.high[group][-1])
+        rows.append([*labels, (catalogue.format_answer(value, margin), "")])
+    for earlier in _earlier_positions(release, len(table.periods)):
+        changes = _estimate_changes(release, table, earlier)
+        if changes is None:
+            continue
+        headings.append(
+            catalogue.say("series_change", period=_keep_together(table.periods[earlier]))
+        )
+        for row, group in zip(rows, shown_groups, strict=True):
+            row.append(_format_change(table, changes, group, earlier, release.options))
+    rows_note = ""
+    if len(shown_groups) < math.prod(shape):
+        rows_note = catalogue.say(
+            "series_more_groups", count=len(shown_groups), all=math.prod(shape)
+        )
+    percent = catalogue.format_percent(release.level)
+    keys = [f"how_{chart}", *chart_scale_keys(chart, table.picture)] if chart else []
+    notes = [catalogue.say(key, percent=percent) for key in keys]
+    if release.options.survey:
+        notes.append(catalogue.say("series_change_noise_only"))
+    return SeriesView(
+        id=table.id,
+        name=table.name,
+        headings=headings,
+        rows=rows,
+        rows_note=rows_note,
+        notes=" ".join(notes),
+    )
+
+
+def _earlier_positions(release: Release, periods: int) -> list[int]:
+    """Return the positions of the period before the newest and of the one a year earlier."""
+    kind = release.plan.domain.kind(_along(release))
+    year = _PERIODS_OF_A_YEAR.get(kind.by) if isinstance(kind, Dates) else None
+    lags = [1] if year is None else [1, year]
+    return [periods - 1 - lag for lag in lags if periods - 1 - lag >= 0]
+
+
+def _along(release: Release) -> str:
+    """Return the attribute of the periods of a series."""
+    if not isinstance(release.plan, SeriesPlan):
+        raise TypeError("only a release of a series has periods")
+    return release.plan.series.along
+
+
+def _estimate_changes(
+    release: Release, table: _TimeTable, earlier: int
+) -> Mapping[str, FloatArray] | None:
+    """Estimate the change of each group from an earlier period to the newest.
+
+    Returns:
+        The columns of `compare_groups`, shape: the groups along each attribute; None if they
+        cannot be estimated.
+    """
+    is_comparable = all(query_set.kind in _COMPARED_QUERIES for query_set in table.groups.values())
+    if table.quantity is None or not is_comparable:
+        return None
+    try:
+        changes = compare_groups(
+            release,
+            _along(release),
+            table.periods[-1],
+            table.periods[earlier],
+            by=dict(table.groups),
+            **table.quantity,
+        )
+    except InputError:
+        return None
+    shape = tuple(map(len, table.labels))
+    if changes.numbers["difference"].shape != (shape or changes.numbers["difference"].shape):
+        return None
+    return {name: values.reshape(shape) for name, values in changes.numbers.items()}
+
+
+def _format_change(
+    table: _TimeTable,
+    changes: Mapping[str, FloatArray],
+    group: tuple[int, ...],
+    earlier: int,
+    options: Options,
+) -> tuple[str, str]:
+    """Return the change of a group, and its change in percent; each with its margin.
+
+    A change is the difference of the published values, each of which rounding has moved.
+    """
+    catalogue = table.catalogue
+    change = float(table.values[group][-1] - table.values[group][earlier])
+    if math.isnan(change):
+        return catalogue.format_number(math.nan), ""
+    is_rounded = options.round is not None
+    # both values are rounded
+    step = 2 * float(rounding_reach(options, rounding_rule(options, table.rounding_key)[0]))
+    margin = step + _reach(
+        float(changes["difference"][group]),
+        float(changes["difference_low"][group]),
+        float(changes["difference_high"][group]),
+    )
+    text = _format_signed(change, margin, catalogue)
+    is_relative = bool(changes["ratio_bounded"][group]) and changes["against"][group] > 0
+    if catalogue.number_format.percent or is_rounded or not is_relative:
+        return text, ""
+    lift = 100 * float(changes["lift"][group])
+    reach = _reach(
+        lift, 100 * float(changes["lift_low"][group]), 100 * float(changes["lift_high"][group])
+    )
+    plain = catalogue.with_format(_PERCENT_CHANGE)
+    number = _with_sign(plain.format_number(lift), lift)
+    return text, f"{number} ± {plain.format_number(reach)}{catalogue.percent_sign}"
+
+
+def _format_signed(change: float, margin: float, catalogue: Catalogue) -> str:
+    """Return a change with its sign and margin; changes of percentages are in points."""
+    if catalogue.number_format.percent:
+        plain = catalogue.with_format(replace(catalogue.number_format, percent=False))
+        number = plain.format_number(100 * change, 100 * margin / 4)
+        return f"{_with_sign(number, change)} ± {catalogue.format_error(margin)}"
+    number = catalogue.format_number(change, margin / 4)
+    error = catalogue.format_number(margin, margin / 4)
+    return f"{_with_sign(number, change)} ± {error}"
+
+
+def _with_sign(number: str, change: float) -> str:
+    """Return a change as text with its sign, unless all of its digits are 0."""
+    is_zero = not number.strip("-0.,")
+    return f"{'+' if change > 0 and not is_zero else ''}{number}".replace("-", _MINUS)
+
+
+def _keep_together(period: str) -> str:
+    """Return a period that no line break divides."""
+    return period.replace("-", "\u2011")
+
+
+def _reach(value: float, low: float, high: float) -> float:
+    """Return the half width of an interval to its farther side."""
+    return max(high - value, value - low)

@@ -1,0 +1,59 @@
+"""Earlier releases that a spec names, and whether the ledger that pays has paid for them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from leastnoise._plan import CategoryPlan, EarlierRelease, LinearPlan, Plan
+from leastnoise._session._release_job import read_release
+from leastnoise._trusted.check import InputError, quoted
+from leastnoise._trusted.kernel import Ledger
+
+_ADVICE = "Name releases of the same data and ledger, or leave after out. Nothing was spent."
+
+
+def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
+    """Return what the releases in some folders measured.
+
+    Raises:
+        InputError: a folder has no finished release, or one whose error depends on the data.
+    """
+    return tuple(read_release(folder).as_earlier(folder.name) for folder in folders)
+
+
+def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dataset: str) -> None:
+    """Refuse earlier releases that the ledger of the data has not paid for.
+
+    The ledger stands for the data: data that changed have another name, and another ledger.
+
+    Args:
+        plan: of the new release.
+        ledger: that pays for it; None if it is made now.
+        dataset: the name of the data.
+
+    Raises:
+        InputError: the noise of a release had a seed, another ledger paid for it, or it was paid in
+            an earlier period of a budget that begins anew with each.
+    """
+    if not isinstance(plan, LinearPlan) or not plan.earlier:
+        return
+    entries = {} if ledger is None else {entry.id: entry for entry in ledger.entries()}
+    for release in plan.earlier:
+        name = f"The earlier release {quoted(release.name)}"
+        if not release.observation.private or not release.receipts:
+            raise InputError(
+                f"{name} must have secret noise; its noise came from a seed and protects nobody, "
+                f"and only another seeded run can use it. {_ADVICE}"
+            )
+        if not {*release.receipts} <= entries.keys():
+            raise InputError(
+                f"{name} must have been paid from the ledger that pays for this one, that of "
+                f"{quoted(dataset)}, because only that shows that the data are the same; it was "
+                f"paid from another one, for {quoted(release.dataset)}. {_ADVICE}"
+            )
+        for receipt in release.receipts:
+            if ledger is not None and ledger.period_is_over(entries[receipt]):
+                raise InputError(
+                    f"{name} must be of the present period of the ledger's budget, which begins "
+                    "anew with each period because the data change; its period is over. "
+                    f"{_ADVICE}"
+                )

@@ -1,0 +1,156 @@
+"""Combinations of released answers whose intervals follow from covariances.
+
+A combination is a sum of answers, each times a number, or a quotient of two such sums: a difference
+of two sums, a ratio, a share, or the share of a group in the total of all groups.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._workload._sql_values import Node, constant_number
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTerm:
+    """A released answer, or its sum over groups.
+
+    Attributes:
+        number: of the column of answers.
+        partition: the attributes within whose groups answers are added up, as ``SUM(...) OVER
+            (PARTITION BY ...)`` does; None for the answer of the group.
+    """
+
+    number: int
+    partition: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSum:
+    """A number plus answers, each times a factor.
+
+    Attributes:
+        factors: each answer with its factor.
+        shift: the number.
+    """
+
+    factors: tuple[tuple[AnswerTerm, Fraction], ...] = ()
+    shift: Fraction = Fraction(0)
+
+    def plus(self, other: "LinearSum") -> "LinearSum":
+        """Return the sum of both."""
+        factors = dict(self.factors)
+        for term, factor in other.factors:
+            factors[term] = factors.get(term, Fraction(0)) + factor
+        return LinearSum(tuple(factors.items()), self.shift + other.shift)
+
+    def times(self, number: Fraction) -> "LinearSum":
+        """Return it times a number."""
+        factors = tuple((term, number * factor) for term, factor in self.factors)
+        return LinearSum(factors, number * self.shift)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A linear sum of answers, or a quotient of two.
+
+    Attributes:
+        numerator: the sum, or what is divided.
+        denominator: what divides; None if nothing does.
+    """
+
+    numerator: LinearSum
+    denominator: LinearSum | None = None
+
+
+SumOf = Callable[[Node], LinearSum | None]
+"""From a column or a window function to the sum of answers that it is; None if it is none."""
+
+
+def read_combination(node: Node, sum_of: SumOf) -> Combination | None:
+    """Return the combination of answers that an expression is; None of others.
+
+    Args:
+        node: an expression over released columns.
+        sum_of: returns the answers that a column or a window function adds up.
+    """
+    from sqlglot import exp
+
+    linear = read_linear_sum(node, sum_of)
+    if linear is not None:
+        return Combination(linear)
+    inner = _without_wrapper(node)
+    if not isinstance(inner, exp.Div):
+        return None
+    numerator = read_linear_sum(inner.left, sum_of)
+    denominator = read_linear_sum(inner.right, sum_of)
+    if numerator is None or denominator is None:
+        return None
+    return Combination(numerator, denominator)
+
+
+def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
+    """Return the linear sum that an expression is; None of others.
+
+    Args:
+        node: an expression over released columns.
+        sum_of: returns the answers that a column or a window function adds up.
+    """
+    from sqlglot import exp
+
+    inner = _without_wrapper(node)
+    own = sum_of(inner)
+    if own is not None:
+        return own
+    number = constant_number(inner)
+    if number is not None:
+        return LinearSum(shift=number)
+    if isinstance(inner, exp.Neg):
+        negated = read_linear_sum(inner.this, sum_of)
+        return None if negated is None else negated.times(Fraction(-1))
+    if not isinstance(inner, exp.Binary):
+        return None
+    left = read_linear_sum(inner.left, sum_of)
+    right = read_linear_sum(inner.right, sum_of)
+    if left is None or right is None:
+        return None
+    if isinstance(inner, exp.Add):
+        return left.plus(right)
+    if isinstance(inner, exp.Sub):
+        return left.plus(right.times(Fraction(-1)))
+    if isinstance(inner, exp.Mul) and not left.factors:
+        return right.times(left.shift)
+    if isinstance(inner, exp.Mul) and not right.factors:
+        return left.times(right.shift)
+    if isinstance(inner, exp.Div) and not right.factors and right.shift:
+        return left.times(1 / right.shift)
+    return None
+
+
+def _without_wrapper(node: Node) -> Node:
+    """Return what a node has in brackets, NULLIF(x, 0), COALESCE(x, 0) or a cast to decimals."""
+    from sqlglot import exp
+
+    inner = node
+    while True:
+        operand = inner.this if isinstance(inner, exp.Expression) else None
+        is_wrapper = (
+            isinstance(inner, exp.Paren)
+            or (isinstance(inner, exp.Nullif) and constant_number(inner.expression) == 0)
+            or (isinstance(inner, exp.Coalesce) and _is_zero(inner.expressions))
+            or (isinstance(inner, (exp.Cast, exp.TryCast)) and _has_decimals(inner))
+        )
+        if not is_wrapper:
+            return inner
+        inner = operand
+
+
+def _is_zero(values: list[Node]) -> bool:
+    return [*map(constant_number, values)] == [0]
+
+
+def _has_decimals(cast: Node) -> bool:
+    """Return whether a cast keeps decimals, so that it moves a number by a rounding only."""
+    return cast.to.this is not None and cast.to.this.name in {
+        *("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"),
+    }

@@ -1,0 +1,347 @@
+"""Reads the joins of a star schema in a SELECT from rows.
+
+Two kinds of tables can be joined: the second table of the source, and a public table whose key is
+an attribute and whose other columns are levels of this attribute. So a join computes nothing: its
+columns are columns of the one table of the domain. INNER JOIN becomes conditions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from leastnoise._domain import Kind
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_values import Node, refused
+
+JOIN_ADVICE = (
+    "Declare the table: in [source.join], or a public table whose key is an attribute as levels "
+    "of that attribute, levels.NAME = { file = ..., key = ..., value = ... }"
+)
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """A table that a statement joins.
+
+    Attributes:
+        key: its column with the key.
+        attribute: the attribute whose levels are its columns; empty for the second table of the
+            source.
+        required_column: a column that is null in rows without a partner; None if it is the columns
+            that the statement names.
+    """
+
+    key: str
+    attribute: str = ""
+    required_column: str | None = None
+
+
+def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, str] | None) -> Node:
+    """Return a SELECT from rows without its joins, with the columns of the domain.
+
+    Args:
+        select: the syntax tree; it may have joins of tables.
+        columns: looks up columns.
+        source_join: the columns on which the source is joined: of its first table and of its
+            second; None if it is one table.
+
+    Raises:
+        InputError: a join that the domain and the source do not declare.
+    """
+    select = _with_subqueries_as_joins(select)
+    joins = select.args.pop("joins", None) or []
+    tables: dict[str, JoinedTable] = {}
+    aliases = {select.args["from_"].this.alias_or_name.lower()}
+    inner_aliases = []
+    for join in joins:
+        alias = join.alias_or_name.lower()
+        if alias in aliases:
+            raise refused(join.sql("duckdb"), "Give each table an alias of its own")
+        aliases.add(alias)
+        reader = _JoinReader(select, join, columns, source_join, tables)
+        tables[alias] = reader.read()
+        if not reader.is_left:
+            inner_aliases.append(alias)
+    for alias, table in tables.items():
+        if table.attribute and not _is_used(select, alias, table, columns):
+            raise refused(
+                f"JOIN {alias} of which no column is used",
+                f"Leave it out, or use a level of {table.attribute}",
+            )
+    for alias in inner_aliases:
+        for name in _required_columns(select, alias, tables[alias], columns):
+            column = _exp().column(name, quoted=True)
+            _add_condition(select, _exp().Is(this=column, expression=_exp().Null()).not_())
+    _rename_columns(select, columns, tables)
+    return select
+
+
+@dataclass
+class _JoinReader:
+    """Reads one JOIN.
+
+    Attributes:
+        select: the SELECT around it; conditions of the join that filter rows move to its WHERE.
+        join: the syntax tree.
+        columns: looks up columns.
+        source_join: the columns on which the source is joined.
+        tables: the tables that are joined before it.
+    """
+
+    select: Node
+    join: Node
+    columns: ColumnReader
+    source_join: tuple[str, str] | None
+    tables: Mapping[str, JoinedTable]
+
+    @property
+    def is_left(self) -> bool:
+        """Whether rows without a partner stay."""
+        return bool(self.join.args.get("side") == "LEFT")
+
+    def read(self) -> JoinedTable:
+        """Return what the joined table is."""
+        exp = _exp()
+        text = self.join.sql("duckdb").strip()
+        if text.startswith(","):
+            text = f"FROM with a second table ({text.strip(' ,')})"
+        if self.join.args.get("side") not in (None, "", "LEFT") or self.join.args.get("method"):
+            raise refused(text, "Write LEFT JOIN or JOIN, with ON or USING")
+        if not isinstance(self.join.this, exp.Table):
+            raise refused(text, "Join tables; or aggregate the rows first, in a subquery each")
+        if self.join.this.name.lower() == self.select.args["from_"].this.name.lower():
+            raise refused(text, "A table is not joined with itself: use FILTER or CASE")
+        keys, conditions = self._keys_and_conditions()
+        if len(keys) != 1:
+            raise refused(text, f"Join on one key, as in ON a.key = b.key. {JOIN_ADVICE}")
+        if conditions and self.is_left:
+            raise refused(text, "Write the conditions on one table in WHERE")
+        for condition in conditions:
+            _add_condition(self.select, condition)
+        own, key = keys[0]
+        if self.source_join is not None:
+            names = sorted(name.lower() for name in self.source_join)
+            if sorted((own.name.lower(), key.name.lower())) == names:
+                return JoinedTable(key.name.lower())
+        return self._public_table(own, key, text)
+
+    def _public_table(self, own: Node, key: Node, text: str) -> JoinedTable:
+        """Return the table whose key is an attribute, or a level of one."""
+        before = self.tables.get(own.table.lower())
+        if before is not None and before.attribute:
+            attribute = before.attribute
+            level = _level_of(self.columns, before, own.name)
+        elif self.columns.is_attribute(own):
+            attribute, level = self.columns.find("JOIN", own)
+        else:
+            raise refused(text, self._advice())
+        levels = _declared_levels(self.columns.domain.kind(attribute))
+        if not levels:
+            raise refused(text, self._advice())
+        name = f"{attribute}:{level or levels[0]}"
+        return JoinedTable(key.name.lower(), attribute, name)
+
+    def _advice(self) -> str:
+        if self.source_join is None:
+            return JOIN_ADVICE
+        first, second = self.source_join
+        return f"The source is joined on {first} = {second}. {JOIN_ADVICE}"
+
+    def _keys_and_conditions(self) -> tuple[list[tuple[Node, Node]], list[Node]]:
+        """Return the pairs of equal columns, own and joined, and the other conditions."""
+        exp = _exp()
+        using = self.join.args.get("using") or []
+        pairs = [(exp.column(node.copy()), exp.column(node.copy())) for node in using]
+        conditions = []
+        for term in terms(self.join.args["on"]) if self.join.args.get("on") else ():
+            pair = self._key_pair(term)
+            if pair is None:
+                conditions.append(term)
+            else:
+                pairs.append(pair)
+        if not pairs and not self.join.args.get("on"):
+            pairs = self._keys_of_where()
+        return pairs, conditions
+
+    def _keys_of_where(self) -> list[tuple[Node, Node]]:
+        """Return the keys that WHERE compares, as in FROM a, b; they leave WHERE."""
+        where = self.select.args.get("where")
+        if where is None:
+            return []
+        pairs = []
+        others = []
+        for term in terms(where.this):
+            pair = self._key_pair(term)
+            if pair is None or not self._is_certain(*pair):
+                others.append(term)
+            else:
+                pairs.append(pair)
+        if pairs:
+            self.select.set("where", None)
+            for term in others:
+                _add_condition(self.select, term)
+        return pairs
+
+    def _is_certain(self, own: Node, key: Node) -> bool:
+        """Return whether it is clear which of two columns the joined table has."""
+        if own.table and key.table:
+            return True
+        return self.columns.is_attribute(own) and not self.columns.is_attribute(key)
+
+    def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
+        """Return the columns that a condition says are equal: own and joined."""
+        exp = _exp()
+        alias = self.join.alias_or_name.lower()
+        if not isinstance(term, exp.EQ):
+            return None
+        left, right = term.left.unnest(), term.right.unnest()
+        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+            return None
+        of_join = [side.table.lower() == alias for side in (left, right)]
+        if all(of_join):
+            return None
+        if of_join[0] or (not of_join[1] and not self.columns.is_attribute(left)):
+            return right, left
+        if of_join[1] or not (left.table or right.table):
+            return left, right
+        return None
+
+
+def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | None:
+    """Return the level that a column of a public table is; None for its key."""
+    kind = columns.domain.kind(table.attribute)
+    declared = _declared_levels(kind)
+    for level in declared:
+        if level.lower() == name.lower():
+            return level
+    if name.lower() in (table.key, table.attribute.lower()):
+        return None
+    if name.lower() == str(kind.reading.column).lower():
+        return None
+    raise InputError(
+        f"{name} is no level of {table.attribute}, on which its table is joined "
+        f"({', '.join(declared)}). Name one of these, or declare levels.{name} in "
+        f"[domain.{table.attribute}]."
+    )
+
+
+def _declared_levels(kind: Kind) -> list[str]:
+    """Return the levels that the user declares; months have quarters without that."""
+    return [level.name for level in kind.levels]
+
+
+def _is_used(select: Node, alias: str, table: JoinedTable, columns: ColumnReader) -> bool:
+    """Return whether a SELECT names a column of a public table."""
+    levels = {level.lower() for level in _declared_levels(columns.domain.kind(table.attribute))}
+    for column in select.find_all(_exp().Column):
+        is_qualified = column.table.lower() == alias
+        is_level = not column.table and column.name.lower() in levels
+        if is_qualified or is_level:
+            return True
+    return False
+
+
+def _required_columns(
+    select: Node, alias: str, table: JoinedTable, columns: ColumnReader
+) -> list[str]:
+    """Return the columns that are not null in rows with a partner."""
+    if table.required_column is not None:
+        return [table.required_column]
+    names = {
+        column.name.lower()
+        for column in select.find_all(_exp().Column)
+        if column.table.lower() == alias and columns.is_attribute(column)
+    }
+    if not names:
+        raise refused(
+            f"JOIN {alias} of which no attribute is used",
+            f"Write its attributes as {alias}.COLUMN; or write LEFT JOIN, which keeps the rows "
+            "without a partner",
+        )
+    return sorted(names)
+
+
+def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, JoinedTable]) -> None:
+    """Replace columns of public tables by the levels that they are."""
+    exp = _exp()
+    for column in [*select.find_all(exp.Column)]:
+        table = tables.get(column.table.lower())
+        if table is None or not table.attribute or isinstance(column.this, exp.Star):
+            continue
+        level = _level_of(columns, table, column.name)
+        if level is None:
+            name = table.attribute
+        else:
+            name = f"{table.attribute}:{level}"
+        column.this.set("this", name)
+        column.this.set("quoted", True)
+        column.set("table", None)
+
+
+def _with_subqueries_as_joins(select: Node) -> Node:
+    """Return a SELECT with ``key IN (SELECT key FROM table WHERE ...)`` as a join.
+
+    Keys of the joined table are unique, so the join repeats no row.
+    """
+    exp = _exp()
+    where = select.args.get("where")
+    copy = select.copy()
+    if where is None or where.find(exp.Select) is None:
+        return copy
+    copy.set("where", None)
+    source_name = copy.args["from_"].this.name
+    joins = list(copy.args.get("joins") or [])
+    for number, term in enumerate(terms(where.this)):
+        join = _semi_join(term, f" in {number}", source_name)
+        if join is None:
+            _add_condition(copy, term)
+        else:
+            joins.append(join)
+    copy.set("joins", joins)
+    return copy
+
+
+def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
+    """Return ``key IN (SELECT key FROM table WHERE ...)`` as a JOIN; None of others."""
+    exp = _exp()
+    query = term.args.get("query")
+    if not isinstance(term, exp.In) or query is None or not isinstance(term.this, exp.Column):
+        return None
+    inner = query.unnest()
+    allowed = {"kind", "expressions", "from_", "where", "distinct"}
+    clauses = {name for name, value in inner.args.items() if value}
+    if not isinstance(inner, exp.Select) or not clauses <= allowed or len(inner.expressions) != 1:
+        return None
+    key = inner.expressions[0].unalias()
+    table = inner.args["from_"].this
+    if not isinstance(key, exp.Column) or not isinstance(table, exp.Table):
+        return None
+    if table.name.lower() == source_name.lower() or inner.find(exp.Subquery):
+        return None
+    inner = inner.copy()
+    for column in inner.find_all(exp.Column):
+        column.set("table", exp.to_identifier(alias, quoted=True))
+    table = inner.args["from_"].this
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    on = exp.EQ(this=term.this.copy(), expression=inner.expressions[0].unalias())
+    conditions = [on]
+    if inner.args.get("where"):
+        conditions.append(inner.args["where"].this)
+    return exp.Join(this=table, on=exp.and_(*conditions, copy=False))
+
+
+def _add_condition(select: Node, condition: Node) -> None:
+    """Add a condition to WHERE."""
+    exp = _exp()
+    where = select.args.get("where")
+    conditions = [condition] if where is None else [where.this, condition]
+    both = exp.and_(*(part.copy() for part in conditions), copy=False)
+    select.set("where", exp.Where(this=both))
+
+
+def _exp() -> Any:
+    """Return the module of sqlglot's nodes, which takes a while to load."""
+    from sqlglot import exp
+
+    return exp

@@ -1,0 +1,61 @@
+"""Specs that name earlier releases, from the command line."""
+
+import hashlib
+import json
+
+import pytest
+
+import leastnoise as ln
+from cli.conftest import edit, lacking
+
+AFTER = 'after = ["release-2025"]\n'
+
+
+@pytest.fixture
+def released(folder, run):
+    """A folder with a release, and a spec that names it."""
+    ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
+    run.done("release", "people.toml", "--out", "release-2025")
+    edit(folder, ("[plan]\n", f"[plan]\n{AFTER}"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],
+)
+def test_spec_counts_earlier_releases(released, run, language, words) -> None:
+    spec = released / "people.toml"
+    text = spec.read_text(encoding="utf-8")
+    spec.write_text(f'{text}[output]\nlanguage = "{language}"\n', encoding="utf-8")
+    promised = run.told("plan", "people.toml")
+    observation = (released / "release-2025" / "measurements" / "observation.json").read_bytes()
+    digest = hashlib.sha256(observation).hexdigest()
+    assert [(each["name"], each["digest"]) for each in promised["after"]] == [
+        ("release-2025", digest)
+    ]
+    assert lacking(run.done("plan", "people.toml").out, "release-2025", "cost nothing") == []
+    if language == "en":
+        assert "the errors of one release" in run.done("compare", "people.toml").out
+    for _ in range(2):  # the second finds the release there, and pays nothing
+        run.done("release", "people.toml", "--out", "new")
+    assert len(ln.Ledger.open(released / "people.ledger").entries()) == 2
+    facts = json.loads((released / "new" / "manifest.json").read_text(encoding="utf-8"))
+    assert facts["plan"]["after"][0]["digest"] == digest
+    assert facts["expected_error"]["error_bars_are_as_promised"]
+    report = (released / "new" / "report.html").read_text(encoding="utf-8")
+    assert lacking(report, words, "release-2025") == []
+    edit(released, (AFTER, ""))
+    run.refused("[plan] after differ", "release", "people.toml", "--out", "new")
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        ('"release-2025"', "must be a list of folders of releases"),
+        ('["release-2024"]', "There is no release in"),
+    ],
+)
+def test_unusable_after_is_refused(released, run, after, reason) -> None:
+    edit(released, ('["release-2025"]', after))
+    run.refused(reason, "plan", "people.toml")

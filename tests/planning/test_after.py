@@ -1,0 +1,250 @@
+"""Plans that count the measurements of earlier releases, against dense least squares."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._error import block_precisions, block_rows, equations, evaluate_plan
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.measurements import cost
+
+BUDGETS = {"pure": ln.PureDP(1), "rho": ln.ZCDP("1/8"), "approximate": ln.ApproxDP(1, "1e-6")}
+DOMAIN = ln.Domain(sex=["F", "M", "X"], age=ln.Integers(0, 4), zone=ln.Integers(0, 1))
+AMOUNTS = ln.Domain({"sex": ["F", "M", "X"]}, measures={"years": ln.Measure("age", 0, 4)})
+ROWS = 3000
+RNG = np.random.default_rng(5)
+PEOPLE = pd.DataFrame(
+    {
+        "sex": RNG.choice(["F", "M", "X"], ROWS),
+        "age": RNG.integers(0, 5, ROWS),
+        "zone": RNG.integers(0, 2, ROWS),
+    }
+)
+PAIR = ln.queries(DOMAIN, sex="identity", age="identity")
+TABLES = {
+    "same": (PAIR, PAIR),
+    "further_table": (PAIR, PAIR + ln.queries(DOMAIN, sex="identity", zone="identity")),
+    "fewer_tables": (ln.marginals(DOMAIN, ways=2), PAIR),
+    "other_queries": (ln.queries(DOMAIN, age="prefix"), ln.queries(DOMAIN, age="all_ranges")),
+    "other_attribute": (ln.queries(DOMAIN, zone="identity"), PAIR),
+}
+
+
+def seeded(workload: ln.Workload, budget: object, seed: int = 1) -> ln.Release:
+    return ln.release(ln.plan(workload, budget), PEOPLE, seed=seed)
+
+
+def dense_system(measurements: object) -> tuple[np.ndarray, np.ndarray]:
+    """All measured rows over the joint cells, and the variances of their noise."""
+    domain = measurements.domain
+    rows, variances = [], []
+    for entry in equations(measurements, None):
+        block = block_rows(domain, domain.names, entry.block)
+        rows.append(block)
+        variances.append(np.full(len(block), entry.variance))
+    return np.concatenate(rows), np.concatenate(variances)
+
+
+def dense_queries(product: object) -> np.ndarray:
+    """The queries of a table over the joint cells."""
+    domain = product.domain
+    matrices = dict(zip(product.attributes, map(dense, product.operators), strict=True))
+    rows = np.ones((1, 1))
+    for name in domain.names:
+        rows = np.kron(rows, matrices.get(name, np.ones((1, domain.kind(name).size))))
+    return rows
+
+
+CASES = {
+    "same_pure": ("same", "pure"),
+    "further_table_pure": ("further_table", "pure"),
+    "further_table_rho": ("further_table", "rho"),
+    "further_table_approximate": ("further_table", "approximate"),
+    "fewer_tables_rho": ("fewer_tables", "rho"),
+    "other_queries_pure": ("other_queries", "pure"),
+    "other_attribute_rho": ("other_attribute", "rho"),
+}
+
+
+@pytest.mark.usefixtures("kept_plans")
+@pytest.mark.parametrize(("tables", "budget"), CASES.values(), ids=CASES)
+def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
+    first, second = TABLES[tables]
+    earlier = seeded(first, BUDGETS[budget])
+    plan = ln.plan(second, BUDGETS[budget], after=[earlier])
+    rows, variances = dense_system(plan.measured())
+    inverse = np.linalg.pinv(rows.T @ (rows / variances[:, None]), rcond=1e-12)
+    release = ln.release(plan, PEOPLE, seed=2)
+    values = [
+        entry.block.scaling()
+        * entry.values(release.observation.values[entry.index])
+        / release.measurements.grid
+        for entry in equations(release.measurements, None)
+    ]
+    cells = inverse @ rows.T @ (np.concatenate(values) / variances)
+    for product, promised, table in zip(
+        plan.workload, plan.promise.tables, release.tables, strict=True
+    ):
+        queries = dense_queries(product)
+        each = np.einsum("ij,jk,ik->i", queries, inverse, queries)
+        assert promised.rmse == pytest.approx(math.sqrt(each.mean()), rel=1e-6)
+        assert promised.largest_std == pytest.approx(math.sqrt(each.max()), rel=1e-6)
+        np.testing.assert_allclose(table.answer.ravel(), queries @ cells, rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.usefixtures("kept_plans")
+@pytest.mark.parametrize("budget", [BUDGETS["pure"], BUDGETS["rho"]], ids=["pure", "rho"])
+@pytest.mark.parametrize(
+    "workload",
+    [PAIR, ln.queries(DOMAIN, age="prefix"), ln.mean_queries(AMOUNTS, "years", by=["sex"])],
+    ids=["cells", "cdf", "means"],
+)
+def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
+    earlier = seeded(workload, budget)
+    again = ln.plan(workload, budget, after=[earlier])
+    ratio = again.promise.total_squared_error / earlier.plan.promise.total_squared_error
+    assert 0.49 < ratio <= 0.5 * (1 + 1e-6)
+    thrice = ln.plan(workload, budget, after=[earlier, seeded(workload, budget, seed=2)])
+    assert thrice.promise.total_squared_error < 0.67 * again.promise.total_squared_error
+    assert again.promise.lower_bound <= again.promise.total_squared_error
+    assert again.cost() == ln.plan(workload, budget).cost()
+
+
+@pytest.mark.usefixtures("kept_plans")
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_budget_goes_where_precision_is_missing(budget) -> None:
+    first, second = TABLES["further_table"]
+    earlier = seeded(first, budget).as_earlier()
+    plan = ln.plan(second, budget, after=[seeded(first, budget)])
+    alone = ln.plan(second, budget)
+    even = evaluate_plan(alone.workload, alone.measurements, earlier=[earlier])
+    ratio = plan.promise.total_squared_error / even.promise.total_squared_error
+    assert ratio < 0.95
+    assert plan.promise.tables[1].rmse < alone.promise.tables[1].rmse
+
+
+def test_gaussian_marginals_have_the_closed_form() -> None:
+    complete = {"complete": True}
+    domain = ln.Domain(
+        sex=ln.Categories(["F", "M", "X"], **complete),
+        age=ln.Integers(0, 4, **complete),
+        zone=ln.Integers(0, 1, **complete),
+    )
+    workload = ln.marginals(domain, ways=2)
+    first = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.ZCDP(1))
+    earlier = ln.release(first, PEOPLE, seed=1)
+    plan = ln.plan(workload, ln.ZCDP("1/8"), strategy="residual", after=[earlier])
+    unweighted = ln.plan(workload, ln.ZCDP("1/8"), strategy="residual")
+    joint = replace(unweighted, promise=None, earlier=(earlier.as_earlier(),))
+    weight, precision = block_precisions(joint.workload, joint.measured())
+    own = len(unweighted.measurements.blocks)
+    known = precision[:, own:].sum(axis=1)
+    assert (np.count_nonzero(precision[:, :own], axis=0) == 1).all()  # a space for each block
+    own_precision = precision[:, :own].sum(axis=1)
+    shares = np.zeros(len(weight))  # of the budget, by space
+    for column, block in enumerate(unweighted.measurements.blocks):
+        (row,) = np.flatnonzero(precision[:, column])
+        shares[row] = float(cost(replace(unweighted.measurements, blocks=(block,))).rho)
+    unit = shares / own_precision / shares.sum()
+    low, high = 1e-12, 1e12
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        spent = np.maximum(0, np.sqrt(weight / (middle * unit)) - known)
+        low, high = (middle, high) if unit @ spent > 1 else (low, middle)
+    least = (weight / (known + spent)).sum()
+    assert (spent == 0).any()
+    assert plan.promise.total_squared_error == pytest.approx(least, rel=2e-3)
+
+
+@pytest.mark.usefixtures("kept_plans")
+@pytest.mark.parametrize("budget", [BUDGETS["pure"], BUDGETS["rho"]], ids=["pure", "rho"])
+def test_intervals_cover_the_truth(budget) -> None:
+    first, second = TABLES["further_table"]
+    plan = ln.plan(second, budget, after=[seeded(first, budget)])
+    truth = [
+        PEOPLE.groupby(list(product.attributes)).size().to_numpy() for product in plan.workload
+    ]
+    covered = []
+    for seed in range(20):
+        earlier = seeded(first, budget, 1000 + seed).as_earlier()
+        release = ln.release(replace(plan, earlier=(earlier,)), PEOPLE, seed=seed)
+        for table, true in zip(release.tables, truth, strict=True):
+            numbers = table.numbers()
+            covered.append((numbers["low"] <= true) & (true <= numbers["high"]))
+    assert 0.93 <= np.concatenate(covered).mean() <= 0.99
+
+
+def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
+    first = seeded(PAIR, BUDGETS["rho"])
+    plan = ln.plan(PAIR, BUDGETS["rho"], after=[first])
+    assert ln.Plan.from_json(plan.to_json()) == plan
+    second = ln.release(plan, PEOPLE, seed=2, out=tmp_path / "second")
+    assert ln.read_release(tmp_path / "second").as_earlier() == second.as_earlier()
+    third = ln.plan(PAIR, BUDGETS["rho"], after=[ln.read_release(tmp_path / "second")])
+    expected = first.plan.promise.total_squared_error / 3
+    assert third.promise.total_squared_error == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.usefixtures("kept_plans")
+def test_rounded_gaussians_on_different_grids_are_joined() -> None:
+    # one table of many: Gaussian noise, and a finer grid for the larger budget
+    domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(8)})
+    workload = ln.marginals(domain, ways=2)
+    budgets = [ln.GDP(4), ln.GDP("1/4")]
+    data = pd.DataFrame(np.zeros((9, 8), dtype=int), columns=domain.names)
+    coarse = ln.release(ln.plan(workload, budgets[1]), data, seed=1)
+    plan = ln.plan(workload, budgets[0], after=[coarse])
+    assert coarse.measurements.grid < plan.measurements.grid == plan.measured().grid
+    own = ln.plan(workload, budgets[0]).promise.total_squared_error
+    parts = [own, coarse.plan.promise.total_squared_error]
+    together = 1 / sum(1 / part for part in parts)
+    assert plan.promise.total_squared_error == pytest.approx(together, rel=1e-3)
+    table = ln.plan(ln.queries(domain, a0="identity"), ln.PureDP("1/10"))
+    laplace = ln.release(table, data, seed=1)
+    with pytest.raises(ln.InputError, match="a larger error than without them, with rounded_g"):
+        ln.plan(workload, budgets[1], after=[laplace])
+
+
+OTHER = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4), zone=ln.Integers(0, 1))
+FIRST = seeded(PAIR, BUDGETS["pure"])
+UNIT = ln.Privacy(ln.PureDP(1), unit_column="person", max_rows=2)
+
+
+@pytest.mark.parametrize(
+    ("workload", "budget", "options", "reason"),
+    [
+        (ln.queries(OTHER, sex="identity"), ln.PureDP(1), {}, "must have the domain of this plan"),
+        (PAIR, UNIT, {}, "must have the unit and neighbours"),
+        (PAIR, ln.Privacy(ln.PureDP(1), "replace"), {}, "must have the unit and neighbours"),
+        (PAIR, ln.ZCDP(1), {}, "must have the noise of this plan"),
+        (PAIR, ln.PureDP(1), {"after": [FIRST, FIRST]}, "must count once"),
+        (PAIR, ln.PureDP(1), {"after": ["release-2025"]}, "after must be a list of releases"),
+        (PAIR, ln.PureDP(1), {"objective": "worst"}, "cannot have the objective 'worst'"),
+        (PAIR, ln.PureDP(1), {"strategy": "model"}, "cannot have the strategy 'model'"),
+        (PAIR, ln.Least("epsilon"), {}, "cannot have a least budget"),
+    ],
+)
+def test_unfit_earlier_release_is_refused(workload, budget, options, reason) -> None:
+    with pytest.raises(ln.InputError, match=reason):
+        ln.plan(workload, budget, **{"after": [FIRST], **options})
+
+
+def test_data_dependent_release_is_refused() -> None:
+    ages = ln.queries(DOMAIN, age="prefix")
+    plan = ln.plan(ages, ln.PureDP(1), strategy="dawa")
+    release = ln.release(plan, PEOPLE, seed=1)
+    with pytest.raises(ln.InputError, match="chose by noisy values what it measured"):
+        ln.plan(ages, ln.PureDP(1), after=[release])
+
+
+def test_contrasts_that_leave_out_hidden_cells_are_refused() -> None:
+    pair = ln.ZCDP("1/8")
+    both = ln.queries(DOMAIN, sex="identity", age="identity")
+    earlier = ln.release(ln.plan(both, pair, strategy="residual"), PEOPLE, seed=1)
+    further = both + ln.queries(DOMAIN, sex="identity", zone="identity")
+    with pytest.raises(ln.InputError, match="measured contrasts that leave out the rows without"):
+        ln.plan(further, pair, after=[earlier])

@@ -1,0 +1,80 @@
+"""Releases that count the measurements of earlier ones: payment and files."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from session.releasing import manifest
+
+PEOPLE = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "age": [1, 2, 3, 4] * 25})
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
+WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
+    """A folder with a ledger and a release of it."""
+    folder = tmp_path_factory.mktemp("after")
+    ledger = ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    PEOPLE.to_csv(folder / "people.csv", index=False)
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    ln.release(plan, folder / "people.csv", ledger=ledger, out=folder / "release-2025")
+    return folder, ledger
+
+
+def plan_after(folder: Path) -> ln.Plan:
+    earlier = ln.read_release(folder / "release-2025")
+    return ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
+
+
+def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:
+    folder, ledger = first
+    other = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+        ln.release(plan_after(folder), folder / "people.csv", ledger=other)
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+        ln.release(plan_after(folder), PEOPLE, ledger=tmp_path / "new.ledger", dataset="fresh")
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    seeded = ln.release(plan, PEOPLE, seed=1)
+    after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])
+    with pytest.raises(ln.InputError, match="its noise came from a seed"):
+        ln.release(after, folder / "people.csv", ledger=ledger)
+    assert other.spent().epsilon == 0
+    assert not ln.release(plan_after(folder), PEOPLE, seed=1).private
+
+
+def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
+    folder, _ = first
+    out = tmp_path / "new"
+    ln.release(plan_after(folder), PEOPLE, seed=1, out=out)
+    file = out / "measurements" / "observation.json"
+    content = json.loads(file.read_text())
+    content["values"].reverse()
+    file.write_text(json.dumps(content))
+    facts = manifest(out)
+    for entry in facts["files"]:
+        if entry["path"] == "measurements/observation.json":
+            entry["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    (out / "manifest.json").write_text(json.dumps(facts))
+    with pytest.raises(ln.InputError, match="are not those of its plan"):
+        ln.read_release(out)
+
+
+@pytest.mark.parametrize("is_paid", [True, False])
+def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid) -> None:
+    folder, ledger = first
+    if is_paid:
+        earlier = ln.read_release(folder / "release-2025")
+        later = ln.release(plan_after(folder), PEOPLE, ledger=ledger)
+    else:
+        plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+        earlier = ln.release(plan, PEOPLE, seed=1)
+        after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
+        later = ln.release(after, PEOPLE, seed=2)
+    compared = ln.compare_releases(later, earlier, by=["sex", "age"]).frame("pandas")
+    stds = [release.answers["noise_std"][0] for release in (later, earlier)]
+    assert compared["difference_std_error"][0] == pytest.approx(sum(stds))
