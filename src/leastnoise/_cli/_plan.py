@@ -657,7 +657,7 @@ def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
 def _with_titles(
     tables: list[dict[str, Any]], plan: Plan, catalogue: Catalogue
 ) -> list[dict[str, Any]]:
-    """Return the facts of tables with titles for readers, if the spec has display names."""
+    """Return the facts of tables, named by titles if there are display names."""
     if catalogue.names.is_empty:
         return tables
     titled = []

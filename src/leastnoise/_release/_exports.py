@@ -111,13 +111,13 @@ def _seed_warning(publication: Publication) -> str:
 
 
 def _english_or_main(release: Release) -> Catalogue:
-    """Return the English catalogue with display names, or that of the main language."""
+    """Return the English catalogue, or else that of the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 
 
 def _table_titles(release: Release) -> dict[str, str]:
-    """Return the title of each table by its name in files, if anything has a display name."""
+    """Return table titles by name in files; empty without display names."""
     catalogue = _english_or_main(release)
     if catalogue.names.is_empty:
         return {}

@@ -528,7 +528,7 @@ def _make_dimensions(
 def _make_dimension_ids(
     result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
 ) -> list[str]:
-    """Return the ids of the dimensions: TIME_PERIOD, those of the mapping, or from the names."""
+    """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
     time_key = _find_time_key(result)
     chosen = [
         TIME_PERIOD if position == time_key else mapping.concepts.get(key, "")
@@ -550,7 +550,7 @@ def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
 
 
 def _find_time_key(result: ResultTable) -> int | None:
-    """Return the position of the first key whose labels are single periods; None without one."""
+    """Return the position of the first key of single periods; None without one."""
     domain = _domain_of(result)
     for position, (name, labels) in enumerate(
         zip(result_attributes(result), result.labels, strict=True)
@@ -631,7 +631,7 @@ class SdmxMessages:
     _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
 
     def add(self, result: ResultTable, stem: str) -> None:
-        """Write a table or a statistic as one message, or keep it for the flow of its quantity."""
+        """Write a result as one message, or keep it for the flow of its quantity."""
         if self._mapping.flows == "quantity" and isinstance(result, Table):
             product = result.product
             kinds = {query_set.kind for query_set in product.query_sets}
@@ -676,7 +676,7 @@ class SdmxMessages:
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _write_merged_flows(self) -> None:
-        """Write the data flow of each quantity, in which ``_T`` is the total of a dimension."""
+        """Write the data flow of each quantity, with ``_T`` as the total."""
         for tables in self._merged.values():
             merged = merge_tables(tables, self.release.options)
             (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])
@@ -810,7 +810,7 @@ class MergedFlow:
     cells: Mapping[str, Sequence[str]]
 
     def keys_of(self, table: Table) -> Iterator[list[str]]:
-        """Yield the key of each answer of a table: its codes, and ``_T`` for other dimensions."""
+        """Yield the key of each answer of a table; ``_T`` for other dimensions."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
         cells = [self.cells[key] for key in table.product.keys]
@@ -859,7 +859,7 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
 def _merge_dimensions(
     attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, dict[str, Sequence[str]]]:
-    """Return the dimension of an attribute with its levels, and the cells of each key.
+    """Return the dimension of an attribute and its levels, and cells by key.
 
     Args:
         attribute: the attribute.

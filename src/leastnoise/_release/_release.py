@@ -397,7 +397,7 @@ class Release:
         return tuple(each for each in self._missing_rows.values() if each is not None)
 
     def _estimate_missing_rows(self, name: str) -> MissingRows | None:
-        """Estimate the rows in the hidden cell of an attribute; None if not determined."""
+        """Return the estimated rows in an attribute's hidden cell, or None."""
         domain = self.plan.domain
         products = (rows_left_out(domain, name), queries(domain).products[0])
         options = Options(level=self.level, round=self.options.round, below=self.options.below)
@@ -932,7 +932,7 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
 
 
 def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: Options) -> None:
-    """Raise if the tables cannot be rounded such that totals are sums of their parts."""
+    """Raise if totals cannot be the sums of their rounded parts."""
     if not options.is_controlled:
         return
     if options.below is not None or options.suppresses_by_cv:

@@ -311,7 +311,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return the attributes that drop rows from all tables, and those that do from their own."""
+    """Return attributes that drop rows from all tables, and from their own."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     return (
@@ -329,7 +329,7 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
 
 
 def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which earlier releases count, and which rows of units may differ."""
+    """Return sentences on the earlier releases that a plan counts."""
     names = catalogue.join_names([release.name for release in plan.earlier])
     sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
     if plan.privacy.unit_column is not None:
@@ -408,7 +408,7 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def _takes_nearest_value(kind: Kind) -> bool:
-    """Return whether a number between two values counts as one of them under clipping."""
+    """Return whether clipping moves a number between two values to one of them."""
     return isinstance(kind, Decimals) or (isinstance(kind, Integers) and kind.rounding is None)
 
 

@@ -466,7 +466,7 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
 
 
 def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
-    """Return a table with rounded answers, whose intervals hold what the estimates' hold.
+    """Return a table with rounded answers and intervals widened to match.
 
     They are as many whole steps wider as the farthest answer needs: one, unless controlled rounding
     within a step does not exist.

@@ -437,7 +437,7 @@ def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
 
 
 def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[Axis, ...]:
-    """Return one axis for each attribute of a table: ranges of numbers, dates, or names.
+    """Return an axis for each attribute of a table: ranges, dates or names.
 
     An axis has as many keys as the attribute has labels.
     """

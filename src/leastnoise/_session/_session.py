@@ -166,7 +166,7 @@ def find_categories(
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    """Plan the release or the series of a spec, after the earlier releases that it names."""
+    """Return the plan of a spec, after the earlier releases that it names."""
     search = replace(spec.search(progress), earlier=read_earlier(spec.after))
     return spec.plan_with(search)
 

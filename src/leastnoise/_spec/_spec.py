@@ -420,7 +420,7 @@ def parse_spec(text: str, folder: Path) -> Spec:
 
 
 def _read_after(where: str, value: object) -> tuple[str, ...]:
-    """Read the folders of earlier releases."""
+    """Return the folders of earlier releases, checked."""
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
         raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
     return tuple(value)
@@ -1173,7 +1173,7 @@ def _earlier_digests(plan: Plan) -> list[str]:
 
 
 def _after_digests(spec: Spec) -> list[str]:
-    """Return the digests of the earlier releases of a spec; empty for one that is not there."""
+    """Return the digest of each earlier release of a spec; "" if it is missing."""
     digests = []
     for folder in spec.after:
         file = folder / OBSERVATION_FILE

@@ -348,7 +348,7 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """The charges of an (epsilon, delta) budget, divided by how they are added up.
+    """The charges of an (epsilon, delta) budget: those summed, those composed.
 
     Attributes:
         summed: the sum of the leading charges with a delta of their own.

@@ -433,7 +433,7 @@ class Weighted(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class SquaredDeviation(Measure):
-    """The squared distance of a value from the middle of its bounds, as a measure.
+    """The squared distance of a value from the centre of its bounds.
 
     Sums of it give variances. It is counted in whole multiples of ``divisor`` squared units, the
     least number for which sums over 2^32 rows are exact.

@@ -567,7 +567,7 @@ def _check_bounds(
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows inside the domain, from which the amounts of their units are computed (E12).
+    """Rows inside the domain, as the source of the amounts of units (E12).
 
     Attributes:
         units: the units of all rows of the source.

@@ -619,7 +619,7 @@ MOST_CUT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowUsage:
-    """What a release uses of the rows of a source, and what it leaves out; private.
+    """Numbers of rows that a release uses, leaves out and cuts; private.
 
     Attributes:
         used: rows that count for their unit, and that the domain keeps.
