@@ -762,7 +762,7 @@ class SdmxMessages:
         )
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
-        """Return the id of the concept of each column.
+        """Return the concept id of each dimension column, by column name.
 
         A dimension of periods, or one with a concept in the mapping, has the id of its concept.
         """

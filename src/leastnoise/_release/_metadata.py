@@ -138,7 +138,7 @@ def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[s
 
 
 def _csvw_type(values: np.ndarray[Any, Any]) -> str:
-    """Return the CSVW data type of a column; an empty cell is no value."""
+    """Return the CSVW data type of a column: string, integer or double."""
     if values.dtype == object:
         return "string"
     return "integer" if np.issubdtype(values.dtype, np.integer) else "double"

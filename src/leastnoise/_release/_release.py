@@ -223,7 +223,7 @@ class Release:
         return self.plan.digest()
 
     def as_earlier(self, name: str = "") -> EarlierRelease:
-        """Return what was measured, for a later plan of the same data.
+        """Return the measurements and receipts for a later plan of the same data.
 
         `leastnoise.plan(workload, budget, after=[release])` calls it.
 

@@ -462,7 +462,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return `list_measure_values`, and the largest amount of one row in a sum.
+    """Return sentences on measures, and on the largest amount of a row in sums.
 
     The noise has to hide this amount.
     """
@@ -627,7 +627,7 @@ def describe_guard_counts(
 
 
 def unused_row_share(release: Release) -> float:
-    """Estimate the share of rows that no table uses, from a guard's counts.
+    """Return the estimated share of rows that no table uses, by a guard's counts.
 
     It is 0 without a guard, and if the noise of the counts explains the difference.
     """

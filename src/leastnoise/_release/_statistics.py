@@ -129,7 +129,7 @@ class StatisticTable(ResultTable):
         return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
@@ -139,7 +139,7 @@ class StatisticTable(ResultTable):
         return [*names, *self.attributes[len(names) :]]
 
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order."""
+        """Return the columns of numbers by name, flat in row-major order."""
         columns = {
             self.value_name: self.values,
             "low": self.low,

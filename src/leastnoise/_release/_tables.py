@@ -123,14 +123,14 @@ class ResultTable:
 
     @abstractmethod
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
 
     @abstractmethod
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order.
+        """Return the columns of numbers by name, flat in row-major order.
 
         Without those that do not apply.
         """
@@ -234,7 +234,7 @@ class Table(ResultTable):
         return np.nan_to_num(self.approximation_std)
 
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order.
+        """Return the columns of numbers by name, flat in row-major order.
 
         Without those that do not apply.
         """
@@ -290,7 +290,7 @@ class Table(ResultTable):
         )
 
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
@@ -724,7 +724,7 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """Return the table whose sums all tables are, with hidden cells.
+        """Return the table of which all tables are sums, or None.
 
         None if there is none.
         """

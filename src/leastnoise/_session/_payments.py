@@ -454,7 +454,7 @@ def _size_name(budget: Budget) -> str:
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:
-    """Return the guards that no release of the same ledger share follows."""
+    """Return guard entries that no release of the same share follows."""
     releases = [
         entry
         for entry in ledger.entries()

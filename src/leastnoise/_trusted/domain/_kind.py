@@ -267,7 +267,7 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a reading, also from its JSON values."""
+    """Return a checked reading, from a reading or its JSON values."""
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = known_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]

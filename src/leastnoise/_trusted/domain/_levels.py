@@ -165,7 +165,7 @@ def check_levels(
 def _level(
     name: object, labels: Sequence[Label], names: CellNames, size: int, groups: object
 ) -> Level:
-    """Return a level from one of the forms that `check_levels` takes."""
+    """Return the checked level of groups in any form that `check_levels` takes."""
     level_name = attribute_name("the name of a level", name)
     if level_name in RESERVED:
         allowed = message("none of {words}", words=", ".join(RESERVED))

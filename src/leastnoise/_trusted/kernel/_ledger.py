@@ -498,7 +498,7 @@ class Ledger:
         draw_outcome: Callable[[], Any],
         write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record a repeatable step in one transaction.
+        """Begin and record a repeatable step in one transaction; return its outcome.
 
         The outcome of the step is the same however often it is drawn (PROOFS-periods.md).
 

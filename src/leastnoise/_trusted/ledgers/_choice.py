@@ -80,9 +80,7 @@ def find_ledger(
 
 
 def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledger:
-    """Create the ledger that `find_ledger` did not find.
-
-    If another process has created it meanwhile, open it.
+    """Create the ledger of a data set; open it if another process did so.
 
     Args:
         file: the path of the ledger.
@@ -118,7 +116,7 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return the folder of data that are files, where their ledger is.
+    """Return a list with the folder in which the ledger of files lies, or none.
 
     Empty for data that are not files.
     """

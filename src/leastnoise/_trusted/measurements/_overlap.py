@@ -185,7 +185,7 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 
 
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
-    """Return A'A exactly.
+    """Return the product A'A exactly; None if float64 could not hold it.
 
     It is computed by floating-point products of which every partial sum is exact.
     """

@@ -427,7 +427,7 @@ def _counted_rows(
 
 
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
-    """Return the hidden cells that a row of each published table is not in.
+    """Return, for each published table, the hidden cells that it excludes.
 
     None at all where every row is in some table, so that there is nothing to look at.
     """

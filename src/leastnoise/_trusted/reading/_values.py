@@ -55,7 +55,7 @@ Else = TypeVar("Else")
 def unless_it_raises(
     otherwise: Else,
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Return a function that does not raise because of a value (E5).
+    """Return a decorator that turns exceptions into a fixed result (E5).
 
     It returns something else where the value makes the given function raise.
 
