@@ -151,7 +151,7 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
 
 
 def _spec_number(value: Fraction) -> int | str:
-    """Return a number as an integer or as decimal text, exactly."""
+    """Return an exact number as an integer, or as a decimal or fraction text."""
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"

@@ -21,7 +21,7 @@ _OFF = ("off", "0", "false", "no")
 
 
 def is_on(switch: str) -> bool:
-    """Return whether a switch is on; without a value it has its default.
+    """Return whether an environment variable is on; its default if unset.
 
     Args:
         switch: the name of the variable, one of those above.

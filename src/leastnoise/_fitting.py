@@ -105,7 +105,7 @@ def pure_share(budget: Budget, part: Fraction) -> Fraction:
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """Return the next number of at most ``bits`` leading bits, rounded up."""
+    """Return a fraction rounded up to about ``bits`` leading bits."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)
@@ -259,7 +259,7 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
-    """Return the least epsilon for which a zCDP cost proves (epsilon, delta)."""
+    """Return the least epsilon that a zCDP cost implies at a delta, rounded up."""
 
     def proved(epsilon: Fraction) -> bool:
         return zcdp_delta(cost, epsilon) <= limit
@@ -276,7 +276,7 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Find the rule that finds keys of the fewest units.
+    """Return the rule that finds keys of the fewest units within a budget.
 
     Compares Laplace and Gaussian noise; `keys_are_private` is true of the rule.
     """
@@ -303,7 +303,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def units_found_often(rule: KeyRule) -> int:
-    """Return how many units a key needs to be found in most searches.
+    """Return the number of units with which most searches find a key.
 
     At least a share ``OFTEN`` of all searches find such a key.
     """

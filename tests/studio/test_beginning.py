@@ -302,7 +302,7 @@ def test_text_files_take_reading_settings(tmp_path):
         "id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1")
     )
     data = read_columns(tmp_path / "sales.csv", {})
-    assert not any(column.typed for column in data.columns)
+    assert not any(column.declares_type for column in data.columns)
     form = fields(
         "encoding=latin-1 numbers=1.234,56 days=31.12.2025 epsilon=1 a0.what=sums a0.of=3 "
         "a0.by.2.cells=on"

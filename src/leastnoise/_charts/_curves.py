@@ -39,7 +39,7 @@ _MOST_INNER_STEPS = 400  # steps of a small chart
 
 
 def find_time_axis(picture: Picture) -> int | None:
-    """Return the position of the axis of dates with more than two dates; None without one."""
+    """Return the position of the only axis of over two dates, or None."""
     positions = [
         number
         for number, axis in enumerate(picture.axes)
@@ -162,7 +162,7 @@ def line_layers(
 
 
 def isolated_layers(rows: Sequence[Spec], layer: Sequence[Spec], tooltip: list[Spec]) -> list[Spec]:
-    """Return layers with a dot and its interval for each point without neighbours.
+    """Return layers with a dot and interval for each point without neighbours.
 
     A line would not show a single point. Without such points there are no layers, because Vega
     warns of a layer without rows.
@@ -387,7 +387,7 @@ def draw_multiples(picture: Picture) -> Spec:
 def _bar_records(
     axis: Axis, order: Sequence[int], group: str, values: Sequence[FloatArray]
 ) -> list[Spec]:
-    """Return the records of the bars of one group: answers, and both ends of intervals."""
+    """Return the records of one group's bars: answers and ends of intervals."""
     answers, lows, highs = (np.asarray(array).round(6).tolist() for array in values)
     return [
         {

@@ -162,7 +162,7 @@ def _print_comparison(
 
 
 def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON objects, null for infinite numbers."""
+    """Return the rows of a table as JSON objects; null for NaN and infinity."""
     columns = {name: values.tolist() for name, values in compared.columns().items()}
     rows = []
     for numbers in zip(*columns.values(), strict=True):

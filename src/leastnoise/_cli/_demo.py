@@ -171,7 +171,7 @@ def demo(out: Path | None) -> None:
 
 
 def _new_folder(out: Path | None) -> Path:
-    """Return a new directory: ``out``, or the next number in demo-release."""
+    """Create and return a directory: ``out``, or the next demo-release/N."""
     candidates = (
         [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
     )
@@ -193,7 +193,7 @@ def _new_folder(out: Path | None) -> Path:
 
 
 def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
-    """Return the columns of a generated survey; equal seeds, equal people.
+    """Return the columns of a synthetic survey; equal seeds give equal data.
 
     Returns:
         For each column the codes or numbers of the people.
@@ -281,10 +281,7 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
 
 
 def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
-    """Return a row for each table: name, expected error and actual error.
-
-    A last row has all tables together.
-    """
+    """Return text rows of expected and actual errors: each table, then all."""
     import numpy as np
 
     rows: list[list[str]] = []

@@ -138,7 +138,7 @@ def draft_from_columns(
         spec_path: where the spec will be.
     """
     drafted = [column for column in columns.listed if not column.left_out]
-    untyped = not any(column.typed for column in columns.listed)
+    untyped = not any(column.declares_type for column in columns.listed)
     heading = _HEAD % {
         "data": _escape_comment(data_name),
         "spec": display_path(spec_path),

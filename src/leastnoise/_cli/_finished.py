@@ -58,6 +58,7 @@ from leastnoise._workload import level as level_queries
 Where = Mapping[str, list[str]]
 By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
+_End = int | str
 
 # What is printed at most; the files of the release and --json have everything.
 _MOST_TABLES = 40
@@ -314,7 +315,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     release = read_with_progress(directory)
     if level is None:
         level = release.level
-    heading, rows = _answer_options(release, level, options)
+    heading, rows = _compute_answers(release, level, options)
     notes = list_notes(release)
     if as_json:
         print_json({"level": level, "answers": rows, "notes": notes})
@@ -367,7 +368,7 @@ def _format_column(values: Sequence[Any]) -> list[str]:
     return texts
 
 
-def _answer_options(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
+def _compute_answers(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
     """Return a heading and the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain
@@ -417,22 +418,22 @@ def read_conditions(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]
     return where
 
 
-def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[Any, Any]]]:
+def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[_End, _End]]]:
     """Read the ranges of --ranges: for each attribute the pairs of ends."""
-    pairs: dict[str, list[tuple[Any, Any]]] = {}
+    pairs: dict[str, list[tuple[_End, _End]]] = {}
     for text in texts:
         name, ends = _split_name(domain, "--ranges", text, "NAME=LOW..HIGH")
         low, dots, high = ends.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
-        pair = (low.strip(), high.strip())
+        pair: tuple[_End, _End] = (low.strip(), high.strip())
         if not isinstance(domain.kind(name), Dates):
-            pair = (_read_end(name, pair[0]), _read_end(name, pair[1]))
+            pair = (_read_end(name, low.strip()), _read_end(name, high.strip()))
         pairs.setdefault(name, []).append(pair)
     return pairs
 
 
-def _read_end(name: str, text: str) -> Any:
+def _read_end(name: str, text: str) -> _End:
     """Return a whole number as int, and other ends as the typed text."""
     value = exact(f"an end of a range on {name}", text)
     if value.denominator == 1:

@@ -125,7 +125,7 @@ def init(
 
 
 class _Draft(NamedTuple):
-    """The text of a drafted spec, the file to write, and what to do before it is used."""
+    """The text of a drafted spec, its file, and the steps before its use."""
 
     text: str
     path: Path

@@ -249,7 +249,7 @@ def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
 
 
 def _print_left(ledger: Ledger) -> None:
-    """Print the budget of a ledger and what is left of it."""
+    """Print the budget of a ledger and the amount left."""
     _warn_if_closed(ledger)
     print_facts(
         [
@@ -332,7 +332,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _format_spent(ledger: Ledger) -> str:
-    """Return what was spent as text; in mu also as an epsilon.
+    """Return the amount spent as text; of (epsilon, delta), as an epsilon.
 
     The epsilon is computed after the fact; charges that are not within the budget have none.
     """
@@ -355,7 +355,7 @@ def _four_decimals_up(epsilon: Fraction) -> str:
 
 
 def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return labels and texts: each share's budget and what is left of it."""
+    """Return labels and texts: the budget of each share and the amount left."""
     names = dict.fromkeys(
         entry.share for entry in entries if entry.kind == "budget" and entry.share
     )
@@ -431,7 +431,7 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return the epsilons at a delta of the budget and of the amount spent.
+    """Return a delta and the epsilons of budget and spending there, or None.
 
     Of a budget of rho at the given delta, of (epsilon, delta) at the delta of the budget. Rounded
     up to four decimals; None for other budgets.

@@ -40,7 +40,7 @@ _interrupted: list[int] = []
 
 
 def install_interrupt_handler() -> None:
-    """Raise KeyboardInterrupt at the first signal, and ignore later ones.
+    """Make the first SIGINT raise KeyboardInterrupt, and ignore later ones.
 
     So the last message is printed completely. A run that was started with interruptions ignored,
     as in the background, keeps ignoring them.
@@ -257,7 +257,7 @@ def _open_streams() -> None:
 
 
 def _report_error(error: BaseException, first_run: int) -> int:
-    """Print an error and what was paid, and return the exit code.
+    """Print an error and the state of payments, and return the exit code.
 
     Args:
         error: the error.
@@ -338,7 +338,7 @@ def _print_frames(error: BaseException) -> None:
 
 
 def _is_debugging() -> bool:
-    """Return whether errors are printed with their place in the code.
+    """Return whether LEASTNOISE_DEBUG is on; False if its value is invalid.
 
     A value that is no switch was reported before.
     """

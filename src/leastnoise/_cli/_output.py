@@ -68,7 +68,7 @@ spec_option = click.option(
 
 
 def read_command_spec(path: Path) -> SpecFile:
-    """Return the spec of a command.
+    """Return the spec of a TOML file, or of SQL statements with ``--spec``.
 
     If the argument is a file of SQL, read the spec that --spec names. The statements replace its
     workload.
@@ -140,7 +140,7 @@ def format_budget(budget: Budget, *, up: bool = False) -> str:
 
 
 def format_charge(budget: Budget, charge: Charge) -> str:
-    """Return what a release took from a budget as text, rounded up."""
+    """Return a release's charge to a budget as text, rounded up."""
     names = list(parameters(budget))
     if isinstance(budget, ApproxDP):
         names = [name for name, number in parameters(charge).items() if number]
@@ -148,7 +148,7 @@ def format_charge(budget: Budget, charge: Charge) -> str:
 
 
 def format_left(budget: Budget, left: Charge) -> str:
-    """Return what the next release may take from a budget, as text.
+    """Return the amount of a budget left for the next release, as text.
 
     Of an (epsilon, delta) budget, for a Gaussian and for a pure release.
     """

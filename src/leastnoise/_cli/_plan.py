@@ -657,7 +657,7 @@ def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
 def _with_titles(
     tables: list[dict[str, Any]], plan: Plan, catalogue: Catalogue
 ) -> list[dict[str, Any]]:
-    """Return the facts of tables with titles for readers, if the spec has display names."""
+    """Return the facts of tables, named by titles if there are display names."""
     if catalogue.names.is_empty:
         return tables
     titled = []
@@ -857,7 +857,7 @@ def _describe_target(table: Mapping[str, Any]) -> str:
 def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Print the steps of a data-dependent plan, and return its other facts.
+    """Print a data-dependent plan's steps; return errors of its reference.
 
     Returns:
         The facts about the error of the reference plan, the best that does not look at the data.

@@ -242,7 +242,7 @@ def release(
 
 
 def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
-    """Return what a run did as a JSON object with stable keys."""
+    """Return the results of a run as a JSON object with stable keys."""
     directories = [out.absolute()]
     if run.periods is not None:
         directories = [directory.absolute() for directory in run.periods.releases]
@@ -273,7 +273,7 @@ def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
 
 
 def print_run(run: SpecRun, out: Path) -> None:
-    """Print what a run did."""
+    """Print the results of a run."""
     if run.periods is not None and run.ledger is not None:
         _print_periods(run.periods, run.ledger, run.release)
     elif run.release is not None and run.status == "already released":
@@ -303,7 +303,7 @@ def _print_already_released(run: SpecRun, out: Path) -> None:
 
 
 def name_release(entry: Entry) -> str:
-    """Return the name of a ledger's release in messages."""
+    """Return a ledger entry's number, date and charge, as messages name it."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
@@ -483,7 +483,7 @@ def resume(
 
 
 def _only_ledger() -> Path:
-    """Return the only ledger in the current directory."""
+    """Return the path of the only ledger in the directory; else raise."""
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
         raise InputError(

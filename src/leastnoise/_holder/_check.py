@@ -34,7 +34,7 @@ from leastnoise._trusted.reading._column import Column
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
 from leastnoise._trusted.reading._location import protected_tables
 from leastnoise._trusted.reading._locations import CSV, Joined
-from leastnoise._trusted.reading._read import open_source, opened_for
+from leastnoise._trusted.reading._read import open_columns, open_source
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.reading._values import text
 from leastnoise._workload import Workload, with_hidden_cells
@@ -141,7 +141,7 @@ def count_fit(
     """
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
-    opened, source_columns = opened_for(
+    opened, source_columns = open_columns(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
@@ -223,8 +223,8 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     from leastnoise._trusted.reading._files import (
         KINDS,
         line_fault,
+        open_binary,
         open_csv,
-        opened_file,
         whole_lines,
     )
     from leastnoise._trusted.reading._locations import find_files
@@ -238,7 +238,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
         source = open_csv(file, layout)
         delimiter = str(source.delimiter).encode()
         width = len(source.names)
-        with opened_file(file) as opened:
+        with open_binary(file) as opened:
             if isinstance(layout.header, bool):
                 opened.readline()
             for block in whole_lines(opened.read):
@@ -251,7 +251,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    """Return how many rows find a partner row in the second table."""
+    """Return counts of rows with a partner row, and of keys that repeat."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.key, [], source.reading)

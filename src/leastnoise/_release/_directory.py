@@ -289,7 +289,7 @@ def _rename_draft(partial: Path, target: Path) -> None:
 
 
 def _existing_target_error(target: Path) -> InputError:
-    """Return the error for an output directory that exists already."""
+    """Return the error for an output directory created during the release."""
     return InputError(
         f"The output directory must not exist yet; {str(target)!r} came into being while the "
         "release was made. Write it to another."

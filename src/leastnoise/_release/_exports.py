@@ -111,13 +111,13 @@ def _seed_warning(publication: Publication) -> str:
 
 
 def _english_or_main(release: Release) -> Catalogue:
-    """Return the English catalogue with display names, or that of the main language."""
+    """Return the English catalogue, or else that of the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 
 
 def _table_titles(release: Release) -> dict[str, str]:
-    """Return the title of each table by its name in files, if anything has a display name."""
+    """Return table titles by name in files; empty without display names."""
     catalogue = _english_or_main(release)
     if catalogue.names.is_empty:
         return {}
@@ -264,7 +264,7 @@ def _code_cell(text: str) -> dict[str, Any]:
 
 
 def _describe_cost(manifest: Manifest) -> str:
-    """Return a sentence about what the queries and the guard cost."""
+    """Return sentences on the cost of the queries and of the guard."""
     cost = manifest.privacy.cost
     guard = manifest.guard
     within = "within" if cost.within_budget else "NOT within"

@@ -122,7 +122,7 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
     return PLAIN_NUMBERS
 
 
-def _typical_spread(result: ResultTable) -> float:
+def _typical_half_width(result: ResultTable) -> float:
     """Return the root mean square half width of intervals; NaN without any."""
     half_widths = (result.high - result.low) / 2
     published = half_widths[np.isfinite(half_widths)]
@@ -279,10 +279,12 @@ class Workbook:
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
         """Return the Excel format of each column of numbers."""
         values_format = result_format(result, self._catalogue)
-        spread = _typical_spread(result)
+        half_width = _typical_half_width(result)
         decimals = values_format.decimals
         if decimals is None:
-            decimals = 0 if not 0 < spread < 1 else min(12, 1 - math.floor(math.log10(spread)))
+            decimals = (
+                0 if not 0 < half_width < 1 else min(12, 1 - math.floor(math.log10(half_width)))
+            )
         digits = "0" + ("." + "0" * decimals if decimals else "")
         if values_format.thousands:
             digits = f"#,##{digits}"
@@ -321,7 +323,7 @@ class Workbook:
         bold: bool = False,
         formats: Sequence[Any] = (),
     ) -> None:
-        """Write values into one row of a worksheet."""
+        """Write values into one worksheet row; leave non-finite numbers empty."""
         for column, value in enumerate(values):
             style = [self._bold] if bold else []
             if formats and formats[column] is not None:
@@ -467,7 +469,7 @@ def _catalogues(options: Options) -> list[Catalogue]:
 def _unit_of_measure(
     result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
 ) -> tuple[str, str]:
-    """Return the id and the display name of a measure's unit.
+    """Return the id and the display name of the unit of a result's answers.
 
     The id is that of the mapping, or made from the measure's name.
     """
@@ -526,7 +528,7 @@ def _make_dimensions(
 def _make_dimension_ids(
     result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
 ) -> list[str]:
-    """Return the ids of the dimensions: TIME_PERIOD, those of the mapping, or from the names."""
+    """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
     time_key = _find_time_key(result)
     chosen = [
         TIME_PERIOD if position == time_key else mapping.concepts.get(key, "")
@@ -548,7 +550,7 @@ def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
 
 
 def _find_time_key(result: ResultTable) -> int | None:
-    """Return the position of the first key whose labels are single periods; None without one."""
+    """Return the position of the first key of single periods; None without one."""
     domain = _domain_of(result)
     for position, (name, labels) in enumerate(
         zip(result_attributes(result), result.labels, strict=True)
@@ -562,7 +564,7 @@ def _find_time_key(result: ResultTable) -> int | None:
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
-    """Return the column headings of a result in the catalogue's language."""
+    """Return a result's key headings in the catalogue's language, or its keys."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -603,7 +605,7 @@ def agency_id(release: Release) -> str:
 
 
 def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
-    """Return the code and name of the status of each answer."""
+    """Return the SDMX status of each answer as text: code and name."""
     published, suppressed, unreliable = (
         ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
     )
@@ -629,7 +631,7 @@ class SdmxMessages:
     _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
 
     def add(self, result: ResultTable, stem: str) -> None:
-        """Write a table or a statistic as one message, or keep it for the flow of its quantity."""
+        """Write a result as one message, or keep it for the flow of its quantity."""
         if self._mapping.flows == "quantity" and isinstance(result, Table):
             product = result.product
             kinds = {query_set.kind for query_set in product.query_sets}
@@ -674,7 +676,7 @@ class SdmxMessages:
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _write_merged_flows(self) -> None:
-        """Write the data flow of each quantity, in which ``_T`` is the total of a dimension."""
+        """Write the data flow of each quantity, with ``_T`` as the total."""
         for tables in self._merged.values():
             merged = merge_tables(tables, self.release.options)
             (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])
@@ -760,7 +762,7 @@ class SdmxMessages:
         )
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
-        """Return the id of the concept of each column.
+        """Return the concept id of each dimension column, by column name.
 
         A dimension of periods, or one with a concept in the mapping, has the id of its concept.
         """
@@ -808,7 +810,7 @@ class MergedFlow:
     cells: Mapping[str, Sequence[str]]
 
     def keys_of(self, table: Table) -> Iterator[list[str]]:
-        """Yield the key of each answer of a table: its codes, and ``_T`` for other dimensions."""
+        """Yield the key of each answer of a table; ``_T`` for other dimensions."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
         cells = [self.cells[key] for key in table.product.keys]
@@ -857,7 +859,7 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
 def _merge_dimensions(
     attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, dict[str, Sequence[str]]]:
-    """Return the dimension of an attribute with its levels, and the cells of each key.
+    """Return the dimension of an attribute and its levels, and cells by key.
 
     Args:
         attribute: the attribute.

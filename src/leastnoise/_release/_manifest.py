@@ -144,7 +144,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmountsOfTotal:
-    """Noisy amounts of a total of units that were kept and cut, with their standard errors."""
+    """Noisy amounts kept and cut of a total of units, with standard errors."""
 
     measure: str
     kept: float

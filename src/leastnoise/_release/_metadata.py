@@ -138,7 +138,7 @@ def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[s
 
 
 def _csvw_type(values: np.ndarray[Any, Any]) -> str:
-    """Return the CSVW data type of a column; an empty cell is no value."""
+    """Return the CSVW data type of a column: string, integer or double."""
     if values.dtype == object:
         return "string"
     return "integer" if np.issubdtype(values.dtype, np.integer) else "double"
@@ -212,7 +212,7 @@ def format_dcat(publication: Publication) -> str:
 
 
 def _describe_tables(release: Release, catalogue: Catalogue) -> str:
-    """Return the titles of the first tables and statistics, and a warning about a seed."""
+    """Return the titles of the first results as text, with a seed warning."""
     results: Sequence[ResultTable] = [*release.statistics[:20], *release.tables[:20]]
     titles = list(dict.fromkeys(result_title(result, catalogue) for result in results))
     text = "; ".join(titles)
@@ -220,7 +220,7 @@ def _describe_tables(release: Release, catalogue: Catalogue) -> str:
 
 
 def _describe_time(release: Release) -> dict[str, Any]:
-    """Return the period that the tables cover, and how often a series is published."""
+    """Return the DCAT facts on the period covered, and on a series' frequency."""
     domain = release.plan.domain
     used = {name for product in release.workload for name in product.attributes}
     dates = [domain.kind(name) for name in domain.names if name in used]

@@ -401,7 +401,7 @@ class Options:
 
 
 def rounding_reach(options: Options, step: Fraction) -> Fraction:
-    """Return how far rounding moves an answer at most: half a step, or a step if controlled."""
+    """Return the farthest that rounding moves an answer: half a step, or one."""
     return step if options.is_controlled else step / 2
 
 
@@ -459,7 +459,7 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
 
 
 def quantity_key(domain: Domain, measure: str | None) -> str:
-    """Return the key of the rounding of a quantity: ``rows``, ``units`` or a measure.
+    """Return the rounding key of a quantity: ``rows``, ``units`` or a measure.
 
     Numbers of values are rounded as rows are, a weighted sum as its measure, and a sum of weights
     as the measure of the weights.
@@ -478,7 +478,7 @@ def quantity_key(domain: Domain, measure: str | None) -> str:
 
 
 def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step of a quantity, 0 for none, and the suppression bound.
+    """Return the rounding step of a quantity, and its suppression bound.
 
     The bound is None if no answer is suppressed. The key is that of `quantity_key`.
     """
@@ -487,7 +487,7 @@ def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fracti
 
 
 def product_rounding(options: Options, product: Product) -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step and the suppression bound of a table, as `rounding_rule`."""
+    """Return the rounding step and suppression bound of a table."""
     return rounding_rule(options, quantity_key(product.domain, product.measure))
 
 
@@ -498,7 +498,7 @@ def _value_of(name: str, value: Exact | Mapping[str, Exact] | None, key: str) ->
 
 
 def rounded_quantities(options: Options) -> tuple[str, ...]:
-    """Return the keys of the quantities with an own rule; empty if all have the same."""
+    """Return the keys of quantities with their own rule; empty without any."""
     keys: list[str] = []
     for value in (options.round, options.below):
         if isinstance(value, Mapping):
@@ -507,7 +507,7 @@ def rounded_quantities(options: Options) -> tuple[str, ...]:
 
 
 def check_rounding(options: Options, domain: Domain) -> None:
-    """Raise for a rounding step or a bound of something that is not counted or summed."""
+    """Raise for a rounding step or bound of a quantity that does not exist."""
     keys = ["rows", "units", *domain.measures]
     for name, value in (("round", options.round), ("below", options.below)):
         for key in value if isinstance(value, Mapping) else ():
@@ -604,7 +604,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table with the same cells as a table or a mean's groups.
+    """Return the table that a key names, or the groups of the mean it names.
 
     None if there is no such table or mean.
     """

@@ -92,7 +92,7 @@ class PublicationTable:
 
     @property
     def column_key(self) -> int | None:
-        """The position of the key whose labels are columns; None if all keys are rows.
+        """The position of the key shown along columns; None if all keys are rows.
 
         It is the last key with two to ten labels, or a key of dates with so few.
         """
@@ -176,7 +176,7 @@ def make_publication_table(
 
 
 def _typical_half_width(result: StatisticTable) -> float:
-    """Return the root mean square of the half widths of intervals; NaN without any."""
+    """Return the root mean square half width of intervals; NaN without any."""
     half_widths = (result.whole_high - result.whole_low) / 2
     published = half_widths[np.isfinite(half_widths)]
     return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
@@ -314,7 +314,7 @@ class PublicationWorkbook:
         sheet.activate()
 
     def _write_notes(self) -> None:
-        """Write the last sheet: how the numbers were made, and what margins leave out."""
+        """Write the last sheet: notes on methods, margins, rows and the promise."""
         release = self._release
         catalogue = self._catalogue
         sheet = self._book.add_worksheet(self._say("book_notes"))
@@ -427,7 +427,7 @@ class _SheetWriter:
         self._sheet.write_string(row, column, _clean(text), style)
 
     def _write_values(self, row: int) -> int:
-        """Write a row for each combination of the row keys; return the row behind them."""
+        """Write a row for each combination of row keys; return the next row."""
         table = self._table
         blocks = [_move_last(block.values, table.column_key) for block in table.blocks]
         flags = None if table.flags is None else _move_last(table.flags, table.column_key)
@@ -484,7 +484,7 @@ class _SheetWriter:
 
     @property
     def _note_characters(self) -> int:
-        """How many characters of a note are in one line."""
+        """The number of characters of a note that fit in one line."""
         widths = list(self._list_widths())
         return round(1.1 * sum(widths) + _LEAST_WIDTH * max(0, 6 - len(widths)))
 
@@ -520,7 +520,7 @@ def _move_last(values: Any, column_key: int | None) -> Any:
 
 
 def _count_lines(text: str, characters: int) -> int:
-    """Return how many lines a text takes, estimated from its length."""
+    """Return the number of lines that a text takes, estimated from its length."""
     return max(1, math.ceil(len(text) / characters))
 
 
@@ -539,7 +539,7 @@ def make_title(result: ResultTable, catalogue: Catalogue) -> str:
 
 
 def publication_file(options: Options, language: str) -> str:
-    """Return the name of the workbook in a language; the main one is ``publication.xlsx``."""
+    """Return the file name of the publication workbook in a language."""
     if language == options.language:
         return f"{PUBLICATION}.xlsx"
     return f"{PUBLICATION}.{language}.xlsx"

@@ -39,7 +39,7 @@ _STATISTIC_COLUMNS = {
 
 
 def describe_unit(measure: Measure | None) -> str:
-    """Name the unit of a sum of a measure; None for counts of rows."""
+    """Return the unit of the sums of a measure as text; "rows" for None."""
     if measure is None or isinstance(measure, ValueCount):
         return "rows"
     if isinstance(measure, UnitCount):

@@ -223,7 +223,7 @@ class Release:
         return self.plan.digest()
 
     def as_earlier(self, name: str = "") -> EarlierRelease:
-        """Return what was measured, for a later plan of the same data.
+        """Return the measurements and receipts for a later plan of the same data.
 
         `leastnoise.plan(workload, budget, after=[release])` calls it.
 
@@ -397,7 +397,7 @@ class Release:
         return tuple(each for each in self._missing_rows.values() if each is not None)
 
     def _estimate_missing_rows(self, name: str) -> MissingRows | None:
-        """Estimate the rows in the hidden cell of an attribute; None if not determined."""
+        """Return the estimated rows in an attribute's hidden cell, or None."""
         domain = self.plan.domain
         products = (rows_left_out(domain, name), queries(domain).products[0])
         options = Options(level=self.level, round=self.options.round, below=self.options.below)
@@ -761,7 +761,7 @@ def statement_path(number: int) -> str:
 def interval_width(
     measurements: Measurements, level: float, products: Sequence[Product]
 ) -> IntervalWidth:
-    """Return the width of intervals that cover a share ``level``."""
+    """Return the width of intervals at a level, in standard errors."""
     two_sided, one_sided = (
         measured_multiplier(measurements, coverage, products)
         for coverage in (level, max(2 * level - 1, 0.0))
@@ -838,7 +838,7 @@ def build_release(
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:
-    """Return what the SQL statements of a release are read with."""
+    """Return the settings for SQL statements over a release: unit, day, join."""
     return SqlSettings(
         unit=plan.privacy.unit_column,
         today=options.today or None,
@@ -932,7 +932,7 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
 
 
 def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: Options) -> None:
-    """Raise if the tables cannot be rounded such that totals are sums of their parts."""
+    """Raise if totals cannot be the sums of their rounded parts."""
     if not options.is_controlled:
         return
     if options.below is not None or options.suppresses_by_cv:

@@ -152,7 +152,7 @@ def report_file(options: Options, language: str) -> str:
 
 
 def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
-    """Describe the cells of every attribute, and what every measure sums."""
+    """Return sentences on the cells of each attribute and on each measure."""
     domain = release.plan.domain
     return [
         *(
@@ -187,7 +187,7 @@ def _format_source(release: Release, catalogue: Catalogue) -> str:
 
 
 def _describe_unit(release: Release, catalogue: Catalogue) -> str:
-    """Say whose rows are protected."""
+    """Return the text that names the protected unit: a row, or a column."""
     privacy = release.privacy
     if privacy.unit_column is None:
         return catalogue.say("about_row")
@@ -243,7 +243,7 @@ def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue)
 
 
 def _join_first_names(names: list[str], catalogue: Catalogue) -> str:
-    """Join the first four names, and say how many more there are."""
+    """Return the first four names joined, with the number of further ones."""
     if len(names) > _MOST_LISTED_NAMES:
         more = catalogue.say_count("further", len(names) - _MOST_LISTED_NAMES)
         names = [*names[:_MOST_LISTED_NAMES], more]
@@ -338,7 +338,7 @@ class Summary:
 
 
 def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
-    """Summarize a table, with the largest cells of a one-way table."""
+    """Return the summary of a table, with the largest cells if it is one-way."""
     published_answers = table.answer[~np.isnan(table.answer)]
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
     return Summary(
@@ -378,7 +378,7 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
 
 
 def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Catalogue) -> Summary:
-    """Summarize a statistic.
+    """Return the summary of a statistic: title, typical value and margins.
 
     Its margin is the root mean square of its half widths, NaN if all values are suppressed.
     """
@@ -417,7 +417,7 @@ def _describe_main_errors(
 
 
 def _describe_error(summary: Summary) -> str:
-    """Say how exact a table or statistic is."""
+    """Return a text with the margin of a summary, or with its only answer."""
     catalogue = summary.catalogue
     margin = catalogue.format_error(summary.margin)
     typical = f"{catalogue.format_number(summary.typical, summary.margin)} {summary.unit}".strip()
@@ -432,7 +432,7 @@ def _describe_error(summary: Summary) -> str:
 
 
 def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
-    """Return sentences that say how far each table can be relied on.
+    """Return sentences on the reliability of each table.
 
     A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
     lacks a part of the error, such as the sampling error of a survey, gets no "yes".
@@ -457,7 +457,7 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
 
 
 def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catalogue) -> str:
-    """Say how many numbers have each flag of a survey."""
+    """Return a sentence with the number of values for each survey flag."""
     counts = [sum(column) for column in zip(*(s.flag_counts for s in summaries), strict=True)]
     return catalogue.say(
         "flags_suppressed" if flags.suppress else "flags",
@@ -725,7 +725,7 @@ class Chart:
 def collect_contents(
     release: Release, written_tables: Iterable[tuple[Table, TableEntry]]
 ) -> list[ReportContent]:
-    """Collect what the report in each language shows, the main language first.
+    """Return the contents of the report in each language, the main one first.
 
     Each table is estimated once for all languages.
     """
@@ -1022,7 +1022,7 @@ def _shown_values(
     values: Sequence[Any],
     code_labels: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Return what a row shows of a column: a label, or a number and its interval."""
+    """Return the texts of a column in a row: a label, or answer and interval."""
     value = values[0]
     if column.has_interval:
         return [*format_interval(catalogue, *values, exact=False)]
@@ -1116,7 +1116,7 @@ def _table_view(
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
-    """Name what a table measures, with the unit of its measure if not 1."""
+    """Return the quantity of a table as text, with its unit if that is not 1."""
     if product.measure is None or not product.of_values:
         return name_measured(product, catalogue)
     own_unit = unit_of_sums(product, catalogue)
@@ -1131,7 +1131,7 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
 
 
 def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:
-    """Say how many of the largest cells are certainly the largest.
+    """Return a sentence on the number of cells that are certainly largest.
 
     It compares intervals that hold for all cells at once.
     """

@@ -59,13 +59,13 @@ class SdmxMapping:
     status: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULT_STATUS))
 
     def status_of(self, answer: str) -> tuple[str, str]:
-        """Return code and name of the status of a published, suppressed or unreliable answer."""
+        """Return the code and name of a status: published, suppressed, unreliable."""
         code = self.status[answer]
         return code, OBSERVATION_STATUS[code]
 
 
 def read_sdmx_mapping(part: object) -> SdmxMapping:
-    """Read the part ``[output.sdmx]``.
+    """Return the mapping of the part ``[output.sdmx]``, checked.
 
     Raises:
         InputError: an unknown key, or an id that SDMX does not allow.
@@ -104,7 +104,7 @@ def read_sdmx_mapping(part: object) -> SdmxMapping:
 
 
 def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
-    """Raise for concepts, codes or units of something that the domain does not have."""
+    """Raise for concepts, codes or units that the domain does not have."""
     mapping = read_sdmx_mapping(part)
     levels = [
         f"{name}:{level}" for name in domain.names for level in level_names(domain.kind(name))
@@ -125,7 +125,7 @@ def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
 
 
 def sdmx_period(label: str) -> str | None:
-    """Return a period in the notation of SDMX; None for a label that is no period.
+    """Return a period in SDMX notation; None for a label that is no period.
 
     >>> sdmx_period("2024-W05"), sdmx_period("2024-01-31 07:00"), sdmx_period("<= 2024")
     ('2024-W05', '2024-01-31T07:00:00', None)

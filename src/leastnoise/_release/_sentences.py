@@ -256,7 +256,7 @@ def _row_policy_key(kind: Kind, policy: str) -> str:
 
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
-    """Describe what a measure sums, or how it counts units."""
+    """Return a sentence on the column, bounds and unit of a measure."""
     if isinstance(measure, UnitCount):
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
@@ -302,7 +302,7 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """List the rows that are in no table or missing from some tables."""
+    """Return sentences on rows in no table, and on rows in only some tables."""
     names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
         *_list_names("dropped", names_in_no_table, catalogue),
@@ -311,7 +311,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return the attributes that drop rows from all tables, and those that do from their own."""
+    """Return attributes that drop rows from all tables, and from their own."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     return (
@@ -329,7 +329,7 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
 
 
 def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which earlier releases count, and which rows of units may differ."""
+    """Return sentences on the earlier releases that a plan counts."""
     names = catalogue.join_names([release.name for release in plan.earlier])
     sentences = [catalogue.say("after", names=names), catalogue.say("after_bound")]
     if plan.privacy.unit_column is not None:
@@ -338,7 +338,7 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which rows are missing, and how many where that is known."""
+    """Return sentences on missing rows, with their number where it is known."""
     names_in_no_table, names_of_some_tables = _dropping_names(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     estimated_names = {each.attribute for each in estimates}
@@ -357,7 +357,7 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
 def describe_missing_rows(
     release: Release, catalogue: Catalogue = ENGLISH, over: float = 0.0
 ) -> str | None:
-    """Say how many rows are surely missing from the tables of some attributes.
+    """Return a sentence with the numbers of rows surely missing from tables.
 
     It names the attributes that lack most rows. None if the noise explains all of the numbers.
 
@@ -374,7 +374,7 @@ def describe_missing_rows(
 
 
 def _list_missing_rows(estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
-    """Say how many rows are missing from the tables of some attributes."""
+    """Return a sentence with the number of rows that each attribute lacks."""
     counts = [
         catalogue.say(
             "missing_rows_of",
@@ -408,7 +408,7 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def _takes_nearest_value(kind: Kind) -> bool:
-    """Return whether a number between two values counts as one of them under clipping."""
+    """Return whether clipping moves a number between two values to one of them."""
     return isinstance(kind, Decimals) or (isinstance(kind, Integers) and kind.rounding is None)
 
 
@@ -462,7 +462,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return `list_measure_values`, and the largest amount of one row in a sum.
+    """Return sentences on measures, and on the largest amount of a row in sums.
 
     The noise has to hide this amount.
     """
@@ -486,7 +486,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which rows the answers count; empty if units have no row limit."""
+    """Return a phrase on the row limit of a unit; "" if units have none."""
     return format_row_limit(release.privacy, release.receipt, release.level, catalogue)
 
 
@@ -582,7 +582,7 @@ def has_series_limit(plan: Plan) -> bool:
 def describe_guard_counts(
     release: Release, catalogue: Catalogue = ENGLISH, unused_over: float | None = None
 ) -> str | None:
-    """Say how many rows the guard counted as kept (or read) and as used.
+    """Return a sentence with the guard's counts of kept and used rows, or None.
 
     The rows are read rows if each row is a unit. None without a guard.
 
@@ -627,7 +627,7 @@ def describe_guard_counts(
 
 
 def unused_row_share(release: Release) -> float:
-    """Estimate the share of rows that no table uses, from a guard's counts.
+    """Return the estimated share of rows that no table uses, by a guard's counts.
 
     It is 0 without a guard, and if the noise of the counts explains the difference.
     """
@@ -671,7 +671,7 @@ def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
-    """Name the kinds of figures by which the sampling error is stated."""
+    """Return the names of the kinds of sampling rules in a survey."""
     default = [] if survey.default is None else [survey.default]
     methods = [rule.method for rule in (*default, *survey.tables.values())]
     return [catalogue.say(f"rule_{method}") for method in dict.fromkeys(methods)]
@@ -730,14 +730,14 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Describe what row limits, and clipping of totals, cut; None without either."""
+    """Return sentences on rows and amounts cut by limits; None without limits."""
     cut_rows = describe_cut_rows(release, catalogue)
     sentences = [*filter(None, [cut_rows]), *list_cut_amounts(release, catalogue)]
     return " ".join(sentences) or None
 
 
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain how ``low`` and ``high`` are computed."""
+    """Return sentences on the computation of ``low`` and ``high``."""
     laplace = release.measurements.noise.norm == 1
     if laplace:
         quantile = "quantile_laplace"
@@ -856,7 +856,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Say what is written in place of a table that is too large.
+    """Return a sentence on the tables written in place of a large table.
 
     It also says how to compute its other answers.
     """
@@ -882,7 +882,7 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say how the second table of a join is protected; None without one."""
+    """Return a sentence on the protection of a second table; None without one."""
     second_table = release.receipt.get("joined")
     if not second_table:
         return None
@@ -950,9 +950,9 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Name tables that need not be additive in non-negative or whole answers.
+    """Return a sentence that names tables with non-additive answers, if any.
 
-    The list has one sentence; it is empty if all tables are additive.
+    The list is empty if all tables are additive.
     """
     chosen = {
         "answer_non_negative": release.options.non_negative,

@@ -79,7 +79,7 @@ class SeriesView:
 
     @property
     def numbers(self) -> int:
-        """How many columns are numbers, not labels."""
+        """The number of columns with numbers, not labels."""
         return len(self.rows[0]) - sum(second == "label" for _, second in self.rows[0])
 
 
@@ -125,7 +125,7 @@ def write_series_page(
     errors: Mapping[str, Sequence[float | None]],
     newest: Release | None = None,
 ) -> None:
-    """Write ``index.html`` of a series, and such a page for each further language.
+    """Write ``index.html`` of a series, and a page for each further language.
 
     Args:
         folder: the folder of the series.
@@ -184,7 +184,7 @@ def _render_page(
 
 
 def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
-    """Return the tables and statistics over time of a release, with their pictures."""
+    """Return views of the tables and statistics over time, with pictures."""
     views = []
     specs = []
     tables = _list_time_tables(release, catalogue)
@@ -215,7 +215,7 @@ def _add_picture(view: SeriesView, svg: str) -> SeriesView:
 
 
 def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeTable]:
-    """Yield the statistics and tables over time, without the tables that only serve statistics."""
+    """Yield statistics over time, then tables that do not only serve them."""
     if not isinstance(release.plan, SeriesPlan):
         return
     along = release.plan.series.along
@@ -338,7 +338,7 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
 
 
 def _earlier_positions(release: Release, periods: int) -> list[int]:
-    """Return the positions of the period before the newest and of the one a year earlier."""
+    """Return the positions of the previous period and of the one a year before."""
     kind = release.plan.domain.kind(_along(release))
     year = _PERIODS_OF_A_YEAR.get(kind.by) if isinstance(kind, Dates) else None
     lags = [1] if year is None else [1, year]
@@ -355,7 +355,7 @@ def _along(release: Release) -> str:
 def _estimate_changes(
     release: Release, table: _TimeTable, earlier: int
 ) -> Mapping[str, FloatArray] | None:
-    """Estimate the change of each group from an earlier period to the newest.
+    """Return each group's change from an earlier period to the newest, or None.
 
     Returns:
         The columns of `compare_groups`, shape: the groups along each attribute; None if they
@@ -388,7 +388,7 @@ def _format_change(
     earlier: int,
     options: Options,
 ) -> tuple[str, str]:
-    """Return the change of a group, and its change in percent; each with its margin.
+    """Return the change of a group and its percentage, each with its margin.
 
     A change is the difference of the published values, each of which rounding has moved.
     """
@@ -418,7 +418,7 @@ def _format_change(
 
 
 def _format_signed(change: float, margin: float, catalogue: Catalogue) -> str:
-    """Return a change with its sign and margin; changes of percentages are in points."""
+    """Return a change with sign and margin; percentages change in points."""
     if catalogue.number_format.percent:
         plain = catalogue.with_format(replace(catalogue.number_format, percent=False))
         number = plain.format_number(100 * change, 100 * margin / 4)

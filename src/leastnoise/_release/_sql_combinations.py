@@ -221,7 +221,7 @@ class CombinationReader:
     def _restricted(
         self, term: AnswerTerm, placement: Placement, name: str, keys: Sequence[tuple[object, ...]]
     ) -> Placement:
-        """Return the groups with some keys; or all groups as one, if they are added up."""
+        """Return a placement of groups with some keys, or of all groups as one."""
         if self._is_added_up(term, name):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
@@ -244,7 +244,7 @@ def combination_ends(
     answers: Sequence[FloatArray],
     noise: AnswerNoise | None,
 ) -> list[tuple[Array, Array]]:
-    """Return the ends of the intervals of each combination that a selection needs.
+    """Return the interval ends of each combination that a selection needs.
 
     Args:
         selection: the groups, aggregates and combinations.

@@ -129,7 +129,7 @@ class StatisticTable(ResultTable):
         return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
@@ -139,7 +139,7 @@ class StatisticTable(ResultTable):
         return [*names, *self.attributes[len(names) :]]
 
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order."""
+        """Return the columns of numbers by name, flat in row-major order."""
         columns = {
             self.value_name: self.values,
             "low": self.low,
@@ -260,7 +260,7 @@ class StatisticTable(ResultTable):
     def _sort_dots(
         self, rows: Sequence[tuple[str, str, float, float, float]], catalogue: Catalogue
     ) -> tuple[tuple[str, str, float, float, float], ...]:
-        """Return the rows of a dot plot, sorted by value if their groups are many names."""
+        """Return the rows of a dot plot, sorted by value if they have many names."""
         groups = dict.fromkeys(row[0] for row in rows)
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if len(axes) == 0 or axes[0].size != len(groups):
@@ -275,7 +275,7 @@ class StatisticTable(ResultTable):
         return self.display_labels[: len(self.statistic.by)]
 
     def picture(self, catalogue: Catalogue) -> Picture | None:
-        """Return it as the picture of a table: a distribution function, or means over time.
+        """Return a picture of a distribution function, or of means over time.
 
         None for other statistics, which are drawn as dots.
         """
@@ -466,7 +466,7 @@ class Statistics(LazySequence[StatisticTable]):
         return self._computed[position]
 
     def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
-        """Return a statistic of a measure without the values of suppressed sums and counts.
+        """Return a statistic without the values of suppressed sums and counts.
 
         Sums and counts are in the file of a mean, and the mean and the count in the file of a
         standard deviation, so their rules hold there too.
@@ -669,7 +669,7 @@ def _quantile_values(
 
 
 def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
-    """Return the quantities of the sum and the divisor of a mean, as `quantity_key` does."""
+    """Return the quantity keys of a mean's sum and divisor."""
     count, *sums = workload.tables_of(statistic)
     total = sums[0] if sums else count
     domain = workload.domain
@@ -679,7 +679,7 @@ def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
 def _round_statistic(
     values_of: dict[str, Any], options: Options, keys: tuple[str, str]
 ) -> dict[str, Any]:
-    """Round sums and counts, and suppress means and standard deviations of small groups.
+    """Return columns with rounded sums and counts; small groups suppressed.
 
     Quantiles and distribution functions are unchanged.
 

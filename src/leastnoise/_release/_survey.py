@@ -266,7 +266,7 @@ def combine_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The part ``[survey]`` of a spec: rules by table, the default rule and the flags.
+    """The part ``[survey]`` of a spec: rules by table, a default and flags.
 
     Attributes:
         default: the rule of tables and means that have none of their own; None for none.

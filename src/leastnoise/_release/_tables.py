@@ -123,14 +123,14 @@ class ResultTable:
 
     @abstractmethod
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
 
     @abstractmethod
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order.
+        """Return the columns of numbers by name, flat in row-major order.
 
         Without those that do not apply.
         """
@@ -234,7 +234,7 @@ class Table(ResultTable):
         return np.nan_to_num(self.approximation_std)
 
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order.
+        """Return the columns of numbers by name, flat in row-major order.
 
         Without those that do not apply.
         """
@@ -290,7 +290,7 @@ class Table(ResultTable):
         )
 
     def key_columns(self) -> list[str]:
-        """The key columns.
+        """Return the names of the key columns.
 
         A number is appended to a name that clashes with a column of numbers.
         """
@@ -466,7 +466,7 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
 
 
 def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
-    """Return a table with rounded answers, whose intervals hold what the estimates' hold.
+    """Return a table with rounded answers and intervals widened to match.
 
     They are as many whole steps wider as the farthest answer needs: one, unless controlled rounding
     within a step does not exist.
@@ -724,7 +724,7 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """Return the table whose sums all tables are, with hidden cells.
+        """Return the table of which all tables are sums, or None.
 
         None if there is none.
         """
@@ -843,7 +843,7 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table with the answers suppressed that rules name."""
+        """Return a table, with answers suppressed by linked tables too."""
         table = self._build_own_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -851,7 +851,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table of a product from its estimated answers."""
+        """Return a product's table, rounded, with its own sampling rule applied."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))

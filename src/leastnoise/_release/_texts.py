@@ -225,7 +225,7 @@ def load_catalogue(language: str = "en") -> Catalogue:
 
 
 def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
-    """Translate a message by a table of templates, and so its values.
+    """Return a message translated by templates, with its values, or None.
 
     None if the table lacks the message, or one of its values that need a translation.
     """
@@ -437,7 +437,7 @@ def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
 
 
 def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[Axis, ...]:
-    """Return one axis for each attribute of a table: ranges of numbers, dates, or names.
+    """Return an axis for each attribute of a table: ranges, dates or names.
 
     An axis has as many keys as the attribute has labels.
     """
@@ -752,7 +752,7 @@ def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue)
 def _names_of_statistic(
     statistic: Statistic, domain: Domain, catalogue: Catalogue
 ) -> QuantityNames:
-    """Return the display names of what a statistic is about."""
+    """Return the display names of a statistic's measure or attribute."""
     if statistic.form.of_measure:
         return names_of_measure(domain, statistic.of, catalogue)
     return catalogue.names.attribute(statistic.of)
@@ -767,9 +767,9 @@ def _is_count_of_values(product: Product) -> bool:
 
 
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
-    """Name what a table sums or counts.
+    """Return the name of the rows, units or values that a table counts or sums.
 
-    That is a measure, rows, units, or the values of a measure.
+    Values are those of a measure, summed or counted.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
@@ -783,7 +783,7 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
 
 
 def name_rows(catalogue: Catalogue) -> str:
-    """Return what a row is called, in the plural."""
+    """Return the display name of rows, in the plural."""
     return catalogue.names.rows or catalogue.say("unit_rows")
 
 
@@ -899,7 +899,7 @@ def estimate_cut_amount(
 def _estimate_share(
     cut: float, kept: float, cut_error: float, kept_error: float, level: float
 ) -> ShareInterval | None:
-    """Return the share of two noisy amounts with its interval, or None.
+    """Return the share cut / (cut + kept) with its interval, or None.
 
     Args:
         cut: the noisy amount that is cut.
@@ -932,9 +932,9 @@ def _estimate_share(
 def format_row_limit(
     privacy: Privacy, receipt: Mapping[str, Any], level: float, catalogue: Catalogue
 ) -> str:
-    """Say how many rows of a unit the answers count at most.
+    """Return a phrase on the row limit of a unit and the share of rows cut.
 
-    It also says about how many rows were cut. Empty without a limit.
+    Empty without a limit.
     """
     if privacy.unit_column is None:
         return ""

@@ -700,7 +700,7 @@ def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
 
 
 def _earlier_facts(plan: Plan) -> dict[str, Any]:
-    """Return which earlier releases count; empty without any."""
+    """Return the facts of the earlier releases that count; empty without any."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         return {"after": [release.facts() for release in plan.earlier]}
     return {}
@@ -846,7 +846,7 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
 
 
 def _half_rounding(release: Release) -> float:
-    """Return how far rounding moves an answer at most; 0 without rounding."""
+    """Return the farthest that rounding moves an answer; 0 without rounding."""
     return float(rounding_reach(release.options, rounding_rule(release.options)[0]))
 
 
@@ -897,7 +897,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
 
 
 def _describe_steps(options: Options) -> str:
-    """Say in English to which multiples answers are rounded."""
+    """Return an English phrase with the multiples to which answers are rounded."""
     if isinstance(options.round, Mapping):
         steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
         return f"rounded to multiples of {steps}"

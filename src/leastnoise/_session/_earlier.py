@@ -12,7 +12,7 @@ _ADVICE = "Name releases of the same data and ledger, or leave after out. Nothin
 
 
 def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
-    """Return what the releases in some folders measured.
+    """Return the measurements of the releases in some folders.
 
     Raises:
         InputError: a folder has no finished release, or one whose error depends on the data.

@@ -366,9 +366,9 @@ def judge_counts(
     kept_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if not reason:
-        reason = _missing_columns(measured, used_rows, counts.get(LACKING, []), columns)
+        reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
     if reason:
-        raise GuardError(f"The guard stopped this release: {reason} {_what_to_do(payment)}")
+        raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
     facts: dict[str, Any] = {
         "share": str(payment.share),
         "charge": payment.charge,
@@ -426,13 +426,10 @@ def _reason_to_stop(
     return ""
 
 
-def _missing_columns(
+def _missing_columns_reason(
     measured: Measurements, used_rows: int, lacking: Sequence[int], columns: Sequence[str]
 ) -> str:
-    """Return why nearly empty columns stop a release.
-
-    An empty text if there are none.
-    """
+    """Return a reason that names nearly empty columns; "" without any."""
     missing = [
         repr(name)
         for name, number in zip(columns, lacking, strict=True)
@@ -497,7 +494,7 @@ def rows_to_see_columns(measured: Measurements) -> int:
     return high
 
 
-def _what_to_do(payment: GuardPayment) -> str:
+def _guard_advice(payment: GuardPayment) -> str:
     """Return advice for a release that its guard stopped."""
     advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
     if not payment.number:
@@ -599,7 +596,7 @@ def forecast_guard(
 
 
 def _size_text(budget: Budget) -> str:
-    """Write the epsilon, rho or mu squared of a budget for people."""
+    """Return the epsilon, rho or mu squared of a budget as text for people."""
     name, size = next(iter(parameters(budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 

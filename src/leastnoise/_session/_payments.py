@@ -432,7 +432,7 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _left_by_guards_in_mu(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return what stopped guards left of an (epsilon, delta) budget, or None.
+    """Return the privacy that stopped guards left of (epsilon, delta), or None.
 
     The result can be paid with pure and with Gaussian noise.
     """
@@ -454,7 +454,7 @@ def _size_name(budget: Budget) -> str:
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:
-    """Return the guards that no release of the same ledger share follows."""
+    """Return guard entries that no release of the same share follows."""
     releases = [
         entry
         for entry in ledger.entries()

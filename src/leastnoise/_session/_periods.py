@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -243,7 +243,7 @@ def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | No
 def _new_job(
     spec: Spec, source: Any, target: Path, ledger: Ledger | None, plan: Callable[[], Plan]
 ) -> _SeriesJob:
-    """Plan an unpaid series; refuse one that the ledger would not pay for."""
+    """Return the job of an unpaid series; refuse one that the ledger cannot pay."""
     check_target(target)
     if ledger is not None:
         ledger.check_for_all_times()
@@ -268,7 +268,7 @@ def _new_job(
 
 
 def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
-    """Read a paid series; refuse a spec that differs from its own."""
+    """Return the job of a paid series; refuse a spec that differs from its own."""
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
     if differences := differing_parts(plan, spec):
@@ -320,7 +320,7 @@ def _draw_and_publish(
 def _pay(
     plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str, note: str
 ) -> Receipt:
-    """Pay for all periods of a series."""
+    """Pay for all periods of a series, and return the receipt."""
     dates, along = _series_dates(plan)
     tables = pluralize(len(plan.workload.products), "table")
     series = Series.paid(
@@ -353,7 +353,7 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 
 def _count_due_periods(dates: Dates, through: str | None) -> int:
-    """Return how many periods to draw; refuse one that is not over."""
+    """Return the number of periods to draw; refuse one that is not over."""
     periods_over = dates.over(_today())
     labels = [*map(str, dates.labels)]
     if through is None:
@@ -394,7 +394,7 @@ def _publish(
     receipt: Receipt,
     target: Path,
 ) -> tuple[Path, ...]:
-    """Write missing releases and the page of all; seal a complete series.
+    """Write missing releases and the index page; return the new directories.
 
     Args:
         plan: of all periods.
@@ -434,13 +434,12 @@ def _newest_release(
     receipt: Receipt,
     facts: Mapping[str, Any],
 ) -> Release | None:
-    """Return the release up to the last drawn period that completes an answer; None without one."""
+    """Return the release of the last drawn period with a new answer, or None."""
     for periods in range(len(values), 0, -1):
         period_plan = truncate_plan(plan, periods)
         if period_plan is not None:
             outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
-            release: Release = publish(period_plan, request, outcome, None, facts)
-            return release
+            return cast(Release, publish(period_plan, request, outcome, None, facts))
     return None
 
 

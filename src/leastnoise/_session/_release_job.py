@@ -154,7 +154,7 @@ class FinishedRelease:
 
 
 def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
-    """Prepare a plan to be carried out; refuse one of another version."""
+    """Return the job that carries out a plan; refuse one of another version."""
     if isinstance(plan, CategoryPlan):
         terms = ReleaseContract(
             domain=plan.domain,
@@ -267,7 +267,7 @@ def publish(
     outcome: Any,
     folder: Draft | None,
     receipt: Mapping[str, Any],
-) -> Any:
+) -> Release | FoundCategories:
     """Build and write a release from an outcome, or categories from keys.
 
     Args:
@@ -301,7 +301,7 @@ def publish(
 
 
 def log_payment(ledger: Ledger, receipt: Receipt) -> None:
-    """Log what a release or a series cost."""
+    """Log the charge of a release or a series."""
     LOGGER.info("paid %s from %s, release %d", receipt.charge, ledger.path, receipt.number)
 
 
@@ -602,7 +602,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
 
 
 def _spent_on_categories(directory: Path) -> _Spent:
-    """Return what a search for categories spent: its whole budget."""
+    """Return the cost of a search for categories, its whole budget, with facts."""
     categories = read_categories(directory)
     plan = categories.plan
     return _Spent(
@@ -616,7 +616,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 
 
 def _spent_on_release(directory: Path) -> _Spent:
-    """Return what a release spent; for a series, the cost of all periods."""
+    """Return the cost of a release, or of all periods of a series, with facts."""
     release, manifest = read_published(directory)
     plan = release.plan
     if isinstance(plan, SeriesPlan):

@@ -142,7 +142,6 @@ def find_categories(
         target = check_target(out)
     job = build_release_job(plan)
     options = Options()
-    categories: FoundCategories
     if seed is not None:
         categories = _simulate_release(
             job,
@@ -163,11 +162,11 @@ def find_categories(
             dataset=dataset,
             progress=row_progress(progress),
         )
-    return categories
+    return cast(FoundCategories, categories)
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    """Plan the release or the series of a spec, after the earlier releases that it names."""
+    """Return the plan of a spec, after the earlier releases that it names."""
     search = replace(spec.search(progress), earlier=read_earlier(spec.after))
     return spec.plan_with(search)
 
@@ -265,7 +264,6 @@ def release(
     else:
         target = check_target(out)
     check_memory(plan, in_files=target is not None)
-    result: Release
     if seed is not None:
         result = _simulate_release(
             job,
@@ -287,7 +285,7 @@ def release(
             progress=row_progress(progress),
             note=note,
         )
-    return result
+    return cast(Release, result)
 
 
 def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
@@ -307,7 +305,7 @@ def _simulate_release(
     options: Options,
     target: Path | None,
     progress: RowProgress | None,
-) -> Any:
+) -> Release | FoundCategories:
     """Carry out a release or search with seeded noise that protects nobody."""
     plan = job.plan
     share = guard_share(options.guard)
@@ -340,7 +338,7 @@ def _pay_and_release(
     dataset: str | None,
     progress: RowProgress | None,
     note: str = "",
-) -> Any:
+) -> Release | FoundCategories:
     """Pay for a release or a search and publish it, or finish a stopped one.
 
     Args:
@@ -421,7 +419,7 @@ def _pay_and_release(
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:
-    """Format the epsilon, rho or mu squared of a plan and its guard together."""
+    """Return the epsilon, rho or mu squared of a plan with its guard, as text."""
     name, size = next(iter(parameters(with_guard(privacy, share).budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
@@ -476,7 +474,7 @@ def release_series(
 def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Estimate blocks to read and seconds afterwards, for a notebook's progress.
+    """Return blocks to read and seconds afterwards, for a notebook's progress.
 
     Unusable arguments are refused later.
     """

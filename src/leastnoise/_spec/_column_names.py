@@ -221,7 +221,7 @@ def words_in(name: str) -> tuple[str, ...]:
 
 
 def _split_identifier(word: str) -> tuple[str, ...]:
-    """Return a word such as ``patientid`` split before ``id``."""
+    """Return the parts of a word such as ``patientid``: ``patient``, ``id``."""
     entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
     if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)

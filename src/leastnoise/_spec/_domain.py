@@ -148,7 +148,7 @@ class PublicFiles:
         )
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """Return the map from the values of one column to those of another."""
+        """Return a map from the values of a key column to those of another."""
         table = known_keys(what, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(what, table, "key", "value")
         return one_value_each(what, ((key, entry) for key, entry in rows))
@@ -369,7 +369,7 @@ def kind_from_spec(
 def _kind_of_shape(
     shape: str, value: Any, arguments: Mapping[str, Any], files: PublicFiles
 ) -> Kind:
-    """Build a kind from its shape, such as "bins", and the value of that key."""
+    """Return the kind of a shape, such as "bins", from the value of that key."""
     if shape == "categories":
         if isinstance(value, Mapping):
             value = files.categories(value)

@@ -65,7 +65,7 @@ class SourceColumn:
     names_person: bool = False
 
     @property
-    def typed(self) -> bool:
+    def declares_type(self) -> bool:
         """Whether the data declare a type for the column."""
         return self.field.type is not None
 
@@ -121,7 +121,7 @@ class SourceColumns:
 
 
 def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
-    """Return what the names and types of columns suggest."""
+    """Return the columns of a schema with the facts that names and types suggest."""
     schema_fields = list(fields)
     names = [field.name for field in schema_fields]
     columns = [_column_of(field, names) for field in schema_fields]
@@ -140,7 +140,7 @@ def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
 
 
 def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
-    """Return what the name and type of one column suggest."""
+    """Return a column with the kind and faults that its name and type suggest."""
     name = field.name
     bare = field.name.strip()
     kind = _kind_of(field)
@@ -223,7 +223,7 @@ def _kind_of_type(arrow_type: Any) -> str:
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Return public bounds so wide that a wrong guess drops no row."""
+    """Return suggested domain keys, with bounds so wide that no row drops."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):
@@ -237,14 +237,14 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
     if ends := implied_range(name):
         low, high = ends
         guess = {**_numbers(kind, low, high, high - low), "outside": "clip"}
-        if kind == "whole" and not column.typed and names_age(name):
+        if kind == "whole" and not column.declares_type and names_age(name):
             guess["rounding"] = "down"  # a file of texts may have 0.5, and ages are whole years
         return guess
     if kind == "whole" and names_small_count(name):
         return {"integers": [0, 9], "outside": "clip"}
-    if kind == "whole" and column.typed and names_flag(name):
+    if kind == "whole" and column.declares_type and names_flag(name):
         return {"categories": [0, 1], "outside": "other"}
-    if kind == "whole" and column.typed and names_few_codes(name):
+    if kind == "whole" and column.declares_type and names_few_codes(name):
         return {"integers": [0, 9], "outside": "other"}
     if kind == "whole" and looks_like_identifier(name):
         # of things, as a public list of codes has them

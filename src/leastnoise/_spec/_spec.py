@@ -131,7 +131,7 @@ class CategorySearch:
 def read_searches(
     domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
-    """Return the domain with the categories found so far, and the searches."""
+    """Return the domain with categories from earlier searches, and the searches."""
     searches = []
     kinds = {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
@@ -176,7 +176,7 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Raise for a budget without room for searches, or foreign categories.
+    """Raise unless the budget allows searches and found categories fit them.
 
     Foreign categories were found by another search than the one of the spec.
     """
@@ -415,12 +415,12 @@ def read_spec_text(file: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
-    """Return the spec of a text."""
+    """Return the spec of a TOML text."""
     return spec_from_table(read_toml(text), folder)
 
 
 def _read_after(where: str, value: object) -> tuple[str, ...]:
-    """Read the folders of earlier releases."""
+    """Return the folders of earlier releases, checked."""
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
         raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
     return tuple(value)
@@ -836,7 +836,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how [source] reads the keys of units and joins."""
+    """Return the reading of unit and join keys, from settings of [source]."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
@@ -1052,7 +1052,7 @@ def _queries_of_part(
     common: Mapping[str, Any],
     statements: Sequence[Statement],
 ) -> Workload:
-    """Return the queries of a part: of SQL statements, of query sets, or marginals."""
+    """Return the workload of a part: from SQL, query sets or marginals."""
     if statements:
         return together([statement.workload(common["weight"]) for statement in statements])
     if "queries" in table:
@@ -1173,7 +1173,7 @@ def _earlier_digests(plan: Plan) -> list[str]:
 
 
 def _after_digests(spec: Spec) -> list[str]:
-    """Return the digests of the earlier releases of a spec; empty for one that is not there."""
+    """Return the digest of each earlier release of a spec; "" if it is missing."""
     digests = []
     for folder in spec.after:
         file = folder / OBSERVATION_FILE

@@ -88,15 +88,18 @@ def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
 
 def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
     """Yield a warning if tables have twice the errors they would have alone."""
-    if public_size := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
-        called = {
+    high_errors = sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1])
+    if high_errors:
+        display_names = {
             product.name: _localised_table_name(product, catalogue) for product in plan.workload
         }
         times = (
             catalogue.say(
-                "st_times", name=called.get(name, name), ratio=catalogue.localize(f"{ratio:.2g}")
+                "st_times",
+                name=display_names.get(name, name),
+                ratio=catalogue.localize(f"{ratio:.2g}"),
             )
-            for name, ratio in public_size
+            for name, ratio in high_errors
         )
         yield catalogue.say("st_crowded", listed=", ".join(times))
 
@@ -111,7 +114,7 @@ def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
 def error_warnings(
     plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
-    """Yield warnings of tables with answers below their margins.
+    """Yield a warning if answers of some tables are below their margins.
 
     Public sizes and numbers of rows bound the answers.
     """
@@ -120,10 +123,10 @@ def error_warnings(
     measured = plan.measured()
     warnings = []
     groups = {
-        table.table_key: asked.size
-        for asked in plan.workload.statistics
-        if asked.size
-        for table in plan.workload.tables_of(asked)
+        table.table_key: statistic.size
+        for statistic in plan.workload.statistics
+        if statistic.size
+        for table in plan.workload.tables_of(statistic)
     }
     times = measured_multiplier(measured, level, plan.workload)
     step = 0.5 / measured.grid
@@ -133,8 +136,8 @@ def error_warnings(
         )
         cells = [
             operator.rows
-            for operator, asked in zip(product.operators, product.query_sets, strict=True)
-            if asked.form.axis == "cells"
+            for operator, queries in zip(product.operators, product.query_sets, strict=True)
+            if queries.form.axis == "cells"
         ]
         most = (
             (MOST_ROWS if rows is None else rows)

@@ -728,7 +728,7 @@ def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
         "person": person_columns[0] if person_columns else None,
         "candidates": catalogue.join_names([*data.suggested.candidates]),
         "asked": [(kind, catalogue.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
-        "is_text": not any(column.typed for column in data.columns),
+        "is_text": not any(column.declares_type for column in data.columns),
         "weighted": WEIGHTED,
         "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],
         "files": files,

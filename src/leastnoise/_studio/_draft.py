@@ -231,7 +231,7 @@ def _text(value: object) -> str:
 
 
 def _flag(value: object) -> bool:
-    """Return a value as true or false."""
+    """Return a value, which must be true or false."""
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
     return value

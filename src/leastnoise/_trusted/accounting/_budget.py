@@ -27,7 +27,7 @@ BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_s
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
-    """Return a number as an exact fraction with a limited number of digits.
+    """Return a number as an exact fraction; raise if it has too many digits.
 
     At most 1000 digits are allowed above or below the fraction bar.
 
@@ -64,7 +64,7 @@ def fraction_to_text(name: str, value: Fraction) -> str:
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
-    """Return a fraction of few bits that is at least a long one.
+    """Return a fraction rounded up to about ``bits`` bits, if it is long.
 
     The result is a dyadic rational with ``bits`` significant bits. A fraction whose denominator has
     at most 64 bits is returned unchanged, so that three times 1/3 is 1.
@@ -142,7 +142,7 @@ class _Definition:
         return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a pure step; delta stays whole.
+        """Return the budget that remains after a pure step; delta stays whole.
 
         Args:
             epsilon: the epsilon of the step, smaller than the epsilon of the budget.
@@ -282,7 +282,7 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a step of pure privacy.
+        """Return the budget that remains after a step of pure privacy.
 
         The step is charged epsilon^2 / 2.
 
@@ -316,7 +316,7 @@ class GDP(_Definition):
         object.__setattr__(self, "mu_squared", _positive("mu_squared", mu_squared))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what remains of this budget after a step of pure privacy.
+        """Return the budget that remains after a step of pure privacy.
 
         The step is charged the mu squared of its epsilon.
 

@@ -133,7 +133,7 @@ def whole_budget(budget: Budget) -> Charge:
 
 
 def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
-    """Return what a release takes from the budget of a data set.
+    """Return the charge of a release to the budget of a data set.
 
     Args:
         budget: the budget of the data set; its definition decides what is added up.
@@ -237,7 +237,7 @@ def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
 
 
 def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
-    """Return what a step takes from the budget shared by a release's steps.
+    """Return the charge of a step to the budget that a release's steps share.
 
     As `charge`, but within (epsilon, delta) a step takes what it declares, so that steps add up by
     epsilon and by delta (theorem 6 of PROOFS-accounting.md).
@@ -285,7 +285,7 @@ def left(budget: Budget, spent: Charge) -> Charge:
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
-    """Return the amount by which a request exceeds what is available.
+    """Return the amount by which a request exceeds the amount available.
 
     No part is below zero.
 
@@ -348,7 +348,7 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """The charges of an (epsilon, delta) budget, divided by how they are added up.
+    """The charges of an (epsilon, delta) budget: those summed, those composed.
 
     Attributes:
         summed: the sum of the leading charges with a delta of their own.
@@ -382,7 +382,7 @@ def _divide(charges: Sequence[Charge]) -> _Division:
 
 
 def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
-    """Return what the next release may take from a budget, at least 0.
+    """Return the amount of a budget left for the next release, at least 0.
 
     Args:
         budget: the budget of the data set.

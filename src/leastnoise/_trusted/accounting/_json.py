@@ -85,20 +85,20 @@ def privacy_from_json(data: object) -> Privacy:
         one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
         column,
         whole("max_rows", fields["max_rows"], 1),
-        _per_cell(fields["max_per_cell"]) if "max_per_cell" in optional else None,
-        _reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
+        _per_cell_bound(fields["max_per_cell"]) if "max_per_cell" in optional else None,
+        _unit_reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
     )
 
 
-def _reading(data: object) -> Reading:
-    """Return how to read the unit column, from a JSON object."""
+def _unit_reading(data: object) -> Reading:
+    """Return the reading of the unit column, from a JSON object."""
     names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
         raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
     return Reading(**data)
 
 
-def _per_cell(data: object) -> PerCellBound:
+def _per_cell_bound(data: object) -> PerCellBound:
     """Return the bound on rows per cell, from a JSON object."""
     if (
         not isinstance(data, Mapping)

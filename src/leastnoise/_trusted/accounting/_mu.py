@@ -120,7 +120,7 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest square of mu that (epsilon, delta) allows."""
+    """Return the largest square of mu at (epsilon, delta), rounded down."""
     return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
 
 
@@ -142,7 +142,7 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
-    """Return the least epsilon that delta allows for a Gaussian cost."""
+    """Return the least epsilon at a delta for a Gaussian cost, rounded up."""
     if gaussian_is_private(Fraction(0), square, delta):
         return Fraction(0)
     bits = 34

@@ -88,7 +88,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def readable(value: Fraction) -> str:
-    """Return a fraction as text for people.
+    """Return a fraction as a short decimal or fraction; "about" if inexact.
 
     A short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
 
@@ -132,7 +132,7 @@ def number_text(number: Fraction) -> str:
 
 
 def short(number: Fraction) -> str:
-    """Return an exact number as Python prints it."""
+    """Return an exact number as Python source: an integer or a quoted decimal."""
     if number.denominator == 1:
         return str(number)
     return repr(number_text(number))

@@ -22,7 +22,7 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return why no value of a column can match, and what to do.
+    """Return the reason that no value of a column matches, with advice, or None.
 
     None if a value can match.
 

@@ -129,10 +129,7 @@ class Kind(ABC):
 
     @property
     def outside_cell(self) -> int | None:
-        """The cell of values outside the domain; None where they drop the row.
-
-        None where they drop the row or are clipped.
-        """
+        """The cell of values outside the domain; None if dropped or clipped."""
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
@@ -270,7 +267,7 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a reading, also from its JSON values."""
+    """Return a checked reading, from a reading or its JSON values."""
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = known_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]
@@ -332,7 +329,7 @@ def check_rising(low: Fraction | int, high: Fraction | int) -> None:
 
 
 def check_bound(name: str, value: Exact) -> Fraction:
-    """Return an exact bound that doubles can be compared with."""
+    """Return an exact bound; raise if its size is above 2^53 - 1."""
     number = exact(name, value)
     if not abs(number) <= MOST:
         raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")

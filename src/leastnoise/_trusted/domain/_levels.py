@@ -25,7 +25,7 @@ _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numb
 
 
 def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Return a table of a spec, which may have only known keys.
+    """Return a spec table as a dictionary; raise for a key not allowed.
 
     >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
     {'path': 'a.csv'}
@@ -165,7 +165,7 @@ def check_levels(
 def _level(
     name: object, labels: Sequence[Label], names: CellNames, size: int, groups: object
 ) -> Level:
-    """Return a level from one of the forms that `check_levels` takes."""
+    """Return the checked level of groups in any form that `check_levels` takes."""
     level_name = attribute_name("the name of a level", name)
     if level_name in RESERVED:
         allowed = message("none of {words}", words=", ".join(RESERVED))

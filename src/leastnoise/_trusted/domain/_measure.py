@@ -295,7 +295,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return the distinct groups of cells along an attribute, in order."""
+    """Return groups of cells, each with its distinct cells in order."""
     if groups is None:
         return None
     listed = tuple(
@@ -433,7 +433,7 @@ class Weighted(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class SquaredDeviation(Measure):
-    """The squared distance of a value from the middle of its bounds, as a measure.
+    """The squared distance of a value from the centre of its bounds.
 
     Sums of it give variances. It is counted in whole multiples of ``divisor`` squared units, the
     least number for which sums over 2^32 rows are exact.
@@ -488,7 +488,7 @@ class SquaredDeviation(Measure):
 
 
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures whose product a measure is.
+    """Return the measures of single columns that a measure is computed from.
 
     For a `SquaredDeviation` they are the squared deviation itself and whether there is a value. A
     count of units has none; a total of units has the amounts of its rows.

@@ -39,7 +39,7 @@ def count(
     measure: str | None = None,
     limits: tuple[str | None, Values] | None = None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield each requested marginal of a table, counted exactly.
+    """Yield the exact table of counts, or of sums, of each attribute set.
 
     Args:
         table: the private rows.
@@ -106,7 +106,7 @@ def count(
 def _sum_out_counted(
     domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Sum marginals out of tables that a database has counted (A5)."""
+    """Yield marginals summed out of tables that a database counted (A5)."""
     for attributes in sets:
         sufficient = [
             names
@@ -123,7 +123,7 @@ def _sum_out_counted(
 def _count(
     domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Count marginals of rows, several in one pass where that is cheaper (A3).
+    """Yield marginals of rows, several in one pass where that is cheaper (A3).
 
     Args:
         domain: the domain of the rows.
@@ -198,7 +198,7 @@ def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashabl
 def _histogram(
     columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
 ) -> IntArray:
-    """Count the rows in each cell of all the columns, or sum their values.
+    """Return the number of rows, or the sum of values, in each joint cell.
 
     One pass over the rows, in int64 throughout (A4).
     """

@@ -32,7 +32,7 @@ _SPARE_BITS = 128  # beyond the largest weight: a choice is open with probabilit
 
 
 def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
-    """Return tables of noise with one total, drawn exactly by their norm.
+    """Return exact K-norm noise: tables of integers that share one total.
 
     The probability is proportional to exp(-|z| / scale).
 

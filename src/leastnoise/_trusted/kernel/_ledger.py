@@ -245,7 +245,7 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
-        request = self._request(cost, privacy)
+        request = self._release_charge(cost, privacy)
         texts = (
             checked_text("plan_digest", plan_digest),
             checked_text("output", output),
@@ -391,7 +391,7 @@ class Ledger:
         else:
             privacy = self.privacy.within(spent)
         price = SeriesCost(privacy.budget) if cost is None else cost
-        request = self._request(price, privacy)
+        request = self._release_charge(price, privacy)
         day = today() if on is None else on
         # `datetime` is a subclass of `date`, and a time of day is not a day
         if type(day) is not date or day > today():
@@ -433,7 +433,7 @@ class Ledger:
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        requests = [self._request(*payment) for payment in payments]
+        requests = [self._release_charge(*payment) for payment in payments]
         check_left(self._content(), requests, self.share, today())
 
     @staticmethod
@@ -453,7 +453,7 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.BudgetError: The release requests epsilon = 0.5, but of epsilon = 0.5 ...
         """
-        requests = [_request(dataset, privacy, *payment) for payment in payments]
+        requests = [_release_charge(dataset, privacy, *payment) for payment in payments]
         check_left(Content(dataset, privacy, "", "", ()), requests, "", today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
@@ -498,7 +498,7 @@ class Ledger:
         draw_outcome: Callable[[], Any],
         write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record a repeatable step in one transaction.
+        """Begin and record a repeatable step in one transaction; return its outcome.
 
         The outcome of the step is the same however often it is drawn (PROOFS-periods.md).
 
@@ -632,7 +632,7 @@ class Ledger:
             return steps.read_pending(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
-        """Return the receipt with which only this process finishes a release.
+        """Assign a resumable release to this run, and return its receipt.
 
         Args:
             entry: a resumable entry.
@@ -824,13 +824,13 @@ class Ledger:
             )
         return content
 
-    def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release of a given cost to this ledger."""
-        return _request(self.dataset, self.privacy, cost, privacy)
+    def _release_charge(self, cost: Cost, privacy: Privacy) -> Charge:
+        """Return the charge of a release to this ledger; raise for another unit."""
+        return _release_charge(self.dataset, self.privacy, cost, privacy)
 
 
-def _request(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
-    """Return the charge of a release of a given cost to a data set's budget.
+def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
+    """Return the charge of a release to a data set's budget, from its cost.
 
     Raises:
         InputError: the plan has another unit, or a definition that cannot be added up in the

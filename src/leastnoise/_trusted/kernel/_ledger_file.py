@@ -396,12 +396,12 @@ class Limit:
 
     @property
     def left(self) -> Charge:
-        """What the next release may take, at least 0."""
+        """The amount left for the next release, at least 0."""
         return left_of_budget(self.budget, self.charges)
 
     @property
     def reason_closed(self) -> str:
-        """Why nothing more can be paid with any budget (G4), or ""."""
+        """The reason that no charge fits any more, with any budget (G4), or ""."""
         if isinstance(self.budget, ApproxDP) and has_late_delta(self.charges):
             return _LATE_DELTA
         return ""
@@ -491,7 +491,7 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
-    """Refuse a new budget of another definition, or below what is spent.
+    """Raise for a budget of another definition, or one below the amount spent.
 
     What is spent is compared in each period.
 
@@ -527,7 +527,7 @@ def spent_text(budget: Budget, spent: Charge) -> str:
 
 
 def left_text(budget: Budget, available: Charge) -> str:
-    """Return what a budget has left, as text for people.
+    """Return the amount left of a budget as text for people.
 
     >>> left_text(ApproxDP(1, "1e-6"), Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(1, 50)))
     'mu squared = 0.02 for Gaussian noise or epsilon = 0.5 for a pure release'

@@ -178,10 +178,10 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
                     cells.size, measurements.blocks[index].rows
                 )  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
-                    yield from _applied(measurements, pending, kinds)
+                    yield from _apply_blocks(measurements, pending, kinds)
                     pending = []
                     size = 0
-    yield from _applied(measurements, pending, kinds)
+    yield from _apply_blocks(measurements, pending, kinds)
 
 
 def _from_ends(
@@ -206,10 +206,10 @@ def _from_ends(
         )
 
 
-def _applied(
+def _apply_blocks(
     measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
 ) -> Iterator[tuple[int, IntArray]]:
-    """Yield the answers of blocks' queries to their tables.
+    """Yield each pending block's index and exact answers, times the grid.
 
     Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
     """

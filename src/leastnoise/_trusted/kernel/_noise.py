@@ -149,7 +149,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
 
 def far_number(entropy: Entropy) -> int:
-    """Return V, drawn given that it is at least 128 (L2).
+    """Return V, drawn under the condition that it is at least 128 (L2).
 
     The geometric distribution has no memory.
     """

@@ -6,7 +6,7 @@ Not trusted: outcomes have their noise and are public.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel._keys import FoundKeys
 from leastnoise._trusted.linop import SignedArray, narrow, unpack, whole_bytes, whole_bytes_text
 from leastnoise._trusted.measurements import Observation
+
+Result = TypeVar("Result")
 
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
@@ -46,7 +48,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     yield "]}"
 
 
-def outcome_from_text(text: str) -> Any:
+def outcome_from_text(text: str) -> Fraction | FoundKeys:
     """Return the outcome of a choice or of a search for keys, from its text.
 
     `values_from_text` reads that of measurements.
@@ -77,8 +79,7 @@ def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
             raise ValueError("other groups or cells")
         return chosen
 
-    chosen: IntArray = _read(text, reader)
-    return chosen
+    return _read(text, reader)
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
@@ -94,8 +95,8 @@ def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
     )
 
 
-def _read(text: str, reader: Callable[[Any], Any]) -> Any:
-    """Return what a reader makes of JSON text; raise if it is damaged."""
+def _read(text: str, reader: Callable[[Any], Result]) -> Result:
+    """Return a reader's result for JSON text; raise if the text is damaged."""
     try:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError, ArithmeticError):

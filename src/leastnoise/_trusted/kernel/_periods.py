@@ -222,7 +222,7 @@ def close_period(
 
 
 def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
-    """Return what units have used once the next period is closed (P2).
+    """Return the rows that units use by the end of the next period (P2).
 
     Raises:
         InputError: the table was read with another record of what they have used before.

@@ -117,7 +117,7 @@ class LeastCost:
 
 
 def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Return cells in tree order, with clipped counts, and the blocks (C1).
+    """Return clipped counts in tree order, and the blocks of each level (C1).
 
     The shape is public and is checked; the counts are private and are clipped to the range of exact
     arithmetic.
@@ -256,7 +256,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
 
 
 def read_penalty(penalty: Exact, size: int) -> int:
-    """Return a penalty in records, rounded to a multiple of 1 / GRID.
+    """Return a penalty of records as an integer, in units of 1 / GRID.
 
     >>> read_penalty("0.5", 4)
     2048

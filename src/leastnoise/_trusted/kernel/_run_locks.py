@@ -79,11 +79,9 @@ def _lock_new_file(file: Path) -> int:
 def release_states(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
-    """Return which releases of processes that ended are published.
+    """Return, by entry id, whether a release of an ended process is published.
 
-    The keys are the entries; releases that can still be finished are left out.
-
-    The files that dead processes left are removed.
+    Releases that can still be finished are left out. The files that dead processes left are removed.
     """
     ended = {}
     for entry in entries:

@@ -61,7 +61,7 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
 def uniform_below(
     bound: Scale, largest: int, count: int, entropy: Entropy
 ) -> tuple[Words, BoolArray]:
-    """Return uniform integers from [0, bound), and which are rejected (D3).
+    """Return integers from [0, bound), and which to accept as uniform (D3).
 
     Args:
         bound: uint64, one bound (shape ()) or one for each draw, from 1 to 2^56.

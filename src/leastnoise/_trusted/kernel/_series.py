@@ -260,7 +260,7 @@ class Series(Immutable):
         options: str = "",
         run: str = "",
     ) -> "Series":
-        """Charge the ledger for a series of steps, and return it.
+        """Charge the ledger for a series of steps, and return the series.
 
         Args:
             terms: the steps to be carried out; public.
@@ -304,7 +304,7 @@ class Series(Immutable):
     def resumed(
         terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
     ) -> "Series":
-        """Continue a series that another process paid for and began.
+        """Return a series that another process paid for and began, to continue it.
 
         Args:
             terms: the terms that were paid for.
@@ -425,7 +425,7 @@ class Series(Immutable):
         return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Return the keys that a search finds, with the whole budget.
+        """Return the keys that a search finds, at the cost of the whole budget.
 
         Args:
             search: the search, with its noise and threshold.
@@ -680,7 +680,7 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
 def _initialise(
     series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
 ) -> Series:
-    """Set the fields of a new series, once."""
+    """Set the fields of a new series once, and return the series."""
     object.__setattr__(series, "terms", terms)
     object.__setattr__(series, "receipt", receipt)
     _PRIVATE_STATES[series] = state

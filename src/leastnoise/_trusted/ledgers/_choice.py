@@ -80,9 +80,7 @@ def find_ledger(
 
 
 def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledger:
-    """Create the ledger that `find_ledger` did not find.
-
-    If another process has created it meanwhile, open it.
+    """Create the ledger of a data set; open it if another process did so.
 
     Args:
         file: the path of the ledger.
@@ -118,7 +116,7 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return the folder of data that are files, where their ledger is.
+    """Return a list with the folder in which the ledger of files lies, or none.
 
     Empty for data that are not files.
     """
@@ -200,10 +198,9 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return other ledgers of the same data set.
+    """Return other ledgers of a data set, or else its paid releases.
 
-    If there are none, return the releases that were paid for the data set. Both are searched in the
-    folder of the ledger and in ``folders``.
+    Both are searched in the folder of the ledger and in ``folders``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     find_other_ledgers(Path(folder, "people.ledger"), "people")
@@ -255,7 +252,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the start of a sentence about what paid for a data set.
+    """Return the start of a sentence that names a payer: ledger or release.
 
     Args:
         payer: the file of a ledger, or the folder of a release.

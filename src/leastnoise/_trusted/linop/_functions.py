@@ -30,8 +30,8 @@ from leastnoise._trusted.linop._operators import (
 _EXACT_FLOAT = 2**53
 
 
-def _unknown(operator: object) -> InternalError:
-    """Return the error for an operator class without this function."""
+def _unregistered_error(operator: object) -> InternalError:
+    """Return the error for an operator class that lacks a function."""
     return InternalError(
         f"The operator class {type(operator).__name__} has not registered this function; see "
         "CONTRIBUTING.md."
@@ -52,7 +52,7 @@ def apply(operator: Operator, x: Array) -> Array:
     >>> apply(Prefix(3), np.array([1, 2, 3]))
     array([1, 3, 6])
     """
-    raise _unknown(operator)
+    raise _unregistered_error(operator)
 
 
 @singledispatch
@@ -69,7 +69,7 @@ def apply_transpose(operator: Operator, y: Array) -> Array:
     >>> apply_transpose(Prefix(3), np.array([1, 2, 3]))
     array([6, 5, 3])
     """
-    raise _unknown(operator)
+    raise _unregistered_error(operator)
 
 
 @singledispatch
@@ -93,7 +93,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])
     """
-    raise _unknown(operator)
+    raise _unregistered_error(operator)
 
 
 @apply.register
@@ -349,7 +349,7 @@ def entries(operator: Operator) -> tuple[int, int]:
     >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
     ((0, 1), (-7, 7))
     """
-    raise _unknown(operator)
+    raise _unregistered_error(operator)
 
 
 @entries.register(Identity)

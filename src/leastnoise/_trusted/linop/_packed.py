@@ -44,11 +44,11 @@ def to_json(operator: Operator) -> dict[str, object]:
     arguments = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
     return {
         "kind": kind.__name__.lower(),
-        **{name: _written(value) for name, value in arguments.items()},
+        **{name: _field_json(value) for name, value in arguments.items()},
     }
 
 
-def _written(value: Any) -> object:
+def _field_json(value: Any) -> object:
     """Return an operator's field as a JSON value."""
     if isinstance(value, np.ndarray):
         return pack(value)

@@ -226,10 +226,7 @@ def _weak_compositions(total: int, parts: int) -> int:
 
 
 def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
-    """Return ``parts`` integers with a given sum, drawn uniformly (J7).
-
-    Each is at least 1.
-    """
+    """Draw ``parts`` positive integers that add up to ``total``, uniformly (J7)."""
     cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, parts - 1, below))
     return [end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)]
 

@@ -115,7 +115,7 @@ def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
 
 
 def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
-    """Return `_largest_sum` of each row."""
+    """Return, for each row, the largest sum of ``most`` entries."""
     full = math.floor(most)
     count = len(rows)
     if full >= count:
@@ -185,23 +185,27 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 
 
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
-    """Return A'A exactly.
+    """Return the product A'A exactly; None if float64 could not hold it.
 
     It is computed by floating-point products of which every partial sum is exact.
     """
     rows = len(matrix)
     if rows * largest**2 < _EXACT_FLOAT:
-        return _exact(matrix, matrix)
+        return _exact_product(matrix, matrix)
     shift = (largest.bit_length() + 1) // 2
     if rows << (2 * shift + 1) >= _EXACT_FLOAT:
         return None
     high = matrix >> shift  # |high| <= 2^shift, 0 <= low < 2^shift
     low = matrix - (high << shift)
-    across = _exact(high, low)
-    return (_exact(high, high) << 2 * shift) + ((across + across.T) << shift) + _exact(low, low)
+    across = _exact_product(high, low)
+    return (
+        (_exact_product(high, high) << 2 * shift)
+        + ((across + across.T) << shift)
+        + _exact_product(low, low)
+    )
 
 
-def _exact(left: IntArray, right: IntArray) -> IntArray:
+def _exact_product(left: IntArray, right: IntArray) -> IntArray:
     """Return the exact product left^T right, through float64."""
     product: FloatArray = left.T.astype(np.float64) @ right.astype(np.float64)
     return product.astype(np.int64)

@@ -247,9 +247,9 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
 
 
 def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Return a bound on the p-norm shift of all rows of a unit (M1).
+    """Return a bound on |shift|_p^p from all rows of a unit (M1).
 
-    This is |shift|_p^p over the noise scales.
+    The shift is divided by the noise scales.
     """
     rows = plan.privacy.max_rows
     power = plan.noise.norm
@@ -271,7 +271,7 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
 
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Return a bound on a replaced unit's shift along each attribute (S8).
+    """Return bounds on a replaced unit's |shift|_p^p, by attribute (S8).
 
     Each bound adds up what the unit does in each cell of one attribute.
 
@@ -333,26 +333,26 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
             known[factor].entries is None for factor in group[0].factors
         )
         for block in group[:1] if counted else group:
-            columns, largest = _limited(
+            columns, largest = _with_limits(
                 plan, block, [known[factor] for factor in block.factors], power
             )
             if all(column.entries is None for column in columns):
                 ratio = block.scale / largest
-                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(
-                    columns
-                )
+                even[ratio] = even.get(ratio, Fraction(0)) + (
+                    len(group) if counted else 1
+                ) * _largest_product(columns)
             else:
                 uneven.append(((largest / block.scale) ** power, columns))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 
 
-def _limited(
+def _with_limits(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
-    """Return columns of costs with a block's limits multiplied in.
+    """Return cost columns with a block's limits multiplied in, and a factor.
 
-    Returns the columns, and the factor that is the same in every cell.
+    The factor is the same in every cell.
     """
     largest = plan.largest_values(block)
     if block.limits is None:
@@ -370,13 +370,13 @@ def _limited(
                 [-1 if other == name else 1 for other in column.names]
             )
             entries = int(column.top) if column.entries is None else column.entries
-            limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
+            limited[index] = _cost_column(column.names, np.asarray(entries * along.reshape(-1)))
             return limited, 1
     # The attribute is summed over, or measured by contrasts, whose column is constant.
-    return [*limited, _of_entries((name,), amounts)], 1
+    return [*limited, _cost_column((name,), amounts)], 1
 
 
-def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+def _cost_column(names: tuple[str, ...], entries: _Entries) -> _Column:
     """Return a column of costs; one number if all its entries are equal."""
     low = int(entries.min())
     high = int(entries.max())
@@ -404,7 +404,7 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
     return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
 
 
-def _top(columns: Iterable[_Column]) -> Fraction:
+def _largest_product(columns: Iterable[_Column]) -> Fraction:
     """Return the product of the largest entries of columns."""
     return math.prod((column.top for column in columns), start=Fraction(1))
 
@@ -427,7 +427,7 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, names)
-    return sum_up((_top(columns), weight) for weight, columns in blocks)
+    return sum_up((_largest_product(columns), weight) for weight, columns in blocks)
 
 
 def _joint_norm(
@@ -439,7 +439,7 @@ def _joint_norm(
     """
     shape = tuple(map(plan.domain.cells, names))
     constants = [
-        weight * _top(column for column in columns if column.entries is None)
+        weight * _largest_product(column for column in columns if column.entries is None)
         for weight, columns in blocks
     ]
     unit = _unit(constants)
@@ -495,7 +495,7 @@ _Beside: TypeAlias = tuple[
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Yield the forms that a block is the sum of (S1).
+    """Yield the forms that add up to a block (S1).
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
@@ -563,10 +563,10 @@ def _largest_amount(plan: Measurements, beside: _Beside) -> int:
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
-    """Return a bound on the L2 shift of a unit with bounded rows per cell.
+    """Return a bound on a unit's |shift|_2^2, with bounded rows per cell.
 
-    This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
-    scales.
+    A unit has at most ``bound.rows`` rows in each cell of the bound; the shift is divided by the
+    noise scales.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -692,9 +692,7 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Return blocks grouped by their factors along a bound's attributes.
-
-    Returns the blocks of the other factors.
+    """Return blocks by their factors on a bound's attributes, and the others.
 
     A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
     on attributes of both kinds are returned beside, as they are.
@@ -742,9 +740,9 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Return a bound on the distance between the columns of two rows (R1).
+    """Return a bound on |c - c'|_p^p for the columns of two rows (R1).
 
-    This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
+    Both rows are inside the domain; the columns are divided by the noise scales.
 
     Args:
         plan: the plan.

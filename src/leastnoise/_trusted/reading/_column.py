@@ -230,7 +230,7 @@ class Source:
 def by_columns(
     chunks: Callable[[list[str]], Chunks[Column]],
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Encode columns chunk by chunk, each separately.
+    """Return a reader that encodes the columns of each chunk separately.
 
     Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
     in that order.

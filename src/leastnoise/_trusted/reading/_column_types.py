@@ -13,13 +13,13 @@ from typing import Any
 from leastnoise._trusted.domain import Holds
 
 
-def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return what columns hold, for those on which several files agree.
+def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
+    """Return the value types of the columns on which all files agree.
 
     Files in which a column has only nulls do not count, unless it has only nulls in all of them.
     Of others nothing is known.
 
-    >>> in_all([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
+    >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
     {'a': 'numbers'}
     """
     files = list(types)
@@ -33,23 +33,23 @@ def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     return in_every_file
 
 
-def held_by_arrow(schema: Iterable[Any]) -> dict[str, Holds]:
-    """Return what the columns of an Arrow schema hold, if it is known.
+def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
+    """Return the value types of an Arrow schema's columns, where known.
 
-    >>> held_by_arrow(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
+    >>> arrow_value_types(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
     {'a': 'numbers', 'b': 'dates'}
     """
-    known = {field.name: _arrow_type(field.type) for field in schema}
+    known = {field.name: _arrow_value_type(field.type) for field in schema}
     return {name: holds for name, holds in known.items() if holds is not None}
 
 
-def _arrow_type(kind: Any) -> Holds | None:
-    """Return what an Arrow type holds; None for a type that is not read."""
+def _arrow_value_type(kind: Any) -> Holds | None:
+    """Return the value type of an Arrow type; None if it is not read."""
     import pyarrow as pa
 
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return _arrow_type(kind.value_type)
+        return _arrow_value_type(kind.value_type)
     if types.is_null(kind):
         return "nulls"
     if types.is_boolean(kind):
@@ -94,12 +94,12 @@ _NAMED: dict[str, Holds] = {
 }
 
 
-def held_by_names(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
-    """Return what database columns hold, by the names of their types.
+def database_value_types(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
+    """Return the value types of database columns, by their type names.
 
     Columns of unknown types are left out.
 
-    >>> held_by_names([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
+    >>> database_value_types([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
     {'a': 'numbers', 'b': 'time stamps'}
     """
     held: dict[str, Holds] = {}

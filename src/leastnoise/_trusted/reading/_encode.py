@@ -58,11 +58,12 @@ def cell_encoder(rule: Rule) -> Encoder:
     [1, 0, -1, -1]
     """
     if isinstance(rule.table, Forms):
-        return _categorical(rule, rule.table)
+        return _category_encoder(rule, rule.table)
     if rule.clock is not None:
-        return _timed(rule, rule.clock)
-    return _numeric(
-        lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading
+        return _time_encoder(rule, rule.clock)
+    return _number_encoder(
+        lambda numbers, strange: _cells_of_numbers(rule, numbers, strange, np.isnan(numbers)),
+        rule.reading,
     )
 
 
@@ -88,7 +89,7 @@ def amount_encoder(measure: Measure) -> Encoder:
             units = np.where(given, numbers, 0.0) * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
 
-    return _numeric(amounts, measure.reading)
+    return _number_encoder(amounts, measure.reading)
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
@@ -115,10 +116,10 @@ def unreadable_encoder(reading: Reading) -> Encoder:
     >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
     [0, 1, 0, 0, 0, 1]
     """
-    return _numeric(lambda _, strange: strange.astype(np.int64), reading)
+    return _number_encoder(lambda _, strange: strange.astype(np.int64), reading)
 
 
-def _categorical(rule: Rule, table: Forms) -> Encoder:
+def _category_encoder(rule: Rule, table: Forms) -> Encoder:
     """Return an encoder that looks up the normalised text of each value.
 
     Text made of a whole number, a point and zeros is tried again without these.
@@ -140,7 +141,9 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
     )
 
 
-def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
+def _cells_of_numbers(
+    rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray
+) -> IntArray:
     """Return the cell of each number, or of each time in seconds.
 
     Bounds stay below 2^53, so an integer that is read as a double crosses none of them.
@@ -149,13 +152,13 @@ def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) 
     if isinstance(table, Cuts):
         cells = table.cells[np.searchsorted(table.at, numbers, side="right")]
     else:
-        cells = _stepped(rule, numbers)
+        cells = _cells_by_steps(rule, numbers)
     cells[strange] = rule.strange
     cells[missing] = rule.null
     return cells
 
 
-def _stepped(rule: Rule, numbers: Array) -> IntArray:
+def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     """Return the cell of each number by the steps of a rule."""
     table = rule.table
     if not isinstance(table, Steps):
@@ -174,7 +177,7 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
     return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
 
 
-def _timed(rule: Rule, clocked: Clocked) -> Encoder:
+def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
     """Return an encoder of times: time stamps in arrays, others one by one."""
     if clocked.zone == "UTC":
         clock = None
@@ -187,7 +190,7 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
             shown = seconds
         else:
             shown = wall(clock, seconds, zoned & ~strange)
-        return _placed(rule, shown, strange, missing)
+        return _cells_of_numbers(rule, shown, strange, missing)
 
     read_time = time_reader(clocked, rule.reading)
 
@@ -210,7 +213,7 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
     if counted_in is None:
         counted = None
     else:
-        counted = _numeric(of_numbers, rule.reading, others)
+        counted = _number_encoder(of_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
         seconds = stamps(column.data)
@@ -224,7 +227,7 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
     return encode
 
 
-def _numeric(
+def _number_encoder(
     cells_of: Callable[[Array, BoolArray], IntArray],
     reading: Reading,
     of_others: Encoder | None = None,

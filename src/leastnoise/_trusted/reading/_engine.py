@@ -38,7 +38,7 @@ from leastnoise._trusted.reading._column import (
     chunk_batches,
     unsupported_column,
 )
-from leastnoise._trusted.reading._column_types import held_by_names
+from leastnoise._trusted.reading._column_types import database_value_types
 from leastnoise._trusted.reading._sql import (
     Expression,
     Held,
@@ -47,7 +47,7 @@ from leastnoise._trusted.reading._sql import (
     cell_of,
     clipped,
     combined_amount,
-    prepared,
+    prepare_value,
     sql,
     unit_of,
 )
@@ -125,7 +125,11 @@ class Engine:
         counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
         rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
         if rows is not None and wish.rules:
-            rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("encoded"))
+                .where(*_inside_conditions(wish))
+            )
         if rows is not None and counts_units:
             rows = _with_worth(rows, wish)
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
@@ -192,7 +196,7 @@ class Engine:
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
         """
-        keys = _key(self, on[0], reading), _key(other, on[1], reading)
+        keys = _unit_key(self, on[0], reading), _unit_key(other, on[1], reading)
         if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
             return None
 
@@ -207,7 +211,7 @@ class Engine:
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
         beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
         with_key = [
-            _selected(
+            _select_columns(
                 {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
                 table.relation.copy(),
             )
@@ -244,7 +248,7 @@ class Engine:
         )
 
     def _kept_and_cut(self, rows: exp.Select, wish: CountRequest) -> dict[str, tuple[int, int]]:
-        """Return for each total of units the amounts kept and cut (E8).
+        """Return the kept and the cut amount of each total of units (E8).
 
         The rows have the columns of `_with_worth`.
         """
@@ -259,25 +263,25 @@ class Engine:
                 "kept": sql(f"SUM(ABS(w{number}))"),
                 "gone": sql("LEAST(SUM(:beyond), :chosen)", beyond=beyond, chosen=chosen),
             }
-            by_unit = _selected(sums, rows.subquery("with_totals")).group_by("u0")
+            by_unit = _select_columns(sums, rows.subquery("with_totals")).group_by("u0")
             added = {
                 column: sql(f"CAST(COALESCE(SUM({column}), :no) AS BIGINT)", no=0)
                 for column in sums
             }
             with self.session(self.what) as run:
-                answer = run(_selected(added, by_unit.subquery("by_unit"))).read_all()
+                answer = run(_select_columns(added, by_unit.subquery("by_unit"))).read_all()
             kept, cut = (int(answer.column(column)[0].as_py()) for column in added)
             amounts[name] = kept, cut
         return amounts
 
     def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> RowUsage:
-        """Return how many rows are used, not used and cut (E8)."""
+        """Return the numbers of rows used, not used and cut (E8)."""
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
         if wish.hidden:
             rows = self._with_drawn_attribute(rows, wish, entropy_bytes)
-        used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
+        used = exp.and_(*_inside_conditions(wish), sql("unreadable = :no", no=0))
         if wish.filled:
             used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
         unit = [] if wish.unit_column is None else ["u0"]
@@ -289,12 +293,12 @@ class Engine:
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
             "m": sql(beyond, no=0),
-            **_lacking(wish, used),
+            **_hidden_cell_sums(wish, used),
         }
-        by_unit = _selected(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
+        by_unit = _select_columns(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
         sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in numbers}
         with self.session(self.what) as run:
-            answer = run(_selected(sums, by_unit.subquery("by_unit"))).read_all()
+            answer = run(_select_columns(sums, by_unit.subquery("by_unit"))).read_all()
         every, used_rows, cut, *lacking = (int(answer.column(name)[0].as_py()) for name in sums)
         return RowUsage(used=used_rows, unused=every - used_rows, cut=cut, lacking=tuple(lacking))
 
@@ -310,7 +314,7 @@ class Engine:
         key = entropy_bytes(_KEY_BYTES).hex()
         if wish.unit_column is None:
             columns = [*(f"c{number}" for number in range(len(wish.rules))), "unreadable"]
-            rows = _numbered(rows, columns, columns[:1], "place")
+            rows = _with_row_number(rows, columns, columns[:1], "place")
             alike = [f"CAST({column} AS TEXT)" for column in columns]
         else:
             alike = ["u0"]
@@ -347,7 +351,7 @@ class Engine:
             name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()
         }
         ready = [
-            prepared(rule, values[source])
+            prepare_value(rule, values[source])
             for source, rule in zip(sources, wish.rules.values(), strict=True)
         ]
         columns: dict[str, Expression | None] = {}
@@ -371,7 +375,7 @@ class Engine:
         )
         if any(column is None for column in columns.values()):
             return None
-        raw = _selected(
+        raw = _select_columns(
             {short: self.values[name].it for name, short in given.items()}, self.relation.copy()
         )
         further = [
@@ -380,7 +384,7 @@ class Engine:
             if value is not None
         ]
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
-        rows = _selected(columns, self._once(raw).subquery("prepared"))
+        rows = _select_columns(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
             rows = (
                 exp.select("*")
@@ -413,7 +417,7 @@ class Engine:
         *,
         flagged: bool,
     ) -> exp.Select:
-        """Return the query with at most ``max_rows`` rows of each unit.
+        """Return the query of a unit's rows cut to max_rows, or flagged instead.
 
         Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
         ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
@@ -422,7 +426,9 @@ class Engine:
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
             rows.subquery("of_units")
         )
-        rows = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
+        rows = _with_row_number(
+            rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place"
+        )
         hashed = self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:"))
         if flagged:
             rows = exp.select("*", exp.alias_(hashed, "hashed")).from_(rows.subquery("placed"))
@@ -430,19 +436,19 @@ class Engine:
         turns: list[str | Expression] = ["hashed" if flagged else hashed, "place"]
         apart = ["u0"]
         if wish.max_per_cell is not None:
-            alike = ["u0", *_cell(wish, wish.max_per_cell.attributes)]
+            alike = ["u0", *_cell_columns(wish, wish.max_per_cell.attributes)]
             most = wish.max_per_cell.rows
-            rows = _numbered(rows, alike, turns, "within", None if flagged else most)
+            rows = _with_row_number(rows, alike, turns, "within", None if flagged else most)
             if flagged:
-                rows = _flagged(rows, "stays", sql("within <= :most", most=most))
+                rows = _with_flag(rows, "stays", sql("within <= :most", most=most))
                 apart.append("stays")
-        rows = _numbered(rows, apart, turns, "turn", None if flagged else wish.max_rows)
+        rows = _with_row_number(rows, apart, turns, "turn", None if flagged else wish.max_rows)
         if not flagged:
             return rows
         counts = sql("turn <= :most", most=wish.max_rows)
         if wish.max_per_cell is not None:
             counts = exp.and_(counts, sql("stays = :one", one=1))
-        return _flagged(rows, "counts", counts)
+        return _with_flag(rows, "counts", counts)
 
 
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
@@ -460,31 +466,31 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
         if not isinstance(measure, PerUnit):
             continue
         most = wish.max_rows if measure.attributes else 1
-        cell = ["u0", *_cell(wish, measure.attributes)]
+        cell = ["u0", *_cell_columns(wish, measure.attributes)]
         published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
         eligible = _filled(wish, published)
         if isinstance(measure, UnitTotal):
             eligible = exp.and_(eligible, sql(f"g{number} = :one", one=1))
-        rows = _flagged(rows, f"eligible{number}", eligible)
-        rows = _numbered(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
+        rows = _with_flag(rows, f"eligible{number}", eligible)
+        rows = _with_row_number(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
         if wish.max_per_cell is not None:
-            rows = _flagged(rows, f"alone{number}", first)
-            alike = ["u0", f"alone{number}", *_cell(wish, wish.max_per_cell.attributes)]
-            rows = _numbered(rows, alike, turns, f"bounded{number}")
+            rows = _with_flag(rows, f"alone{number}", first)
+            alike = ["u0", f"alone{number}", *_cell_columns(wish, wish.max_per_cell.attributes)]
+            rows = _with_row_number(rows, alike, turns, f"bounded{number}")
             within = sql(f"bounded{number} <= :most", most=wish.max_per_cell.rows)
             first = exp.and_(sql(f"alone{number} = :one", one=1), within)
-        rows = _flagged(rows, f"first{number}", first)
-        rows = _numbered(rows, ["u0", f"first{number}"], turns, f"cell{number}")
+        rows = _with_flag(rows, f"first{number}", first)
+        rows = _with_row_number(rows, ["u0", f"first{number}"], turns, f"cell{number}")
         stands = exp.and_(
             sql(f"first{number} = :one", one=1), sql(f"cell{number} <= :most", most=most)
         )
         amount = sql(":one", one=1)
         if isinstance(measure, UnitTotal):
-            rows = _with_total(_flagged(rows, f"stands{number}", stands), cell, number)
+            rows = _with_total(_with_flag(rows, f"stands{number}", stands), cell, number)
             stands = sql(f"stands{number} = :one", one=1)
             amount = clipped(exp.column(f"total{number}"), measure.low_units, measure.high_units)
-        rows = _flagged(rows, f"w{number}", stands, amount)
+        rows = _with_flag(rows, f"w{number}", stands, amount)
     return rows
 
 
@@ -498,7 +504,7 @@ def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Selec
     return exp.select("*", named).from_(rows.subquery(f"before_total{number}"))
 
 
-def _flagged(
+def _with_flag(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
     """Return the query with a column: an amount if a condition holds, else 0."""
@@ -509,7 +515,7 @@ def _flagged(
     return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
 
 
-def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
+def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
     """Return the key that identifies a unit, as SQL.
 
     None if the column has no such SQL.
@@ -533,7 +539,7 @@ def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
     )
 
 
-def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
+def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
     """Return the query that selects these columns.
 
     Without columns it selects a constant, as a query must have a column.
@@ -546,19 +552,19 @@ def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Sele
     ).from_(source)
 
 
-def _kept(wish: CountRequest) -> list[Expression]:
+def _inside_conditions(wish: CountRequest) -> list[Expression]:
     """Return the conditions under which no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
 
 
-def _lacking(wish: CountRequest, used: Expression) -> dict[str, Expression]:
-    """Return, for each hidden cell, the number of rows in it less the others.
+def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Expression]:
+    """Return SQL for the drawn rows in each hidden cell, less the others.
 
     The sum is over the used rows for which its attribute was drawn.
     """
     sums = {}
     for number, (column, hidden) in enumerate(
-        zip(_cell(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+        zip(_cell_columns(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
     ):
         of_attribute = exp.and_(used.copy(), sql("drawn = :number", number=number))
         sums[f"l{number}"] = sql(
@@ -572,22 +578,24 @@ def _lacking(wish: CountRequest, used: Expression) -> dict[str, Expression]:
 
 
 def _missing(wish: CountRequest) -> list[Expression]:
-    """Return in how many hidden cells a row is, as an expression.
+    """Return SQL for the number of hidden cells that a row is in, in a list.
 
-    None if there are no such cells.
+    The list is empty if there are no such cells.
     """
     if not wish.hidden:
         return []
     parts = (
         sql(f"CASE WHEN {column} = :hidden THEN 1 ELSE 0 END", hidden=hidden)
-        for column, hidden in zip(_cell(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+        for column, hidden in zip(
+            _cell_columns(wish, [*wish.hidden]), wish.hidden.values(), strict=True
+        )
     )
     return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
 
 
 def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
     """Return the condition that a row is in no hidden cell of a table."""
-    columns = _cell(wish, [*table])
+    columns = _cell_columns(wish, [*table])
     return exp.and_(
         exp.true(),
         *(
@@ -597,12 +605,12 @@ def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
     )
 
 
-def _cell(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
+def _cell_columns(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
     """Return the names of the columns with the cells of attributes."""
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
-def _numbered(
+def _with_row_number(
     rows: exp.Select,
     alike: Sequence[str],
     order: Sequence[str | Expression],
@@ -650,7 +658,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
         if isinstance(measure, PerUnit):
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
-    sets = [_cell(wish, cover) for cover in covers]
+    sets = [_cell_columns(wish, cover) for cover in covers]
     used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
@@ -674,7 +682,7 @@ def _tables(
     import pyarrow as pa
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
-    columns = _cell(wish, cover)
+    columns = _cell_columns(wish, cover)
     # a row is of this marginal if its columns have a cell, and those of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
@@ -735,7 +743,7 @@ UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=
 
 
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
-    """Return the columns that an engine can encode, and what each holds.
+    """Return the columns that an engine can encode, as SQL values by name.
 
     >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
     'integer'
@@ -760,7 +768,7 @@ def engine_source(
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        query = _selected(
+        query = _select_columns(
             {f"c{number}": types[name].sent(name) for number, name in enumerate(columns)},
             engine.relation.copy(),
         )
@@ -775,7 +783,7 @@ def engine_source(
         total=None,
         encoded=by_columns(chunks),
         engine=engine,
-        holds=held_by_names((field.name, field.type_name) for field in fields),
+        holds=database_value_types((field.name, field.type_name) for field in fields),
     )
 
 

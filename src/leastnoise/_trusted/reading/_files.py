@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,7 +57,7 @@ from leastnoise._trusted.reading._column import (
     chunk_batches,
     to_column,
 )
-from leastnoise._trusted.reading._column_types import held_by_arrow, in_all
+from leastnoise._trusted.reading._column_types import arrow_value_types, common_value_types
 from leastnoise._trusted.reading._locations import (
     BROKEN_HEADER,
     CSV,
@@ -344,7 +345,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             return Chunk(rows, read, block.count(b"\n") - rows)
 
         try:
-            with opened_file(path) as opened:
+            with open_binary(path) as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
                 yield from parallel_map(in_columns, whole_lines(opened.read))
@@ -383,7 +384,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """Return bytes decoded one by one.
+    """Return bytes decoded by a table of characters, or `STRANGE`.
 
     If a byte has no character (U+FFFE), they are no value.
     """
@@ -393,7 +394,7 @@ def _text(raw: Any, characters: str) -> object:
     return STRANGE if "\ufffd" in decoded else decoded
 
 
-def opened_file(path: Path) -> Any:
+def open_binary(path: Path) -> BufferedIOBase:
     """Return an open file, decompressed if needed."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
@@ -415,7 +416,7 @@ _BEGINNINGS = {
 def _first_line(path: Path, what: str, layout: CSV) -> str:
     """Return the header line of a CSV file."""
     try:
-        with opened_file(path) as opened:
+        with open_binary(path) as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
         raise InputError(message(NO_CSV, what=what)) from None
@@ -472,7 +473,7 @@ def open_parquet(path: Path) -> Source:
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_columns(chunks),
-        holds=held_by_arrow(schema),
+        holds=arrow_value_types(schema),
     )
 
 
@@ -488,12 +489,12 @@ KINDS = (
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
+def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
     """Return two files whose names differ only in their endings, or None.
 
     None if there are none.
 
-    >>> in_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
+    >>> find_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
     (PosixPath('a.csv'), PosixPath('a.csv.gz'))
     """
     by_stem: dict[Path, Path] = {}
@@ -550,7 +551,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         matched
     ):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
-    if twins := in_two_forms([file for file, _ in matched], kind.endings):
+    if twins := find_two_forms([file for file, _ in matched], kind.endings):
         first_form, second_form = map(str, twins)
         raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
     if layout is not None and not kind.rows_are_lines:
@@ -596,7 +597,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         total=total,
         encoded=encoded,
         delimiter=first.delimiter if first else None,
-        holds=in_all(types),
+        holds=common_value_types(types),
     )
 
 
@@ -631,11 +632,11 @@ def folder_values(below: Path) -> dict[str, str | None]:
     for folder in below.parts[:-1]:
         name, mark, value = folder.partition("=")
         if mark and name:
-            values[_unescaped(name)] = None if value == _NO_VALUE else _unescaped(value)
+            values[_decode_percent(name)] = None if value == _NO_VALUE else _decode_percent(value)
     return values
 
 
-def _unescaped(text: str) -> str:
+def _decode_percent(text: str) -> str:
     """Return a text with ``%20`` and the like decoded as UTF-8."""
     raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
     return raw.decode(errors="replace")

@@ -26,7 +26,7 @@ from leastnoise._trusted.reading._column import (
     to_column,
     unsupported_column,
 )
-from leastnoise._trusted.reading._column_types import held_by_arrow, held_by_names
+from leastnoise._trusted.reading._column_types import arrow_value_types, database_value_types
 from leastnoise._trusted.reading._locations import (
     NAMES_TWICE,
     NO_DUCKDB,
@@ -112,7 +112,7 @@ def open_frame(frame: Any) -> Source | None:
         dtypes = {}
     else:
         dtypes = {name: _native_dtype(native[name]) for name in names}
-    holds = _held(kinds)
+    holds = _frame_value_types(kinds)
     of_nulls = [name for name, dtype in dtypes.items() if str(dtype) in _NULL_TYPES]
     holds |= dict.fromkeys(of_nulls, "nulls")
     if native.implementation.is_pandas_like():
@@ -168,8 +168,8 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     )
 
 
-def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
-    """Return what columns hold by their types, if it is known."""
+def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
+    """Return the value types of columns by their data types, where known."""
     held: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
@@ -209,7 +209,7 @@ def _open_table(table: Any, what: str) -> Source:
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
-        holds=held_by_arrow(table.schema),
+        holds=arrow_value_types(table.schema),
     )
 
 
@@ -381,7 +381,7 @@ def open_relation(
         fields=fields,
         total=None,
         encoded=by_columns(chunks),
-        holds=held_by_names(types.items()),
+        holds=database_value_types(types.items()),
     )
 
 

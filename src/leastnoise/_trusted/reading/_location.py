@@ -19,9 +19,9 @@ from leastnoise._trusted.reading._locations import (
 
 
 def source_location(source: Any) -> Any:
-    """Return the absolute path of files, as plain values.
+    """Return the location of files as JSON values; None for other sources.
 
-    With their layout if one was given; None for any other source.
+    With their layout if one is set.
 
     >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
@@ -76,7 +76,7 @@ def ledger_beside(source: Any) -> Path:
 
 
 def join_facts(source: Any) -> dict[str, Any]:
-    """Return what a release says of a second table; empty if there is none.
+    """Return the published facts of a second table; empty without one.
 
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
@@ -92,7 +92,7 @@ def join_facts(source: Any) -> dict[str, Any]:
 
 
 def protected_tables(source: Any) -> tuple[Any, ...]:
-    """Return the tables whose rows are protected.
+    """Return the tables of a source whose rows are protected.
 
     They are the one table, or both tables of a join, without a public one.
 
@@ -117,7 +117,7 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Raise for a unit that second-table rows need not belong to.
+    """Raise unless the second table's rows belong to units, or are public.
 
     A public second table is not checked.
 

@@ -416,7 +416,7 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
 
 
 def _the_same(first: Any, second: Any) -> bool:
-    """Return whether two tables are known to be the same.
+    """Return whether two tables are certainly the same one.
 
     Their paths may be written differently.
     """

@@ -173,7 +173,7 @@ def open_postgres(source: DatabaseTable) -> Source:
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
-    """Return how each column type is read.
+    """Return the engine type of each column; `UNREAD` if not supported.
 
     Text is counted only if the server's is Unicode, so that no text fails to be converted.
     """

@@ -122,7 +122,7 @@ def read(
     allowance: RowAllowance | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the encoded rows of a source, read chunk by chunk in one pass.
+    """Return the table of a source: encoded rows, or counts by its engine.
 
     An engine that can encodes and counts them where they are.
 
@@ -188,7 +188,7 @@ def read(
     else:
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
-    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
+    opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -427,7 +427,7 @@ def _counted_rows(
 
 
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
-    """Return the hidden cells that a row of each published table is not in.
+    """Return, for each published table, the hidden cells that it excludes.
 
     None at all where every row is in some table, so that there is nothing to look at.
     """
@@ -493,10 +493,7 @@ def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
 
 
 def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
-    """Return the table of what an engine counted.
-
-    None if its rows are to be read.
-    """
+    """Return the table that an engine counted; None if rows must be read."""
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
@@ -532,7 +529,7 @@ def _row_usage(
     malformed_lines: int,
     hidden_cells: Sequence[BoolArray],
 ) -> RowUsage:
-    """Return how many rows are used, not used and cut (E8).
+    """Return the numbers of rows used, not used and cut (E8).
 
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
@@ -570,7 +567,7 @@ def _check_bounds(
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows inside the domain, from which the amounts of their units are computed (E12).
+    """Rows inside the domain, as the source of the amounts of units (E12).
 
     Attributes:
         units: the units of all rows of the source.
@@ -599,7 +596,7 @@ class UnitRows:
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
     ) -> tuple[BoolArray, IntArray, int]:
-        """Return which rows are chosen, their share of totals, and amounts cut.
+        """Return which rows are chosen, their units' clipped totals, and the cut.
 
         One row of a unit in each of its cells has the clipped total of the unit there.
 
@@ -631,7 +628,7 @@ class UnitRows:
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
     ) -> BoolArray:
-        """Return the rows that carry the amounts of their units."""
+        """Return which rows carry the amounts of their units."""
         worth = self._units_of_rows().worth(
             self.inside,
             [self.cells[attribute] for attribute in measure.attributes],
@@ -644,7 +641,7 @@ class UnitRows:
         return worth == 1
 
     def group_rows(self, counted: UnitCount) -> dict[str, Array]:
-        """Return by attribute the rows that are counted in groups of cells."""
+        """Return, by attribute, the cells of rows that count units in groups."""
         is_eligible, missing = self._eligible(counted)
         return self._units_of_rows().group_rows(
             self.inside,
@@ -657,7 +654,7 @@ class UnitRows:
         )
 
     def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:
-        """Return which rows may count in a measure, and their hidden cells."""
+        """Return which rows may count in a measure, and their hidden-cell counts."""
         rows = int(np.count_nonzero(self.inside))
         is_eligible = np.ones(rows, dtype=np.bool_)
         missing = np.zeros(rows, dtype=np.int64)
@@ -706,7 +703,7 @@ def check_source(
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened, names = opened_for(source, domain, attributes, measures, unit_column, unit_reading)
+    opened, names = open_columns(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
         if name in opened.strange:
             raise InputError(
@@ -731,7 +728,7 @@ def check_source(
             raise InputError(f"{pair}: {fault}.")
 
 
-def opened_for(
+def open_columns(
     source: Any,
     domain: Domain,
     attributes: Sequence[str],
@@ -795,7 +792,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
-    """Open a source as for `read`.
+    """Return an open source for `read`; none of its rows is read yet.
 
     Of its rows none is read, and of two tables an engine joins the columns wanted alone, None for
     all.
@@ -839,9 +836,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return what is between the names in the header of CSV files.
-
-    None of any other source.
+    """Return the delimiter of CSV files; None for any other source.
 
     >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
     True
@@ -862,7 +857,7 @@ def read_keys(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Read the keys of a column, and count the units that have each.
+    """Return the keys of a column with the number of units of each, as a table.
 
     An engine that can counts them; else they are read chunk by chunk.
 
@@ -882,7 +877,7 @@ def read_keys(
     """
     rule = domain.keys(attribute)
     shown = row_progress(progress)
-    opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
+    opened, names = open_columns(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     if unit_column is None:
         bound = None
@@ -950,7 +945,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 def joined_source(
     joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
 ) -> Source:
-    """Open two tables as one source.
+    """Return two tables as one source, joined on a key.
 
     It has the rows of the first, with columns of both.
 

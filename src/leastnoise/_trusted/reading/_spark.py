@@ -123,7 +123,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def _type(kind: str) -> Type:
-    """Return how a column type is read, by its name.
+    """Return the engine type for a Spark type name; `UNREAD` if unsupported.
 
     Text with a separate collation has another type.
     """

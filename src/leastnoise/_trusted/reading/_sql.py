@@ -73,7 +73,7 @@ def sql(written: str, **parts: Any) -> Expression:
     >>> sql("CASE WHEN :it < :low THEN :low ELSE :it END", it=exp.column("a"), low=3).sql()
     "CASE WHEN a < CAST('3' AS BIGINT) THEN CAST('3' AS BIGINT) ELSE a END"
     """
-    return _parsed(written).transform(
+    return _parse_template(written).transform(
         lambda node: _part(parts[node.name]) if isinstance(node, exp.Placeholder) else node
     )
 
@@ -92,7 +92,7 @@ def _part(given: Any) -> Expression:
 
 
 @cache
-def _parsed(written: str) -> Expression:
+def _parse_template(written: str) -> Expression:
     """Return the syntax tree of an SQL template."""
     return sqlglot.parse_one(written)
 
@@ -165,15 +165,15 @@ class Value:
         return self.it
 
 
-def prepared(rule: Rule, value: Value) -> Value | None:
-    """Return the value from which a cell is computed.
+def prepare_value(rule: Rule, value: Value) -> Value | None:
+    """Return the SQL value from which a cell is computed, or None.
 
     It is used often, so a query computes it first. None if rows must be read.
 
     A text is compared as it stands: one whose blanks or capitals are to be left out of account is
     read.
 
-    >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
+    >>> prepare_value(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
     """
     table = rule.table
@@ -186,7 +186,7 @@ def prepared(rule: Rule, value: Value) -> Value | None:
         # an infinity is no time, and is not taken to an end of the days
         has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
         if has_number:
-            return _counted(rule.clock, value, reading)
+            return _time_of_number(rule.clock, value, reading)
         return None
     if value.held == "text":
         if reading.trim or reading.ignore_case:
@@ -224,7 +224,7 @@ def cell_of(
     if number is None or (rule.clock is not None) != (number.held == "clock"):
         return None
     if isinstance(rule.table, Steps):
-        cell = _stepped(rule, rule.table, number)
+        cell = _cell_by_steps(rule, rule.table, number)
     elif len(rule.table.at) > MOST_CASES:
         return None
     else:
@@ -232,9 +232,9 @@ def cell_of(
         cuts = rule.table.at.tolist()
         cells = rule.table.cells.tolist()
         if clock:
-            cell = _searched(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
+            cell = _bisect_cuts(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
         else:
-            cell = _searched(number.double, cuts, cells)
+            cell = _bisect_cuts(number.double, cuts, cells)
     # of a time nulls that are numbers were looked for before it was taken to the clock
     if rule.clock is not None:
         nulls = []
@@ -261,7 +261,7 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     ):
         return None
     if value.held == "text":
-        cell = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
+        cell = _case(value.it, forms.items(), _cell_without_zeros(table, value.it, rule.outside))
     elif value.held == "integer":
         known = [
             (int(form), cell)
@@ -296,10 +296,10 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
     return otherwise
 
 
-def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
-    """Return the text of an integer without a point and zeros, in SQL.
+def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
+    """Return the cell of a text such as 12.00 by its integer, in SQL.
 
-    Without its zeros it ends with the point, and with them in a zero.
+    The text ends in zeros, and without them in the point; of other texts the cell is ``outside``.
     """
     again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
     again += [("-0.", table.wholes["0"])] if "0" in table.wholes else []
@@ -358,7 +358,7 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
-def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
+def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
     """Return the cell of a number in SQL by the steps of a rule."""
     scale = _MICROSECONDS if number.held == "clock" else 1
     low, high, it = table.low * scale, (table.high + 1) * scale - 1, number.it
@@ -403,7 +403,7 @@ def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
     )
 
 
-def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
+def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
     """Return ``values[k]`` for the k-th interval, by bisection in SQL.
 
     k is the number of thresholds at or below a number.
@@ -411,8 +411,8 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
     if not at:
         return _part(values[0])
     middle = len(at) // 2
-    less = _searched(it, at[:middle], values[: middle + 1])
-    more = _searched(it, at[middle + 1 :], values[middle + 1 :])
+    less = _bisect_cuts(it, at[:middle], values[: middle + 1])
+    more = _bisect_cuts(it, at[middle + 1 :], values[middle + 1 :])
     return (
         exp.Case()
         .when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False)
@@ -420,7 +420,7 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
     )
 
 
-def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
+def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | None:
     """Return microseconds of a time that is stored as a number, in SQL.
 
     None if rows must be read.
@@ -468,7 +468,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
         if changes is None:
             return None
         seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
-        it = sql(":it + :ahead", it=it, ahead=_searched(it, seconds, ahead))
+        it = sql(":it + :ahead", it=it, ahead=_bisect_cuts(it, seconds, ahead))
     return Value(
         "clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_missing(), it=it)
     )

@@ -251,7 +251,7 @@ class Units:
         if published is not None:
             units = np.where(published, units, -1)
         if missing is not None:
-            keys = _ranked(keys, missing)
+            keys = _rank_keys(keys, missing)
         bounded = np.concatenate(self._cells)[rows]
         chosen = self._chosen(
             keys, most, units, [*map(np.asarray, cells)], bounded, name=name, rows=rows
@@ -269,7 +269,7 @@ class Units:
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return one row of a unit in each cell, up to the bounds on cells."""
+        """Return which rows are chosen: one of a unit in each cell, within bounds."""
         once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
@@ -286,7 +286,7 @@ class Units:
         missing: IntArray,
         published: BoolArray,
     ) -> dict[str, Array]:
-        """Return rows that stand for units in groups of cells (E12).
+        """Return, by attribute, the cells of rows that count units in groups (E12).
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -318,7 +318,7 @@ class Units:
                 "without a bound on the rows of a unit in all periods of a series",
             )
         units = np.where(published, np.concatenate(self._chunks)[rows], -1)
-        keys = _ranked(_random_keys(len(units), entropy_bytes), missing)
+        keys = _rank_keys(_random_keys(len(units), entropy_bytes), missing)
         cells = [codes[name].astype(np.int64) for name in counted.attributes]
         # one row of a unit in each cell has all the groups that its others there have
         source = np.flatnonzero(_first(keys, 1, units, *cells) & (units >= 0))
@@ -334,7 +334,7 @@ class Units:
             source = source[copied]
             along = {other: of_rows[copied] for other, of_rows in along.items()}
             along[name] = place_of_copy
-        keys = _ranked(_random_keys(len(source), entropy_bytes), missing[source])
+        keys = _rank_keys(_random_keys(len(source), entropy_bytes), missing[source])
         made = {name: along[name] if name in along else codes[name][source] for name in codes}
         bounded = self._bounded_cells(len(source), [made[name] for name in self._names])
         chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
@@ -375,7 +375,7 @@ class Units:
         """
         units = self._open_rows()[rows]
         eligible = np.flatnonzero(published & (units >= 0))
-        order, starts = _grouped(
+        order, starts = _order_by_group(
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
         )
         one_in_each_cell = eligible[order[starts]]
@@ -405,7 +405,7 @@ class Units:
         [3, 3, 7, 1]
         """
         units = np.concatenate(self._chunks)[rows]
-        order, starts = _grouped(len(units), units, *map(np.asarray, cells))
+        order, starts = _order_by_group(len(units), units, *map(np.asarray, cells))
         totals = np.zeros(len(units), dtype=np.int64)
         if len(starts):
             lengths = np.diff(np.append(starts, len(units)))
@@ -444,7 +444,7 @@ class _SeriesRows:
         return self._chunks[0]
 
     def is_open(self) -> BoolArray:
-        """Tell which rows are of no closed period."""
+        """Return which rows are in no closed period."""
         return self.periods >= self._before.periods
 
     def digests(self, numbers: Mapping[Hashable, int]) -> tuple[bytes, ...]:
@@ -454,7 +454,7 @@ class _SeriesRows:
         return self._digests
 
     def used(self, numbers: Mapping[Hashable, int], name: str | None) -> IntArray:
-        """Return what every unit has used before, in the order of their numbers."""
+        """Return the rows that each unit used before, in the order of the numbers."""
         return self._before.of_units(self.digests(numbers), name)
 
     def use(
@@ -486,7 +486,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
     return keys
 
 
-def _ranked(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
+def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
     """Return the ranks of keys, where fewer missing values rank first."""
     order = np.lexsort((keys, missing))
     ranks = np.empty_like(keys)
@@ -524,7 +524,7 @@ def _first(
     come first, whatever their keys.
     """
     ranks: tuple[Array, ...] = (keys,) if before is None else (keys, before)
-    order, starts = _grouped(len(keys), *groups, ranks=ranks)
+    order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
     places = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
@@ -532,7 +532,7 @@ def _first(
     return first
 
 
-def _grouped(
+def _order_by_group(
     rows: int, *groups: IntArray, ranks: Sequence[Array] = ()
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return an order of rows by group, and the start of each group.
@@ -619,7 +619,7 @@ MOST_CUT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowUsage:
-    """What a release uses of the rows of a source, and what it leaves out; private.
+    """Numbers of rows that a release uses, leaves out and cuts; private.
 
     Attributes:
         used: rows that count for their unit, and that the domain keeps.
@@ -741,7 +741,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Return, by attribute, the drawn rows without a value of theirs (E8).
+    """Return, by attribute, drawn rows without a value less those with one (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, whether each used row is in its

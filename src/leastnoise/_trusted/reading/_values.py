@@ -55,7 +55,7 @@ Else = TypeVar("Else")
 def unless_it_raises(
     otherwise: Else,
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Return a function that does not raise because of a value (E5).
+    """Return a decorator that turns exceptions into a fixed result (E5).
 
     It returns something else where the value makes the given function raise.
 
@@ -102,9 +102,7 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Return a value that is no text as a number, or None.
-
-    Its double, NaN for a null, None for no number.
+    """Return a non-text value as a float: NaN for null, None for no number.
 
     A float32 becomes the double of the decimal that it prints as; a number beyond all doubles
     becomes an infinity, and an infinity is no number.
@@ -313,9 +311,7 @@ def stamp_text(iso: str) -> str:
 
 
 def without_zeros(form: str) -> str | None:
-    """Return the text of an integer, from one that ends in a point and zeros.
-
-    None for other text.
+    """Return the integer text of a text such as 12.00; None for others.
 
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)

@@ -60,7 +60,7 @@ class UsedRows:
         return hashlib.blake2b(content, digest_size=DIGEST_BYTES, key=self.salt).digest()
 
     def of_units(self, digests: Sequence[bytes], name: str | None) -> IntArray:
-        """Return how many rows, or cells of a count, some units have used."""
+        """Return the number of rows, or cells of a count, that each unit has used."""
         used = np.zeros(len(digests), dtype=np.int64)
         if name in self.counts:
             by_unit = dict(zip(self.units, self.counts[name].tolist(), strict=True))
@@ -97,7 +97,7 @@ class PeriodUse:
     uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
 
     def through(self, periods: int) -> UsedRows:
-        """Return what units have used once these periods are closed.
+        """Return the rows that units use in the first ``periods`` periods.
 
         Args:
             periods: the number of closed periods, not below that before the table was read.
@@ -168,7 +168,7 @@ class RowAllowance(Immutable):
 
 
 def used_rows(allowance: RowAllowance) -> UsedRows:
-    """Return what units have used, for readers and the kernel only.
+    """Return the rows that units have used, for readers and the kernel only.
 
     >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
     ()
