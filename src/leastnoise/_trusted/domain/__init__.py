@@ -19,12 +19,7 @@ from leastnoise._trusted.domain._cells import (
     read_domain_parts,
     rule_of,
 )
-from leastnoise._trusted.domain._column_types import (
-    NOT_NUMBERS,
-    ONLY_NULLS,
-    Holds,
-    type_fault,
-)
+from leastnoise._trusted.domain._column_types import NOT_NUMBERS, Holds, type_fault
 from leastnoise._trusted.domain._domain import Domain
 from leastnoise._trusted.domain._kind import (
     LISTED,

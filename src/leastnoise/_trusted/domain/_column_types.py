@@ -11,10 +11,6 @@ from typing import Literal
 from leastnoise._trusted.domain._measure import Measure
 
 Holds = Literal["numbers", "Booleans", "texts", "dates", "time stamps", "nulls"]
-ONLY_NULLS = (
-    "a column of this type has no values, so its tables would be empty; give the column the type of "
-    "its values where the file is written, or leave it out"
-)
 NOT_NUMBERS = (
     "it is read as numbers, which dates and time stamps are not; declare an attribute with dates"
 )
@@ -42,6 +38,4 @@ def _(_measure: Measure, holds: Holds) -> str | None:
     """Return why a column of this type has no numbers to sum; None if it can."""
     if holds in ("dates", "time stamps"):
         return NOT_NUMBERS
-    if holds == "nulls":
-        return ONLY_NULLS
     return None

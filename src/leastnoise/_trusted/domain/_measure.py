@@ -490,8 +490,8 @@ class SquaredDeviation(Measure):
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns that a measure is computed from.
 
-    For a `SquaredDeviation` they are the squared deviation itself and whether there is a value. A
-    count of units has none; a total of units has the amounts of its rows.
+    For a `SquaredDeviation` they are the measure of the value and whether there is a value. A count
+    of units has none; a total of units has the amounts of its rows.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

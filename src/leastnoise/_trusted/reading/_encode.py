@@ -95,17 +95,22 @@ def amount_encoder(measure: Measure) -> Encoder:
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     """Return the amounts of a measure from those of its `factor_measures`.
 
-    All numbers stay below 2^63 (E3).
+    All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
+    measure, which changes nothing unless its attributes were changed after its bounds were checked.
 
     >>> pay = Measure("pay", 0, 10)
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
     [25, 4, 0]
     """
-    if not isinstance(measure, SquaredDeviation):
-        return reduce(np.multiply, amounts)
-    values, has_value = amounts
-    squares = (values - measure.centre) ** 2
-    return (squares + measure.divisor // 2) // measure.divisor * has_value
+    if isinstance(measure, SquaredDeviation):
+        values, has_value = amounts
+        squares = (values - measure.centre) ** 2
+        combined = (squares + measure.divisor // 2) // measure.divisor * has_value
+    else:
+        combined = reduce(np.multiply, amounts)
+    if len(amounts) == 1:
+        return combined
+    return np.clip(combined, measure.low_units, measure.high_units)
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:

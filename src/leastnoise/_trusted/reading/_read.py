@@ -27,7 +27,6 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.check.progress import RowProgress, row_progress
 from leastnoise._trusted.domain import (
     DROP,
-    ONLY_NULLS,
     READ_AS_IT_IS,
     Domain,
     Keys,
@@ -717,12 +716,11 @@ def check_source(
         pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
     for name, column, asked in pairs:
         holds = opened.holds.get(column)
-        if holds is None:
+        # Polars, Arrow and pandas infer the type of nulls from the values. A refusal would show
+        # that no row has a value.
+        if holds is None or holds == "nulls":
             continue
-        if holds == "nulls" and isinstance(asked, Kind):
-            fault = ONLY_NULLS if asked.null == "drop" else None
-        else:
-            fault = type_fault(asked, holds)
+        fault = type_fault(asked, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")

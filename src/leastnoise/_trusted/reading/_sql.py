@@ -524,9 +524,11 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
     None if rows must be read: one of them has no SQL, or squares are divided, for which engines
     have no common operator.
 
+    Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.
+
     >>> square = SquaredDeviation(Measure("pay", 0, 10))
     >>> combined_amount(square, [exp.column("v"), exp.column("g")]).sql()
-    "((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g"
+    "LEAST(GREATEST(((v - CAST('5' AS BIGINT)) * (v - CAST('5' AS BIGINT))) * g, CAST('0' AS BIGINT)), CAST('25' AS BIGINT))"
     """
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts):
@@ -536,7 +538,15 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
             return None
         deviation = sql(":value - :centre", value=known[0], centre=measure.centre)
         known = [deviation, deviation, known[1]]
-    return reduce(lambda one, other: sql(":one * :other", one=one, other=other), known)
+    combined = reduce(lambda one, other: sql(":one * :other", one=one, other=other), known)
+    if len(amounts) == 1:
+        return combined
+    return sql(
+        "LEAST(GREATEST(:it, :low), :high)",
+        it=combined,
+        low=measure.low_units,
+        high=measure.high_units,
+    )
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:
