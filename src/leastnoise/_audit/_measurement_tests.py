@@ -390,9 +390,9 @@ class Pairs:
         self._groups = noise_groups(measured)
 
     def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
-        """Return two tables that differ in units with one or the other rows.
+        """Return the tables that hold ``units`` units of one or the other kind.
 
-        So many units with the rows ``held[0]``, or with ``held[1]``.
+        ``unit_pair`` has the rows of a unit of either kind.
         """
         first, second = (self._added(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
@@ -423,7 +423,7 @@ class Pairs:
     def unseen_by(self, pair: Pair) -> Pair | None:
         """Return the neighbours that differ most where ``pair`` does not; or None.
 
-        In a query of the blocks, or the ends of a measure; or None.
+        In a query of the blocks, or in an end of a measure.
         """
         ends = np.cumsum(
             [
@@ -585,7 +585,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return what a row adds to its cell: 1, a value, or its two distances.
+    """Return the amounts that a row adds to a cell: one number, or two.
 
     It adds 1, its value, or its distances from both ends of the measure if these are measured.
     """
@@ -644,7 +644,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
-    """Return tests of all queries jointly, and of the one that differs most.
+    """Return the audit results of all queries together and of single ones.
 
     A query of the blocks in which the pair does not differ is tested too.
     """
@@ -695,7 +695,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 
 
 def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
-    """Yield a test of each group's K-norm noise, by the norm of the noise."""
+    """Yield the audit result of each group's K-norm noise, by its norm."""
     for number, group in enumerate(pair.groups, 1):
         law = NormLaw([len(table) for table in group.tables])
         noises = drawn[0] - pair.shifts[:, None], drawn[1].astype(np.float64)
@@ -732,7 +732,7 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 def _test_single_query(
     name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
-    """Return a test of the query that differs most in units of noise.
+    """Return the audit result of the query that differs most, by its noise.
 
     The test uses the distribution of its noise.
     """

@@ -203,7 +203,7 @@ class JointBlocks:
         )
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return an array repeated along summed axes: the transpose of `_reduced`.
+        """Return an array with summed axes of length 1: the transpose of `_reduced`.
 
         To be broadcast to shape (*self.shape, columns).
         """
@@ -291,7 +291,10 @@ class JointBlocks:
     def _diagonalize_along_axes(
         self, factors: Collection[Factor]
     ) -> tuple[list[FloatArray | None], FloatArray]:
-        """Return eigenvectors along each axis, None for identity, and M's diagonal in them."""
+        """Return a basis for each axis, and the diagonal of M in these bases.
+
+        The bases are eigenvectors of M along the axis, or None for the identity.
+        """
         grams = {
             factor: weighted_gram(factor)
             for factor in factors
@@ -608,7 +611,7 @@ class DenseStructure(JointStructure):
                 raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the least-squares cells of the joint table."""
+        """Return the product of the inverse Gram matrix and columns."""
         return self.inverse @ gathered
 
     def listed(self, product: Product) -> FloatArray:
@@ -632,7 +635,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Return the covariance of the joint cells, as an explicit matrix."""
+    """Return the structure that holds the covariance as a dense matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -746,7 +749,7 @@ class IterativeStructure(JointStructure):
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Raise: an iterative solver has no covariances of answers."""
+        """Raise UnsupportedQuery: an iterative solver has no covariances."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a "
             "linear solver. Choose a strategy with a "

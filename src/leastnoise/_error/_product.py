@@ -121,7 +121,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """Residual components summed over blocks, for tables of few attributes.
+        """Residual components summed over blocks, for sets that many blocks hold.
 
         From one pass over the blocks.
         """
@@ -171,7 +171,7 @@ class ProductCells(Cells):
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _compute_components(self, taus: Sequence[Names]) -> FloatArray:
-        """Return residual components computed from the blocks."""
+        """Return the residual components of attribute sets, from the noisy blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -337,7 +337,7 @@ def _named(names: Names, chosen: Positions) -> Names:
 
 
 def _positions(names: Names, tau: Names) -> Positions:
-    """Return the positions of some names."""
+    """Return the position of each attribute of tau among the names."""
     return tuple([names.index(name) for name in tau])
 
 
@@ -480,10 +480,9 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the queries along levels, the other attributes and queries.
+        """Return the queries along levels, other attributes, and queries on these.
 
-        Returns the queries along the attribute with levels (else a total), the other attributes,
-        and the queries along these.
+        The first are a total if no attribute has levels.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
         if self.leveled is None:
@@ -599,7 +598,7 @@ class ProductStructure(Structure):
         ]
 
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return the errors of each product with equal variances, else None.
+        """Return, for each product with equal variances, its errors; else None.
 
         Many at once; None for other products.
         """

@@ -149,7 +149,7 @@ class NoisyTables:
     def from_tables(
         names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
     ) -> "NoisyTables":
-        """Return tables over these attributes, with all one-way tables.
+        """Return noisy tables with their total and smoothed one-way shares.
 
         Public counts are fitted as if they had a part of the noise.
         """
@@ -283,7 +283,7 @@ class ModelEstimator:
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The fitted mixture."""
+        """The mixture fitted to the measured tables."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
@@ -604,14 +604,14 @@ class ShrunkToModel:
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The fitted mixture."""
+        """The mixture fitted to the least-squares tables."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """The factor by which the model misses components of more attributes.
+        """The gap to the model of each attribute set, over the mean gap.
 
-        Of components of several attributes against others, less three standard errors; at least 1.
+        Of sets of several attributes, less three standard errors; at least 1.
         """
         # Only these are moved. A way of its own for each component would follow its noise.
         parts = self._parts
@@ -630,7 +630,7 @@ class ShrunkToModel:
     def _between(
         self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
     ) -> LocallyNonNegative:
-        """Return tables a step of the way from least squares to a model.
+        """Return tables moved by a step from least squares towards a model.
 
         They are non-negative and consistent.
         """

@@ -87,7 +87,7 @@ class HalvingTree:
     def transposed(self, query: FloatArray) -> FloatArray:
         """Return the query on differences that equals a query on cells.
 
-        The transpose of ``together`` without bounds.
+        The transpose of `cells_of` without bounds.
         """
         padded_query = np.pad(query, (0, self.padded - self.size))
         parts = []

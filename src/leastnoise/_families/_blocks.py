@@ -206,7 +206,7 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
 
 
 def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the product of a block with these coefficients and a vector."""
+    """Return the product of a block with 2 x 2 coefficients and a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
     falling = coefficients @ rising
     after = falling * v
@@ -489,7 +489,7 @@ class NestedInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Nested, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a two-level strategy, if it has one."""
+    """Return the inverse Gram matrix of a two-level strategy; None without one."""
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE

@@ -278,7 +278,7 @@ class RowSpace:
 
     @cached_property
     def interval_basis(self) -> Ranges:
-        """A basis of a span of intervals.
+        """Intervals of cells that form a basis of the space.
 
         Its vectors reach from each node to the next one of its component.
         """
@@ -341,7 +341,7 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether given queries, shape (queries, size), lie in the space."""
+        """Return whether all queries, shape (queries, size), lie in the space."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
@@ -395,7 +395,7 @@ class _OnRuns(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether given queries, shape (queries, size), lie in the space."""
+        """Return whether all queries, shape (queries, size), lie in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 

@@ -233,7 +233,7 @@ class DawaSetting:
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
         """Return the noisy least cost of a partition, and facts about the test.
 
-        Also returns the numbers about it that are published.
+        The facts are the numbers about the test that are published.
         """
         value = series.choose(
             LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit)
@@ -348,7 +348,7 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the steps of the mechanism, with the budget of each."""
+    """Return the details of a plan: the noise, and the steps with budgets."""
     test_epsilon = _choice(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -413,7 +413,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Return whether the noisy count per cell is small against its noise."""
+    """Return whether the noisy least cost per cell is small and precise."""
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
@@ -558,11 +558,11 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan."""
+        """Return the plan of the steps, with the budget of each."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run.
+        """Check the plan, and return the function that runs it.
 
         Refuses budgets whose levels need so fine a grid that the buckets would overflow.
         """

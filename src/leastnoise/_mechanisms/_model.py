@@ -540,5 +540,5 @@ class Model(Mechanism):
         )
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run."""
+        """Check the plan, and return the function that runs it."""
         return partial(run_model, setting_from_plan(plan))

@@ -166,7 +166,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
     @property
     def done(self) -> Said:
-        """No text: the plan says what was measured."""
+        """No key and no numbers: the plan states the measurements."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
@@ -261,7 +261,7 @@ class SelectedQuantiles(Mechanism):
         return adaptive_plan(reference, tables_privacy, STRATEGY, _details(reference, quantiles))
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run."""
+        """Check the plan, and return the function that runs it."""
         quantiles = selected_quantiles(plan.workload, plan.privacy)
         adaptive = require_adaptive(plan)
         require_details(plan, _details(adaptive, quantiles))

@@ -154,7 +154,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Return texts on what the threshold and omitted buckets do to sums."""
+        """Return texts on the values that threshold and omitted buckets leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -187,7 +187,7 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Return texts on what the threshold does to sums."""
+        """Return texts on the values that the threshold leaves out of sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -502,9 +502,9 @@ def measure_sums_by_group(
     choose: Chooser,
     series: Series,
 ) -> Outcome:
-    """Return the outcome: a threshold, buckets, and those that groups sum.
+    """Return the outcome of choosing a threshold, and buckets for each group.
 
-    From the noisy sums, for each group.
+    From the noisy sums.
     """
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
@@ -662,7 +662,7 @@ class TruncatedSums(Mechanism):
         return plan
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that this version plans the same, and return the run.
+        """Check that this version plans the same; return the function to run it.
 
         The measurements of all thresholds are prepared or tried.
         """

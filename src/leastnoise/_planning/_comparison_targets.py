@@ -119,7 +119,7 @@ def comparison_goals(
 
 
 def _answers_any(table: Product, products: Iterable[Product]) -> bool:
-    """Return whether a table has the measure and attributes of one of some products."""
+    """Return whether a table has the measure and attributes of any product."""
     return any(
         table.measure == product.measure and {*product.attributes} <= {*table.attributes}
         for product in products

@@ -171,7 +171,7 @@ def table_goals(
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """Return the goal of each mean of a workload."""
+    """Return the goal of each mean that has a target."""
     where = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
@@ -392,7 +392,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Return what a plan's strategy finds for other weights, or None.
+    """Return the balanced plan of a strategy for other weights, or None.
 
     Perhaps in a part of the time; None if it does not apply.
     """
@@ -545,10 +545,7 @@ def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return the smallest budget of a search, with neighbours and unit.
-
-    A very small one if it is still to be found.
-    """
+    """Return a stated privacy, or the smallest that a search may choose."""
     if isinstance(privacy, Least):
         return privacy.privacy(SMALL)
     return privacy
@@ -794,7 +791,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: Known | None = None,
 ) -> Price:
-    """Return the joint price of some tables of a plan."""
+    """Return the budget shares that some tables need, and save if left out."""
     count = len(plan.workload.products)
     chosen = set(numbers)
     if cached_prices is None:

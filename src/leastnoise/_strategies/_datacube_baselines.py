@@ -200,12 +200,10 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """Return what unit noise on a Fourier coefficient adds to the errors.
+    """Return the errors that unit noise on Fourier coefficients adds.
 
-    For the constant coefficient along an attribute, and for another one.
-
-    The second is the mean over all other coefficients. A table is 2^-m times the sum of its
-    coefficients with their signs.
+    Of the constant coefficient along an attribute, and the mean of all others. A table is 2^-m
+    times the sum of its coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(

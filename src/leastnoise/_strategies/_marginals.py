@@ -187,7 +187,7 @@ class _GroupWeights:
     def divided(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the budget shares of levels, orbits and tables at a point."""
+        """Return orbits' shares at a point, their budgets, and those of tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -289,9 +289,9 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return the best weights of tables added one by one to the largest.
+    """Return weights of tables added one by one to the best single table.
 
-    The full table determines everything; None if there is no such table.
+    None if no single table determines all queries.
     """
     single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min(

@@ -119,7 +119,7 @@ def _listed(cells: QuerySet) -> str:
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
-    """Return a product of query sets along attributes."""
+    """Return a table of rows or of a measure, from query sets by attribute."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 
@@ -152,7 +152,7 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Return the quantity of a comparison: rows, or what one argument names.
+    """Return the quantity that the one stated argument names, else the count.
 
     Raises:
         InputError: two of the arguments, no such measure, or a share of no cells.

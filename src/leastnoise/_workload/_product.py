@@ -200,7 +200,7 @@ class Product:
         return dict(zip(groups, places, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Return this product with operators that were computed before."""
+        """Store operators that were computed before, and return the product."""
         self._operators.append(operators)
         return self
 
@@ -415,7 +415,7 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Yield the rows of each width in an array of rows of several widths.
+    """Yield each width, the rows that have it, and their elements' indices.
 
     Yields:
         a width, the indices of the rows that have it, and of shape (rows, width) the indices of
@@ -549,7 +549,7 @@ def checked_statistic(
     size: Exact | None,
     wanted: Target | None = None,
 ) -> Statistic:
-    """Return a statistic, which must fit the domain."""
+    """Return a statistic from its checked parts; raise if none fits the domain."""
     of_measure = FORMS[kind].of_measure
     is_measure = isinstance(of, str) and of in domain.measures
     if of_measure and not is_measure:

@@ -366,7 +366,7 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
 
 
 def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell at one end of a range; None for an open end.
+    """Return the cell that an end of a range names; None if it names none.
 
     Categories are named by their positions.
     """
@@ -386,7 +386,7 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell of a range, the cell ``other`` if there is one."""
+    """Return the last cell that a range may include."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
