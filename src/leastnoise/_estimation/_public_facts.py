@@ -79,7 +79,7 @@ class KnownSums:
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
 
-    def over(self, values: Array) -> Any:
+    def over(self, values: Array) -> Array:
         """Return group values, repeated for each cell of a group."""
         return values[np.ix_(*self.groups)]
 

@@ -54,7 +54,7 @@ class HalvingTree:
             self.share.append(np.where(cells > 0, left / np.maximum(cells, 1), 0.5))
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
-    def levels(self, vector: Array) -> list[Any]:
+    def levels(self, vector: Array) -> list[Array]:
         """Return the differences of a vector, split by level."""
         return np.split(vector, self._begins)[1:]
 
