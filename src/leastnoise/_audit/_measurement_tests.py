@@ -394,7 +394,7 @@ class Pairs:
 
         ``unit_pair`` has the rows of a unit of either kind.
         """
-        first, second = (self._added(rows) for rows in unit_pair)
+        first, second = (self._amounts_by_query(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         shared = {int(query) for group in self._groups for query in np.concatenate(group.tables)}
         differing = {query for query, shift in shifts.items() if shift}
@@ -459,7 +459,7 @@ class Pairs:
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
-    def _added(self, unit_rows: UnitRows) -> dict[int, int]:
+    def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
         """Return what a unit's rows add to the measured queries, by index."""
         added: dict[int, int] = {}
         for row, often in unit_rows:
@@ -567,7 +567,9 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
         entries = {
-            query: added for query, added in enumerate(_added(plan.domain, block, row)) if added
+            query: added
+            for query, added in enumerate(_row_amounts(plan.domain, block, row))
+            if added
         }
         for factor in block.factors:
             sizes = [plan.domain.kind(name).size for name in factor.attributes]
@@ -584,7 +586,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     return column_of_row
 
 
-def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
+def _row_amounts(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     """Return the amounts that a row adds to a cell: one number, or two.
 
     It adds 1, its value, or its distances from both ends of the measure if these are measured.

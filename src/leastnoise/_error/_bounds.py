@@ -532,7 +532,7 @@ def lower_bound(
             quantity = Workload(workload.domain, tuple(workload.of(name)))
             bounds = [
                 _bound_of_quantity(quantity, possible, noise)
-                for possible in _units_that_may_be(workload.domain, privacy, name, noise)
+                for possible in _attainable_bounds(workload.domain, privacy, name, noise)
             ]
             separate_bounds.append(max(bounds))
         if row_products:
@@ -562,7 +562,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     return unit * privacy.max_rows**2 / (4 * math.sinh(epsilon / 2) ** 2)
 
 
-def _units_that_may_be(
+def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
     """Return the privacy with each bound on a unit's rows that a unit can reach."""

@@ -202,7 +202,7 @@ class JointBlocks:
             .reshape(*(factor.operator.size for factor in factors), -1)
         )
 
-    def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
+    def _with_summed_axes(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
         """Return an array with summed axes of length 1: the transpose of `_reduced`.
 
         To be broadcast to shape (*self.shape, columns).
@@ -224,7 +224,7 @@ class JointBlocks:
                 else:
                     product = np.tensordot(gram, moved, axes=1)
                 cube = np.moveaxis(product, 0, axis)
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
@@ -243,7 +243,7 @@ class JointBlocks:
                 if not factor.even:
                     moved = moved * column_weights(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(self.cells, count)
 
     def answers(self, x: FloatArray) -> list[FloatArray]:
@@ -265,7 +265,7 @@ class JointBlocks:
             cube = np.ones(())
             for factor in factors:
                 cube = np.multiply.outer(cube, _weighted_diagonal(factor))
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(-1)
 
     @cached_property

@@ -360,14 +360,14 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
     )
 
 
-def _has_rows_of(asked: Operator, measured: Operator) -> bool:
+def _has_rows_of(requested: Operator, measured: Operator) -> bool:
     """Return whether all rows of an operator are rows of a measured one."""
-    if asked == measured:
+    if requested == measured:
         return True
-    if asked.rows > measured.rows:
+    if requested.rows > measured.rows:
         return False
     rows = {row.tobytes() for row in dense(measured)}
-    return all(row.tobytes() in rows for row in dense(asked))
+    return all(row.tobytes() in rows for row in dense(requested))
 
 
 def noise_name(plan: Measurements) -> str:

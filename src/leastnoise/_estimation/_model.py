@@ -272,12 +272,12 @@ class ModelEstimator:
 
     They are moved towards the tables where that lowers the error.
 
-    ``asked`` are the widest tables that were requested; they are moved if all of them were
+    ``requested`` are the widest tables that were requested; they are moved if all of them were
     measured.
     """
 
     measured: NoisyTables
-    asked: tuple[Names, ...] = ()
+    requested: tuple[Names, ...] = ()
     impossible: tuple[Combination, ...] = ()
     public: tuple[PublicCounts, ...] = ()
 
@@ -392,7 +392,7 @@ class ModelEstimator:
         """
         return all(
             len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
-            for table in self.asked
+            for table in self.requested
         )
 
     @cached_property
@@ -406,10 +406,10 @@ class ModelEstimator:
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
-        requested = {name for table in self.asked for name in table}
+        requested = {name for table in self.requested for name in table}
         several = [(name,) for name in names if name in requested]
-        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
-        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
+        pairs = dict.fromkeys(pair for table in self.requested for pair in combinations(table, 2))
+        for table in [*several, *pairs, *(table for table in self.requested if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -419,7 +419,7 @@ class ModelEstimator:
                     )
         parts[()] = np.array(self.measured.total)
         return nearest_tables(
-            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked)
+            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.requested)
         )
 
     def estimate(self, product: Product) -> Answer:
@@ -434,7 +434,7 @@ class ModelEstimator:
             apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
             for refit, more in self._refits
         ]
-        within = self._moves and any(set(names) <= set(table) for table in self.asked)
+        within = self._moves and any(set(names) <= set(table) for table in self.requested)
         if within:
             table = self._tables.marginal
         else:

@@ -60,7 +60,7 @@ def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray])
     )
 
 
-def kept_shares(
+def shrinkage_factors(
     counts: FloatArray,
     variances: FloatArray,
     total: float,
@@ -205,7 +205,7 @@ class AdaptiveGridEstimate:
         shares = None
         if shrunk:
             total = float(inverse.squares(np.ones((len(parts), 1)))[0])
-            shares = kept_shares(
+            shares = shrinkage_factors(
                 counts, noise[:count], total, parts, base, block_tree(*shape).starts
             )
         square = _differences(on_parts[:count], noise[:count], parts, base, counts)

@@ -357,6 +357,8 @@ def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArra
     """Return dual weights within a gap, the dual value t, and the root K.
 
     K of shape (n, n) is the square root of ``D^1/2 M D^1/2``, and t its trace.
+
+    Returns its dual weights, t, and the root K of shape (n, n).
     """
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _COARSE_ABOVE and not gram.is_matrix_only:

@@ -87,7 +87,7 @@ def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQu
             f"{STRATEGY} answers quantiles, and this workload has none. Ask for quantiles, or "
             "choose strategy = 'auto'."
         )
-    weights = [_weight(share) for _, share in requests]
+    weights = [_budget_weight(share) for _, share in requests]
     total = sum(weights)
     remaining = 1 - TABLES_SHARE
     chosen = []
@@ -119,7 +119,7 @@ def _check_statistic(statistic: Statistic) -> None:
         )
 
 
-def _weight(share: Fraction) -> Fraction:
+def _budget_weight(share: Fraction) -> Fraction:
     """Return the weight of a quantile when quantiles divide the budget.
 
     Errors are proportional to sensitivity over budget, so that their sum is least with this weight.
@@ -137,7 +137,7 @@ def _selected_quantile(
         by=tuple(name for name in workload.domain.names if name in statistic.by),
         cells=len(number_cells(workload.domain, statistic.of)),
         share=share,
-        epsilon=_short(pure_share(privacy.budget, part)),
+        epsilon=_round_down(pure_share(privacy.budget, part)),
     )
     return SelectedQuantile(statistic, part, selection)
 
@@ -211,7 +211,7 @@ _OTHER_CHOICES = (
 )
 
 
-def _short(epsilon: Fraction) -> Fraction:
+def _round_down(epsilon: Fraction) -> Fraction:
     """Return an epsilon rounded down to few digits."""
     if epsilon.denominator <= _GRAIN:
         return epsilon

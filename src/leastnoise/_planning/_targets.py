@@ -571,13 +571,13 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     )
     # No plan keeps all targets with less than the first size, and the best one needs little more.
     size = min(
-        max(_round_up_size(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
+        max(_round_up_size(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
         Fraction(_MOST_BUDGET),
     )
     best = balance_plan(workload, privacy.privacy(size), goals, search)
     # Errors of small noise do not scale exactly, so the weights are moved once more at the budget
     # that the first plan needs.
-    size = _round_up_size(float(size) * _part(best.ratio, best.plan.privacy))
+    size = _round_up_size(float(size) * _budget_factor(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
     try:
         best = _move_weights(
@@ -597,7 +597,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
     # The least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
-        guess = _round_up_size(float(size) * _part(scaled(size)[1], best.plan.privacy))
+        guess = _round_up_size(float(size) * _budget_factor(scaled(size)[1], best.plan.privacy))
         if guess == size:
             break
         size = guess
@@ -606,7 +606,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     return scaled(size)[0]
 
 
-def _part(ratio: float, privacy: Privacy) -> float:
+def _budget_factor(ratio: float, privacy: Privacy) -> float:
     """Return the budget factor that brings a ratio of errors to about 1.
 
     Errors go as 1 / epsilon or 1 / sqrt(rho).
@@ -803,7 +803,7 @@ def joint_price(
     inside_tables = [number for number in range(count) if number in chosen]
     outside_tables = [number for number in range(count) if number not in chosen]
     inside, outside = (
-        _part(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
+        _budget_factor(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
         for tables in (inside_tables, outside_tables)
     )
     return Price(

@@ -42,7 +42,7 @@ from leastnoise._strategies._planning_problem import (
     PlanningProblem,
     Strategy,
     block_norm,
-    tables_of_cells,
+    contained_planners,
 )
 from leastnoise._strategies._residual_algebra import (
     AttributeSet,
@@ -627,6 +627,6 @@ COVERING = Planner(
     "worse",
     limits="tables of 2^28 cells",
     paper="Ding et al., SIGMOD 2011",
-    contains=tables_of_cells,
+    contains=contained_planners,
     laplace=design_seconds,
 )

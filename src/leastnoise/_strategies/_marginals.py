@@ -184,7 +184,7 @@ class _GroupWeights:
             ]
             self.information.append((level_weights.tolist(), precision))
 
-    def divided(
+    def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
         """Return orbits' shares at a point, their budgets, and those of tables."""
@@ -205,7 +205,7 @@ class _GroupWeights:
 
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Return the total squared error, and its derivatives."""
-        shares, budgets, spent = self.divided(point)
+        shares, budgets, spent = self.divide_budget(point)
         total = 0.0
         slopes = [np.zeros_like(spending) for spending in spent]
         finer = len(self.numbers) - len(spent)
@@ -259,7 +259,7 @@ class _GroupWeights:
         best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < alike * (1 - _GAIN):
             best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
-        spent = zip(self.tables, self.divided(best)[2], strict=True)
+        spent = zip(self.tables, self.divide_budget(best)[2], strict=True)
         columns = {
             table: level_shares[:, at]
             for tables, level_shares in spent

@@ -140,7 +140,7 @@ def base_seconds(workload: Workload) -> float:
     )
 
 
-def tables_of_cells(workload: Workload) -> tuple[str, ...]:
+def contained_planners(workload: Workload) -> tuple[str, ...]:
     """Return names of planners that covering or residual have as special cases.
 
     For this workload.

@@ -59,7 +59,7 @@ class Quantity:
         if self.kind in ("sum", "mean"):
             return f"{self.kind} of {self.measure}"
         if self.kind == "share":
-            conditions = [f"{name}={_listed(cells)}" for name, cells in self.share_of]
+            conditions = [f"{name}={_cells_text(cells)}" for name, cells in self.share_of]
             return f"share of {', '.join(conditions)}"
         if self.units:
             return "units"
@@ -113,7 +113,7 @@ class Quantity:
         }
 
 
-def _listed(cells: QuerySet) -> str:
+def _cells_text(cells: QuerySet) -> str:
     """Return the cells of a query set as text, such as ``A or B``."""
     return " or ".join(map(str, cells.arguments[0]))
 
@@ -229,7 +229,7 @@ class Comparison:
     @property
     def name(self) -> str:
         """The name, such as ``mean of pay, arm=B against arm=A``."""
-        groups = f"{self.along}={_listed(self.group)} against {self.along}={_listed(self.against)}"
+        groups = f"{self.along}={_cells_text(self.group)} against {self.along}={_cells_text(self.against)}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
 

@@ -547,7 +547,7 @@ def checked_statistic(
     at: Sequence[Exact] | None,
     by: By,
     size: Exact | None,
-    wanted: Target | None = None,
+    error_target: Target | None = None,
 ) -> Statistic:
     """Return a statistic from its checked parts; raise if none fits the domain."""
     of_measure = FORMS[kind].of_measure
@@ -573,7 +573,7 @@ def checked_statistic(
         raise refuse(
             "of",
             of,
-            f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})",
+            f"an attribute of numbers ({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
             advice,
         )
     if not of_measure:
@@ -597,7 +597,7 @@ def checked_statistic(
         groups=(*groups.values(),),
         at=shares,
         size=known_size,
-        target=wanted,
+        target=error_target,
     )
 
 
@@ -616,14 +616,14 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
         return tuple((number, number) for number in range(kind.low, kind.high + 1))
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
-    known = ", ".join(_numbers(domain)) or "-"
+    known = ", ".join(_numeric_attributes(domain)) or "-"
     allowed = message(
         "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known
     )
     raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
-def _numbers(domain: Domain) -> list[str]:
+def _numeric_attributes(domain: Domain) -> list[str]:
     """Return the attributes whose values are numbers."""
     return [
         name
