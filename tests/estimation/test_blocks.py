@@ -7,9 +7,9 @@ from leastnoise._error import noise_variance
 from leastnoise._estimation import (
     block_counts,
     bounded_cells,
-    kept_shares,
     laplace_variances,
     nested_blocks,
+    shrinkage_factors,
 )
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.linop import block_tree
@@ -69,7 +69,7 @@ def test_bounded_cells_stay_within_their_blocks(shape):
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
-def test_kept_shares_follow_james_and_stein(shape):
+def test_shrinkage_factors_follow_james_and_stein(shape):
     """Block by block from dense weights: deviations of halves in units of their noise, all of a level and first block together."""
     tree, generator = block_tree(*shape), np.random.default_rng(6)
     base, size = tree.starts[1], len(tree.order)
@@ -80,11 +80,11 @@ def test_kept_shares_follow_james_and_stein(shape):
     counts, variances = generator.normal(9, 4, len(starts)), generator.uniform(1, 5, len(starts))
     label = np.searchsorted(starts, np.arange(size), side="right") - 1
     expand = (label[:, None] == np.arange(len(starts))) / np.bincount(label)
-    total, top, *found = kept_shares(counts, variances, 900.0, starts, base, tree.starts)
+    total, top, *found = shrinkage_factors(counts, variances, 900.0, starts, base, tree.starts)
     assert total == pytest.approx(max(1 - 900 / counts.sum() ** 2, 0))
-    assert kept_shares(-counts * 1e-3, variances, 900.0, starts, base, tree.starts)[0].tolist() == [
-        0.0
-    ]
+    assert shrinkage_factors(-counts * 1e-3, variances, 900.0, starts, base, tree.starts)[
+        0
+    ].tolist() == [0.0]
     assert len(found) == len(tree.starts) - 2
     assert top.tolist() == [1.0]
     for level, factors in enumerate(found, 1):
@@ -112,9 +112,9 @@ def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
     tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
     counts[0] = 9 + heavy
-    level = kept_shares(counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts)[
-        -1
-    ]
+    level = shrinkage_factors(
+        counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts
+    )[-1]
     assert ((level == 1.0) if kept else (level < 0.7)).all()
 
 
@@ -129,7 +129,9 @@ def test_keeping_less_deviation_reduces_cell_errors(apart, most):
     squares = np.zeros(2)
     for _ in range(200):
         counts = truth + generator.normal(size=64)
-        kept = kept_shares(counts, np.ones(64), 64.0, tree.starts[-1], tree.starts[0], tree.starts)
+        kept = shrinkage_factors(
+            counts, np.ones(64), 64.0, tree.starts[-1], tree.starts[0], tree.starts
+        )
         cells = bounded_cells(counts, tree.starts, kept), counts
         squares += [((one - truth) ** 2).sum() for one in cells]
     assert squares[0] <= most * squares[1]
@@ -142,7 +144,7 @@ def test_deviations_of_several_levels_form_one_group():
     counts = np.concatenate(
         [np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)]
     )
-    _, *found = kept_shares(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
+    _, *found = shrinkage_factors(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
     for starts, factor in zip(tree.starts, found, strict=False):
         above = np.isin(starts, 0) & (len(starts) < 3) | (starts >= 64) & (len(starts) < 32)
         assert (factor[above] == 1.0).all()

@@ -533,7 +533,7 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(
                 setting.attributes, setting.workload_gram, starts, setting.noise.norm
             )
             join_measurements(
-                [dawa.fit_levels(setting, first), setting.fitted(buckets, second)], made.privacy
+                [dawa.fit_levels(setting, first), setting.fit_block(buckets, second)], made.privacy
             )
         run(UnpaidSeries(release_contract(made), table, SeededEntropy(5)))
     assert refused == 2

@@ -108,7 +108,7 @@ class LeastCostDistribution:
         )
 
     def cost(self, units: int) -> float:
-        """Return the exact least cost of a partition of this many units.
+        """Return the exact least cost of a partition of ``units`` units.
 
         The partition has one bucket, or it has the cell as a separate bucket and one bucket for
         each subtree off the path to the cell.
@@ -188,7 +188,7 @@ class _Recorder:
     steps: list[LeastCost | QuantileSelection | Measurements] = field(default_factory=list)
 
     def choose(self, selection: LeastCost) -> Any:
-        """Record a private choice, and return what the series chose."""
+        """Record a private choice, and return its noisy outcome."""
         self.steps.append(selection)
         return self.series.choose(selection)
 
@@ -262,7 +262,7 @@ def _repeat_choice(
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
-    """Return a test of the noise of a private choice against its distribution."""
+    """Return the audit result of a private choice, from its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -328,7 +328,7 @@ def _loss_of_one_unit(units: int) -> Loss:
 
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
-    """Return a test of a quantile's choice against its distribution."""
+    """Return the audit result of a quantile's choice, from its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
@@ -362,7 +362,7 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Return a lower bound on epsilon or rho from all steps of a run jointly."""
+    """Return the audit result of all steps of a run together."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
@@ -409,7 +409,10 @@ def _add_selection_ratios(
     units: int,
     effort: Effort,
 ) -> None:
-    """Add the log likelihood ratios of a quantile's choice to ``ratio``, (2, trials)."""
+    """Add the log likelihood ratios of a quantile's choice, in place.
+
+    ``ratio`` has shape (2, trials).
+    """
     signed_ratios = []
     for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
         if unit_rows:
@@ -430,7 +433,7 @@ def _choice_ratios(
     count: int,
     effort: Effort,
 ) -> list[list[float]]:
-    """Return the log likelihood ratios of a private choice, for each table and trial.
+    """Return log likelihood ratios of a private choice, by table and trial.
 
     Under replacement the ratio of two tables is the difference of both ratios to an empty table.
     """
@@ -465,7 +468,7 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return a test of how often a key of the differing units is published.
+    """Return the audit result of how often keys of differing units appear.
 
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
@@ -501,7 +504,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return a test of the noisy numbers of units of common keys."""
+    """Return the audit result of the noisy unit counts of common keys."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
     if plan.rule.noise is Noise.ROUNDED_GAUSSIAN:
@@ -541,7 +544,7 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return a test of the published number of a key near the threshold.
+    """Return the audit result of a key's noisy count near the threshold.
 
     The numbers of units are slightly above and below the threshold; the published numbers must
     follow the distribution of the noise.

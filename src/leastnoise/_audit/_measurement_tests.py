@@ -390,11 +390,11 @@ class Pairs:
         self._groups = noise_groups(measured)
 
     def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
-        """Return two tables that differ in units with one or the other rows.
+        """Return the tables that hold ``units`` units of one or the other kind.
 
-        So many units with the rows ``held[0]``, or with ``held[1]``.
+        ``unit_pair`` has the rows of a unit of either kind.
         """
-        first, second = (self._added(rows) for rows in unit_pair)
+        first, second = (self._amounts_by_query(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         shared = {int(query) for group in self._groups for query in np.concatenate(group.tables)}
         differing = {query for query, shift in shifts.items() if shift}
@@ -423,7 +423,7 @@ class Pairs:
     def unseen_by(self, pair: Pair) -> Pair | None:
         """Return the neighbours that differ most where ``pair`` does not; or None.
 
-        In a query of the blocks, or the ends of a measure; or None.
+        In a query of the blocks, or in an end of a measure.
         """
         ends = np.cumsum(
             [
@@ -459,7 +459,7 @@ class Pairs:
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
-    def _added(self, unit_rows: UnitRows) -> dict[int, int]:
+    def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
         """Return what a unit's rows add to the measured queries, by index."""
         added: dict[int, int] = {}
         for row, often in unit_rows:
@@ -567,7 +567,9 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
         entries = {
-            query: added for query, added in enumerate(_added(plan.domain, block, row)) if added
+            query: added
+            for query, added in enumerate(_row_amounts(plan.domain, block, row))
+            if added
         }
         for factor in block.factors:
             sizes = [plan.domain.kind(name).size for name in factor.attributes]
@@ -584,8 +586,8 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     return column_of_row
 
 
-def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return what a row adds to its cell: 1, a value, or its two distances.
+def _row_amounts(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
+    """Return the amounts that a row adds to a cell: one number, or two.
 
     It adds 1, its value, or its distances from both ends of the measure if these are measured.
     """
@@ -644,7 +646,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
-    """Return tests of all queries jointly, and of the one that differs most.
+    """Return the audit results of all queries together and of single ones.
 
     A query of the blocks in which the pair does not differ is tested too.
     """
@@ -695,7 +697,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 
 
 def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
-    """Yield a test of each group's K-norm noise, by the norm of the noise."""
+    """Yield the audit result of each group's K-norm noise, by its norm."""
     for number, group in enumerate(pair.groups, 1):
         law = NormLaw([len(table) for table in group.tables])
         noises = drawn[0] - pair.shifts[:, None], drawn[1].astype(np.float64)
@@ -732,7 +734,7 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 def _test_single_query(
     name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
-    """Return a test of the query that differs most in units of noise.
+    """Return the audit result of the query that differs most, by its noise.
 
     The test uses the distribution of its noise.
     """

@@ -213,7 +213,7 @@ class Dates(Kind):
         )
 
     def over(self, day: dt.date) -> int:
-        """Return the number of periods that have ended on a day."""
+        """Return the number of periods that have ended before a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 
     @property

@@ -63,9 +63,9 @@ Worth = Callable[[Names], float]
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Return the nuclear norms of an operator and of its totals, over sqrt(n).
+    """Return the nuclear norms of a matrix and of its total part, over sqrt(n).
 
-    Of the matrix, and of its part along the total.
+    Of a matrix too large to decompose, a lower bound.
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
@@ -100,7 +100,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm of queries less their totals, over sqrt(n)."""
+    """Return the nuclear norm of a matrix without its total part, over sqrt(n)."""
     n = operator.size
     groups = partition_groups(operator)
     if operator == Identity(n):
@@ -190,7 +190,7 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the nuclear norms of shared residual spaces and of other tables.
+    """Return nuclear norms by residual space of level tables, and of others.
 
     Level tables share spaces.
     """
@@ -242,7 +242,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return the nuclear norms of one table."""
+    """Return one table's nuclear norms: without total, whole, along the total."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, worth, nuclear_across),
@@ -539,7 +539,7 @@ def lower_bound(
             quantity = Workload(workload.domain, tuple(workload.of(name)))
             bounds = [
                 _bound_of_quantity(quantity, possible, noise)
-                for possible in _units_that_may_be(workload.domain, privacy, name, noise)
+                for possible in _attainable_bounds(workload.domain, privacy, name, noise)
             ]
             separate_bounds.append(max(bounds))
         if row_products:
@@ -569,10 +569,10 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     return unit * privacy.max_rows**2 / (4 * math.sinh(epsilon / 2) ** 2)
 
 
-def _units_that_may_be(
+def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return bounds on the rows of units that some allowed unit can reach."""
+    """Return the privacy with each bound on a unit's rows that a unit can reach."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
     if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
@@ -592,7 +592,7 @@ def _units_that_may_be(
 def _bound_of_quantity(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return the lower bound for rows, or for one count of units."""
+    """Return a lower bound on the total squared error of rows or a unit count."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
@@ -620,7 +620,7 @@ def _bound_of_quantity(
 
 
 def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
-    """Return the factor that units with rows in many cells add to the bound.
+    """Return the factor of the bound for units with rows in several cells.
 
     The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
     at most those of one long column, or of n columns that share the cost evenly; the latter where
@@ -690,9 +690,9 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return the nuclear norm for units whose rows differ in one attribute.
+    """Return a lower bound on the nuclear norm for rows apart in one attribute.
 
-    The tables have the same queries on all other attributes.
+    The largest norm of tables with the same queries on all other attributes.
 
     Args:
         products: the tables.
@@ -730,7 +730,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 
 
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
-    """Return the nuclear norm of counts and sums from their separate norms.
+    """Return a lower bound on the joint nuclear norm of counts and sums.
 
     From that of each; proved in docs/mathematics.md, section 8.
     """
@@ -796,7 +796,7 @@ class Terms(NamedTuple):
 
 
 def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
-    """Return, for each subset of each set, the sum of its values in all sets."""
+    """Return the subsets of all sets by size, with the sum of their values."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]

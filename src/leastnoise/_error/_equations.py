@@ -296,10 +296,7 @@ def _scale_ends(
 
 
 def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the weights of the quantities whose sum is a measure.
-
-    With their factors.
-    """
+    """Return the quantities whose weighted sum is a measure, with weights."""
     centred = centring_midpoint(plan, measure)
     if centred is None:
         return {measure: 1.0}

@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 
 def checked_level(value: object) -> float:
-    """Return a confidence level, which must be between 0 and 1."""
+    """Return a confidence level as a float; raise unless it is in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
     return float(value)

@@ -202,8 +202,8 @@ class JointBlocks:
             .reshape(*(factor.operator.size for factor in factors), -1)
         )
 
-    def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return an array repeated along summed axes: the transpose of `_reduced`.
+    def _with_summed_axes(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
+        """Return an array with summed axes of length 1: the transpose of `_reduced`.
 
         To be broadcast to shape (*self.shape, columns).
         """
@@ -224,7 +224,7 @@ class JointBlocks:
                 else:
                     product = np.tensordot(gram, moved, axes=1)
                 cube = np.moveaxis(product, 0, axis)
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
@@ -243,7 +243,7 @@ class JointBlocks:
                 if not factor.even:
                     moved = moved * column_weights(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(self.cells, count)
 
     def answers(self, x: FloatArray) -> list[FloatArray]:
@@ -265,7 +265,7 @@ class JointBlocks:
             cube = np.ones(())
             for factor in factors:
                 cube = np.multiply.outer(cube, _weighted_diagonal(factor))
-            result += self._spread(summed, cube / variance)
+            result += self._with_summed_axes(summed, cube / variance)
         return result.reshape(-1)
 
     @cached_property
@@ -291,7 +291,10 @@ class JointBlocks:
     def _diagonalize_along_axes(
         self, factors: Collection[Factor]
     ) -> tuple[list[FloatArray | None], FloatArray]:
-        """Return eigenvectors along each axis, None for identity, and M's diagonal in them."""
+        """Return a basis for each axis, and the diagonal of M in these bases.
+
+        The bases are eigenvectors of M along the axis, or None for the identity.
+        """
         grams = {
             factor: weighted_gram(factor)
             for factor in factors
@@ -608,7 +611,7 @@ class DenseStructure(JointStructure):
                 raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the least-squares cells of the joint table."""
+        """Return the product of the inverse Gram matrix and columns."""
         return self.inverse @ gathered
 
     def listed(self, product: Product) -> FloatArray:
@@ -632,7 +635,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Return the covariance of the joint cells, as an explicit matrix."""
+    """Return the structure that holds the covariance as a dense matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -746,7 +749,7 @@ class IterativeStructure(JointStructure):
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Raise: an iterative solver has no covariances of answers."""
+        """Raise UnsupportedQuery: an iterative solver has no covariances."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a "
             "linear solver. Choose a strategy with a "

@@ -45,7 +45,7 @@ class KNormVariances:
     cells: Mapping[int, float]  # of a cell, by the number of cells of its table
 
     def contrast(self, size: int) -> float:
-        """Return the variance of a contrast of norm 1 in a table of one size."""
+        """Return the variance of a unit contrast in a table of ``size`` cells."""
         return (self.cells[size] - self.total / size**2) / (1 - 1 / size)
 
 
@@ -142,7 +142,7 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 
 @lru_cache(maxsize=16)
 def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return by size the log counts of tables with P and Q, also a cell less.
+    """Return log counts of tables by size, P and Q, also of one cell fewer.
 
     In floating point, for all P and Q up to ``most``. Without cells only P = Q has a table.
     """
@@ -168,7 +168,7 @@ Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 
 def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
-    """Return the probabilities of the positive and negative sums P and Q."""
+    """Return the joint probabilities of positive and negative sums P and Q."""
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
     steps = np.arange(float(len(grids[sizes[0]][0])))
@@ -224,12 +224,18 @@ class LargeScaleVariances:
 
 
 def _log_volume(size: int, shares: FloatArray) -> FloatArray:
-    """Return the log volume of tables with given positive and negative sums."""
+    """Return the log volume of tables of norm 1, at each total in ``shares``.
+
+    Up to a constant.
+    """
     return _log_sum(size - 1, 0, shares)
 
 
 def _log_square(size: int, shares: FloatArray) -> FloatArray:
-    """Return the log integral of a cell's square over such tables."""
+    """Return the log integral of a cell's square, at each total in ``shares``.
+
+    Over tables of norm 1, up to a constant.
+    """
     if size == 1:  # the only cell is the total
         return np.log(shares**2)
     # A cell's squares have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
@@ -354,14 +360,14 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
     )
 
 
-def _has_rows_of(asked: Operator, measured: Operator) -> bool:
-    """Return whether all rows of an operator are rows of a partition."""
-    if asked == measured:
+def _has_rows_of(requested: Operator, measured: Operator) -> bool:
+    """Return whether all rows of an operator are rows of a measured one."""
+    if requested == measured:
         return True
-    if asked.rows > measured.rows:
+    if requested.rows > measured.rows:
         return False
     rows = {row.tobytes() for row in dense(measured)}
-    return all(row.tobytes() in rows for row in dense(asked))
+    return all(row.tobytes() in rows for row in dense(requested))
 
 
 def noise_name(plan: Measurements) -> str:

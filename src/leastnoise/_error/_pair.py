@@ -175,7 +175,7 @@ class PairStructure(JointStructure):
         return float(self.inverse.diagonal.max()) * math.prod(largest)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Return the least-squares cells of the joint table."""
+        """Return the product of the inverse Gram matrix and columns."""
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:

@@ -121,7 +121,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """Residual components summed over blocks, for tables of few attributes.
+        """Residual components summed over blocks, for sets that many blocks hold.
 
         From one pass over the blocks.
         """
@@ -151,19 +151,19 @@ class ProductCells(Cells):
         for start in range(0, len(numbers), step):
             yield numbers[start : start + step]
 
-    def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
+    def _components(self, taus: Sequence[Names], *, store: bool) -> FloatArray:
         """Return the residual component u(tau) of each attribute set tau.
 
         All are on attributes with the same bases.
         """
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
-        if len(new) == len(taus) and not kept:
+        if len(new) == len(taus) and not store:
             return self._compute_components(new)
         if new:
             computed = dict(zip(new, self._compute_components(new), strict=True))
         else:
             computed = {}
-        if kept:
+        if store:
             self.components.update(computed)
         parts = [computed[tau] if tau in computed else self.components[tau] for tau in taus]
         if parts[0].ndim == 0:
@@ -171,7 +171,7 @@ class ProductCells(Cells):
         return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _compute_components(self, taus: Sequence[Names]) -> FloatArray:
-        """Return residual components computed from the blocks."""
+        """Return the residual components of attribute sets, from the noisy blocks."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -208,19 +208,19 @@ class ProductCells(Cells):
         return summed
 
     def _parts(
-        self, numbers: Sequence[int], wanted: AbstractSet[Positions]
+        self, numbers: Sequence[int], requested: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
         """Return the contributions of equal blocks to residual components.
 
-        For the wanted tau and perhaps others.
+        For the requested tau and perhaps others.
         """
         block = self.measured[numbers[0]].block
-        if len(wanted) == 1:
-            only = next(iter(wanted))
+        if len(requested) == 1:
+            only = next(iter(requested))
         else:
             only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
-        is_wanted = every in wanted
+        is_requested = every in requested
         # Every factor takes the first axis and puts what is left of it last, so in the end the
         # blocks are first, and their axes in order.
         parts: dict[Positions, FloatArray] = {
@@ -244,7 +244,7 @@ class ProductCells(Cells):
                 spread = apply_transpose(factor.operator, cube)
                 if not without_total and (only is None or at not in only):
                     split[tau] = basis.mean @ spread
-                if at in only if only is not None else is_wanted or (*tau, at) != every:
+                if at in only if only is not None else is_requested or (*tau, at) != every:
                     split[*tau, at] = (spread if leveled else basis.residual(spread)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
@@ -300,7 +300,7 @@ class ProductCells(Cells):
             if fixed is None or fixed in chosen:
                 taus = [_named(names, chosen) for names in with_levels]
                 parts[chosen] = self._components(
-                    taus, kept=len(chosen) < width or width <= 1 or fixed is not None
+                    taus, store=len(chosen) < width or width <= 1 or fixed is not None
                 )
                 if fixed is not None and level not in tables[0]:
                     parts[chosen], sizes[fixed] = (
@@ -337,7 +337,7 @@ def _named(names: Names, chosen: Positions) -> Names:
 
 
 def _positions(names: Names, tau: Names) -> Positions:
-    """Return the positions of some names."""
+    """Return the position of each attribute of tau among the names."""
     return tuple([names.index(name) for name in tau])
 
 
@@ -480,10 +480,9 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the queries along levels, the other attributes and queries.
+        """Return the queries along levels, other attributes, and queries on these.
 
-        Returns the queries along the attribute with levels (else a total), the other attributes,
-        and the queries along these.
+        The first are a total if no attribute has levels.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
         if self.leveled is None:
@@ -599,7 +598,7 @@ class ProductStructure(Structure):
         ]
 
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return the errors of each product with equal variances, else None.
+        """Return, for each product with equal variances, its errors; else None.
 
         Many at once; None for other products.
         """

@@ -184,7 +184,7 @@ def _product_structure(
 ) -> ProductStructure | None:
     """Return the covariance in product form, or None if it has none.
 
-    None if there is none, or too many tau have levels.
+    Also None if too many sets of attributes have levels.
     """
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
     if len(mixed) > 1:
@@ -375,9 +375,9 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 @lru_cache(maxsize=4096)
 def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """Return, for each subset of attributes, the product over the others.
+    """Return, for each subset of numbers, the product of all other numbers.
 
-    In the order of ``subsets``; the product is of the numbers in ``shrinks``.
+    In the order of ``subsets``.
     """
     positions = range(len(shrinks))
     shares = []
@@ -679,7 +679,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return the largest distance between a mean and the midpoint.
+    """Return the largest distance of a mean from the centre of its sums.
 
     The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 

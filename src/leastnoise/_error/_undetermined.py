@@ -48,9 +48,10 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return a product on some attributes, its shape, and its total weights.
+    """Return a product's part on some attributes, its shape and the factors.
 
-    Returns the part, its shape in the product, and the multiples of the total along the others.
+    The shape is that of the part in the product; the factors are the multiples of the total along
+    the other attributes.
     """
     is_named = [name in names for name in product.attributes]
     if all(is_named):

@@ -101,9 +101,9 @@ from leastnoise._estimation._plane_expansion import (
     AdaptiveGridEstimate,
     block_counts,
     bounded_cells,
-    kept_shares,
     laplace_variances,
     nested_blocks,
+    shrinkage_factors,
 )
 from leastnoise._estimation._public_facts import (
     Combination,

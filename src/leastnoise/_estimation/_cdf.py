@@ -192,7 +192,7 @@ def quantile_difference(
 
 
 def checked_share(share: object) -> float:
-    """Return the share of a quantile, which must be between 0 and 1."""
+    """Return a quantile's share as a float; raise unless it is in (0, 1]."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
         raise refuse(
             "a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median"
@@ -592,9 +592,9 @@ def _union_bound_widths(
 
 
 def minimal_draws(estimate: Estimate, level: float) -> int:
-    """Return the number of simulations for a band within a release.
+    """Return the least number of simulations for a band; 0 if they take long.
 
-    As few as the level allows, or none if that takes long.
+    As many as the level needs, for a band within a release.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))

@@ -424,10 +424,10 @@ def _estimate_where(
     quotient = quantity.over(domain, {**groups, **conditions})
     names = axes_of(domain, quotient.numerator, quotient.denominator)
     side = estimate_side(estimate, quantity, quotient, names, level)
-    return _reordered(side, names, groups)
+    return _with_group_axes(side, names, groups)
 
 
-def _reordered(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
+def _with_group_axes(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
     """Return a side of a comparison with axes for its groups only."""
     kept = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [side.estimated.value.shape[axis] for axis in kept]

@@ -360,9 +360,9 @@ _NEAR = 1e-10
 
 
 def runs_of(measurements: Measurements) -> tuple[IntArray, HalvingTree, Product]:
-    """Return the runs that no query separates, and their block counts.
+    """Return the runs that no query separates, their tree and block queries.
 
-    The runs by their first cells; the counts of all aligned blocks of runs.
+    The runs by their first cells; the queries count all aligned blocks of runs.
     """
     (name,) = {name for block in measurements.blocks for name in block.attributes}
     size = measurements.domain.kind(name).size

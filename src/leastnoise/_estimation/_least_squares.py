@@ -155,7 +155,7 @@ class Estimate:
         )
 
     def errors_for(self, values: Sequence[IntArray]) -> "Estimate":
-        """Return the errors of answers if the blocks had this noise.
+        """Return an estimate whose answers are the errors that this noise causes.
 
         The noise is given in whole steps.
         """
@@ -316,7 +316,8 @@ class Estimate:
     def linear(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to a product's answers.
 
-        For the blocks in ``block_indices``, in rows or units.
+        For the blocks in ``block_indices``, in rows or units. Public counts add a constant to these
+        answers. The matrix is shared with all estimates of `for_observation`.
 
         What is public adds to these answers. The matrix is kept for all estimates ``like`` this
         one.
@@ -370,7 +371,7 @@ class Finding:
 
     @property
     def done(self) -> Said:
-        """The key of the text about what was done, with its numbers."""
+        """The key of the sentence on the executed steps, with its numbers."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain

@@ -60,7 +60,7 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 def from_residual_parts(
     parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table whose residual components these are.
+    """Return the table whose residual components are ``parts``.
 
     Each is spread evenly over the attributes it does not have.
     """
@@ -277,7 +277,7 @@ def _nearest(
         return np.concatenate([group.cells(vector).reshape(-1) for group in groups])
 
     def pulled(multipliers: FloatArray) -> FloatArray:
-        """Return what multipliers of all cells add to the components."""
+        """Return the change of the components by the multipliers of all cells."""
         pull = np.zeros_like(unbiased)
         for group, of_group in zip(
             groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True

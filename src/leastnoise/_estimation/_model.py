@@ -149,7 +149,7 @@ class NoisyTables:
     def from_tables(
         names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
     ) -> "NoisyTables":
-        """Return tables over these attributes, with all one-way tables.
+        """Return noisy tables with their total and smoothed one-way shares.
 
         Public counts are fitted as if they had a part of the noise.
         """
@@ -272,18 +272,18 @@ class ModelEstimator:
 
     They are moved towards the tables where that lowers the error.
 
-    ``asked`` are the widest tables that were requested; they are moved if all of them were
+    ``requested`` are the widest tables that were requested; they are moved if all of them were
     measured.
     """
 
     measured: NoisyTables
-    asked: tuple[Names, ...] = ()
+    requested: tuple[Names, ...] = ()
     impossible: tuple[Combination, ...] = ()
     public: tuple[PublicCounts, ...] = ()
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The fitted mixture."""
+        """The mixture fitted to the measured tables."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
@@ -392,7 +392,7 @@ class ModelEstimator:
         """
         return all(
             len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
-            for table in self.asked
+            for table in self.requested
         )
 
     @cached_property
@@ -406,10 +406,10 @@ class ModelEstimator:
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
-        requested = {name for table in self.asked for name in table}
+        requested = {name for table in self.requested for name in table}
         several = [(name,) for name in names if name in requested]
-        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
-        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
+        pairs = dict.fromkeys(pair for table in self.requested for pair in combinations(table, 2))
+        for table in [*several, *pairs, *(table for table in self.requested if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -419,7 +419,7 @@ class ModelEstimator:
                     )
         parts[()] = np.array(self.measured.total)
         return nearest_tables(
-            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked)
+            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.requested)
         )
 
     def estimate(self, product: Product) -> Answer:
@@ -434,7 +434,7 @@ class ModelEstimator:
             apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
             for refit, more in self._refits
         ]
-        within = self._moves and any(set(names) <= set(table) for table in self.asked)
+        within = self._moves and any(set(names) <= set(table) for table in self.requested)
         if within:
             table = self._tables.marginal
         else:
@@ -604,14 +604,14 @@ class ShrunkToModel:
 
     @cached_property
     def mixture(self) -> Mixture:
-        """The fitted mixture."""
+        """The mixture fitted to the least-squares tables."""
         return self.measured.mixture(ROUNDS)
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """The factor by which the model misses components of more attributes.
+        """The gap to the model of each attribute set, over the mean gap.
 
-        Of components of several attributes against others, less three standard errors; at least 1.
+        Of sets of several attributes, less three standard errors; at least 1.
         """
         # Only these are moved. A way of its own for each component would follow its noise.
         parts = self._parts
@@ -630,7 +630,7 @@ class ShrunkToModel:
     def _between(
         self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
     ) -> LocallyNonNegative:
-        """Return tables a step of the way from least squares to a model.
+        """Return tables moved by a step from least squares towards a model.
 
         They are non-negative and consistent.
         """

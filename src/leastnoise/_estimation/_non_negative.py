@@ -110,9 +110,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table that all tables of a measure sum up; None without one.
-
-    None if there is none.
+    """Return the table of which all others are sums; None without one.
 
     It has cells or groups that divide the cells along every attribute, such as those of a level.
 
@@ -152,7 +150,7 @@ def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Pr
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
-    """Return whether each query counts all cells of a group alike."""
+    """Return whether each query's coefficients are constant within groups."""
     if int(groups.max()) + 1 == len(groups):
         return True
     # columns that differ have the same product with random numbers with a chance of 2^-30 each
@@ -315,7 +313,7 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
 def onto_simplices(
     x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
 ) -> FloatArray:
-    """Return, for each column, the nearest y >= 0 with a given sum.
+    """Return, for each column, the nearest y >= 0 whose sum is in ``sums``.
 
     Distances are weighted by cell; ``near`` guesses where y is above 0.
     """
@@ -363,7 +361,7 @@ def _divides_by_levels(product: Product) -> bool:
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
-    """Return the nearest non-negative answers that never fall along an axis.
+    """Return the nearest non-negative, non-decreasing answers along an axis.
 
     In Euclidean distance.
     """

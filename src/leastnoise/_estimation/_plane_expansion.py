@@ -60,7 +60,7 @@ def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray])
     )
 
 
-def kept_shares(
+def shrinkage_factors(
     counts: FloatArray,
     variances: FloatArray,
     total: float,
@@ -205,7 +205,7 @@ class AdaptiveGridEstimate:
         shares = None
         if shrunk:
             total = float(inverse.squares(np.ones((len(parts), 1)))[0])
-            shares = kept_shares(
+            shares = shrinkage_factors(
                 counts, noise[:count], total, parts, base, block_tree(*shape).starts
             )
         square = _differences(on_parts[:count], noise[:count], parts, base, counts)
@@ -269,7 +269,7 @@ class AdaptiveGridEstimate:
         return Answer(self._answers(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
-        """Return one operator for each attribute of the plane; totals elsewhere."""
+        """Return a product's queries along both attributes; a total if absent."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         return [
             operators.get(name, Total(size))
@@ -283,9 +283,10 @@ class AdaptiveGridEstimate:
     def _by_queries(
         self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Return a function of each query's mean coefficient in each part.
+        """Return a value for each query, from its mean coefficients by part.
 
-        And to the means of their squares, for some queries at a time.
+        ``of_means`` computes it from the means and the means of squares, for some queries at a
+        time.
         """
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [

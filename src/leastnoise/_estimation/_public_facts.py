@@ -79,7 +79,7 @@ class KnownSums:
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
 
-    def over(self, values: Array) -> Any:
+    def over(self, values: Array) -> Array:
         """Return group values, repeated for each cell of a group."""
         return values[np.ix_(*self.groups)]
 
@@ -298,7 +298,7 @@ def apply_public_facts(
 
 
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
-    """Return cells scaled until they have these sums."""
+    """Return cells scaled until the sums of their groups are the known ones."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0

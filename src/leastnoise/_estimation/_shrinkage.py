@@ -54,7 +54,7 @@ class HalvingTree:
             self.share.append(np.where(cells > 0, left / np.maximum(cells, 1), 0.5))
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
-    def levels(self, vector: Array) -> list[Any]:
+    def levels(self, vector: Array) -> list[Array]:
         """Return the differences of a vector, split by level."""
         return np.split(vector, self._begins)[1:]
 
@@ -87,7 +87,7 @@ class HalvingTree:
     def transposed(self, query: FloatArray) -> FloatArray:
         """Return the query on differences that equals a query on cells.
 
-        The transpose of ``together`` without bounds.
+        The transpose of `cells_of` without bounds.
         """
         padded_query = np.pad(query, (0, self.padded - self.size))
         parts = []

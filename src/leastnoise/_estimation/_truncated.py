@@ -156,7 +156,7 @@ class DroppedBucketsEstimate:
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """Return what omitted cells added to each answer, with variances."""
+        """Return the amounts that omitted cells added to answers, and variances."""
         outside = np.flatnonzero(~self.given.kept)
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
@@ -199,7 +199,7 @@ class GroupedBucketSumsEstimate:
         kept: Sequence[int] | IntArray,
         missing: Sequence[float] | FloatArray,
     ) -> "GroupedBucketSumsEstimate":
-        """Return the estimate from the last measurement.
+        """Return the estimate from the last measurement and each group's buckets.
 
         With how many buckets each group keeps, and what may be missing.
         """

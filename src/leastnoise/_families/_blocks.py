@@ -205,8 +205,8 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
     )
 
 
-def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the product of a block with these coefficients and a vector."""
+def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
+    """Return the product of a block with 2 x 2 coefficients and a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
     falling = coefficients @ rising
     after = falling * v
@@ -259,7 +259,7 @@ def blocks_objective(
     # The gradient by the inner strategy, from the Gram matrix df/dP.
     moments = np.array([1.0, float(mean @ cells)])
     of_pairs = gram_blocks.all_forms(moments, forms) + gram_blocks.identity * norm * np.eye(len(s))
-    turn = (_times(coefficients, mean) + cell * mean) / k
+    turn = (_multiply_block(coefficients, mean) + cell * mean) / k
     level = (
         float((((sums_inverse @ sums_inverse) * np.outer(s, s)) * of_pairs).sum())
         - 2
@@ -489,7 +489,7 @@ class NestedInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Nested, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a two-level strategy, if it has one."""
+    """Return the inverse Gram matrix of a two-level strategy; None without one."""
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE

@@ -106,7 +106,7 @@ def _optimal_rows(
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Return rows rounded to integers up to ``top``, near equal column norms."""
+    """Return rows rounded to integers up to ``top`` that keep column norms."""
     # After rounding to nearest the longest column would set the noise of all. So in each column
     # some entries, those nearest to the middle of two whole numbers first, are rounded the other
     # way. With entries up to 255 that costs less than a thousandth of the error.

@@ -249,10 +249,9 @@ def _roots(values: FloatArray) -> FloatArray:
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """Return a function from dual weights to the roots of eigenvalues.
+    """Return a function from dual weights to root eigenvalues and eigenvectors.
 
-    For dual weights d it gives the roots of the eigenvalues of ``D^1/2 M D^1/2``, and its
-    eigenvectors.
+    Of ``D^1/2 M D^1/2`` for dual weights d, the diagonal of D.
     """
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]
@@ -327,7 +326,7 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
 
 
 def _full_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the roots and vectors of the spectrum of a weighted matrix."""
+    """Return the root eigenvalues and the eigenvectors of a weighted matrix."""
     from scipy.linalg import eigh
 
     root = np.sqrt(weights)
@@ -355,7 +354,9 @@ def _interpolate_duals(small: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Return the dual weights of the smallest gap, the gap and the vectors.
+    """Return dual weights within a gap, the dual value t, and the root K.
+
+    K of shape (n, n) is the square root of ``D^1/2 M D^1/2``, and t its trace.
 
     Returns its dual weights, t, and the root K of shape (n, n).
     """

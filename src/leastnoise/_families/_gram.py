@@ -336,7 +336,7 @@ class Gram:
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
-    """Return the Gram matrix of an array of shape (n, n)."""
+    """Return a Gram matrix that is stored as an array of shape (n, n)."""
     return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
 
 
@@ -393,9 +393,9 @@ def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix with its cells along a line, and their order.
+    """Return the Gram matrix with its cells in seriated order, and that order.
 
-    Returns M in that order, in short form if it has one, and the order.
+    M is in short form if it has one in that order.
     """
     order = seriate_cells(gram)
     ordered = gram.dense()[np.ix_(order, order)]
@@ -409,10 +409,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and each cell's merged cell.
-
-    Returns the smaller M, and the position of every cell in it.
-    """
+    """Return the Gram matrix of merged cells, and each cell's position in it."""
     if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
             gram.size, dtype=np.int64

@@ -289,7 +289,7 @@ class DenseInverse(GramInverse):
         self.size, self.inverse, self.space = len(inverse), inverse, space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Raise unless the strategy determines an operator; return both."""
+        """Return this inverse and the operator; raise if it is not determined."""
         if self.space is not None and not self.space.contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self, operator
@@ -313,7 +313,7 @@ class CoarseInverse(GramInverse):
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Raise unless the buckets determine an operator; return both on buckets."""
+        """Return inverse and operator on buckets; raise if it is not determined."""
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))

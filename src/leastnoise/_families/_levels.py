@@ -429,7 +429,7 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
-        """Groups of subspaces that have equal variances."""
+        """The classes of groups that have equal variances under the precisions."""
         if all(np.ndim(precision) == 0 for precision in self.precisions):
             return self.levels.orbits
         return self.levels.singleton_orbits

@@ -519,14 +519,14 @@ def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
 
 
 def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
-    """Return the runs of least root mean square error."""
+    """Return the ``keep`` runs of least root mean square error."""
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
 def _successive_halving(
     runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
 ) -> _DescentRun:
-    """Return the best run, after rounds that halve the number of runs.
+    """Return the best run, after rounds that each continue fewer runs.
 
     Each round keeps the best runs. The last round takes all remaining steps at once.
     """

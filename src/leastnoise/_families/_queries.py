@@ -278,7 +278,7 @@ class RowSpace:
 
     @cached_property
     def interval_basis(self) -> Ranges:
-        """A basis of a span of intervals.
+        """Intervals of cells that form a basis of the space.
 
         Its vectors reach from each node to the next one of its component.
         """
@@ -326,11 +326,11 @@ class RowSpace:
             self.unseen is not None and other.unseen is not None
         ):  # the null space of this one must lie in that of the other
             outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
-            return self._sees(outside.T, np.ones(len(outside.T)))
+            return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:
             return other.dimension == 0 or self.contains_rows(other.basis.T)
         if self.components is None:
-            return self._sees(
+            return self._is_negligible(
                 apply(other.interval_basis, np.asarray(self.unseen)),
                 apply(other.interval_basis, np.ones(self.size)),
             )
@@ -341,21 +341,21 @@ class RowSpace:
         return bool((self.components == self.components[first[other.components]]).all())
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether given queries, shape (queries, size), lie in the space."""
+        """Return whether all queries, shape (queries, size), lie in the space."""
         if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
         if self.components is None:
-            return self._sees(rows.astype(float) @ np.asarray(self.unseen), squares)
+            return self._is_negligible(rows.astype(float) @ np.asarray(self.unseen), squares)
         weights = -np.diff(rows, axis=1, prepend=0, append=0)
         sums = np.zeros((self.size + 1, len(rows)), dtype=weights.dtype)
         np.add.at(sums, self.components, weights.T)
         if weights.dtype.kind == "i":
             return not sums.any()
-        return self._sees(sums.T, squares)
+        return self._is_negligible(sums.T, squares)
 
     @staticmethod
-    def _sees(outside: FloatArray, squares: FloatArray) -> bool:
+    def _is_negligible(outside: FloatArray, squares: FloatArray) -> bool:
         """Return whether the part outside a row space is zero up to rounding."""
         return bool(
             (np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all()
@@ -395,7 +395,7 @@ class _OnRuns(RowSpace):
         return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
-        """Return whether given queries, shape (queries, size), lie in the space."""
+        """Return whether all queries, shape (queries, size), lie in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
         return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 

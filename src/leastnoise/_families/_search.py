@@ -143,7 +143,7 @@ def minimize_lbfgs(
 def _line_search(
     objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
 ) -> _Point | None:
-    """Return a lower and flatter point along a direction; None if none is found.
+    """Return a point of lower value along a direction; None if none is found.
 
     The direction is clipped at the bounds.
     """
@@ -199,7 +199,7 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 def dual_ascent(
     step: Step[Rest], weights: FloatArray, gap: float, steps: int
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the least largest cost of all steps, with weights and value.
+    """Return the step of smallest largest cost: cost, weights, value, result.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is

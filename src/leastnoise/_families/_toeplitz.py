@@ -264,7 +264,7 @@ _FINE = 64  # row weight of a cell
 _FINEST = 2**5
 _LEAST_SQUARE = 1e-12  # of the largest squared entry, for cells about which nothing is asked
 
-Asked = Sequence[tuple[float, Operator]]
+WeightedQueries = Sequence[tuple[float, Operator]]
 
 
 def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
@@ -314,7 +314,9 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
     return Factor((name,), Identity(len(squares)), None if even else rounded)
 
 
-def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
+def causal_hierarchy(
+    name: str, weighted_queries: WeightedQueries, *, in_all_cells: bool = False
+) -> Factor:
     """Return the hierarchy, or cells, of least error under Laplace noise.
 
     The error of an answer is its error when it is first published.

@@ -146,10 +146,7 @@ def _parts_of(
 def _optimize_weights(
     parts: FloatArray, widths: FloatArray, norm: int, steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the best chains of widths first, with their best log weights.
-
-    Returns their positions and their weights.
-    """
+    """Return the positions of chains, best first, and their best weights."""
     # All chains take some gradient steps together. These few steps do not tell which chain is the
     # very best, so the best of each length are then descended from to the end.
     logs = _clamp_logs(np.zeros(parts.shape), widths)
@@ -169,10 +166,7 @@ def _optimize_weights(
 def _descend(
     logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, float]:
-    """Return the log weights of one chain after a descent, and the error.
-
-    Returns the weights and the squared error.
-    """
+    """Return the weights of one chain after a descent, and its squared error."""
     used = widths > 0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -519,10 +513,7 @@ class TreeInverse(GramInverse):
 def _lift(
     share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the parent's share in a prefix of siblings, and its noise.
-
-    Returns its share of the parent's value, and the noise.
-    """
+    """Return a prefix's share of its parent's value, and its noise variance."""
     linear = share * v + siblings
     return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
 

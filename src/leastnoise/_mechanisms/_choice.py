@@ -285,7 +285,7 @@ def _tasks_of(
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return a planner, also from its name."""
+    """Return a planner unchanged, or the planner of a name."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
@@ -508,7 +508,7 @@ class _TimeRequest:
 def _time_requests(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
 ) -> list[_TimeRequest]:
-    """Return the planners in order, with the seconds that each can use.
+    """Return requests of CPU seconds, in the order in which planners get them.
 
     Further steps of a search count as one more planner.
     """
@@ -582,7 +582,7 @@ def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
 def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
-    """Return the plan of another workload by a plan's strategy and budget."""
+    """Return a new plan for a workload, by a plan's strategy and budget."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
@@ -624,7 +624,7 @@ def _planning_passes(workload: Workload) -> int:
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Return a sentence that says which computation ran out of memory."""
+    """Return the reason that memory ran out, with the size requested at once."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -751,9 +751,9 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return tables whose error is twice that of a plan for them only.
+    """Return by table the error over that of a plan for it only, if above 2.
 
-    That plan has an equal share of the budget. Returns the ratios by name.
+    That plan has an equal share of the budget.
     """
     # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth
     # of the time.

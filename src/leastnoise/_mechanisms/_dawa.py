@@ -193,14 +193,14 @@ class DawaSetting:
         return has_narrow_queries(queries)
 
     @property
-    def choice(self) -> Fraction:
+    def test_epsilon(self) -> Fraction:
         """The epsilon of the test for structure; 0 without a test."""
-        return _choice(self.attributes, self.plan.privacy.budget, self.plan.strategy)
+        return _test_epsilon(self.attributes, self.plan.privacy.budget, self.plan.strategy)
 
     @property
-    def rest(self) -> Budget:
+    def remaining_budget(self) -> Budget:
         """The budget that remains after the test."""
-        return self.plan.privacy.budget.without(self.choice)
+        return self.plan.privacy.budget.without(self.test_epsilon)
 
     @property
     def unit(self) -> Fraction:
@@ -218,10 +218,12 @@ class DawaSetting:
 
         By queries whose columns have norm 1.
         """
-        measurements = self.fitted(Factor(self.attributes, Identity(math.prod(self.shape))), budget)
+        measurements = self.fit_block(
+            Factor(self.attributes, Identity(math.prod(self.shape))), budget
+        )
         return block_variance(measurements, measurements.blocks[0])
 
-    def fitted(self, factor: Factor, budget: Budget) -> Measurements:
+    def fit_block(self, factor: Factor, budget: Budget) -> Measurements:
         """Return the measurements of one block within a part of the budget."""
         return fit_noise_scales(
             self.plan.domain,
@@ -233,18 +235,20 @@ class DawaSetting:
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
         """Return the noisy least cost of a partition, and facts about the test.
 
-        Also returns the numbers about it that are published.
+        The facts are the numbers about the test that are published.
         """
         value = series.choose(
-            LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit)
+            LeastCost(attributes=self.attributes, epsilon=self.test_epsilon, penalty=self.unit)
         )
         per_cell = float(value / self.unit) / math.prod(self.shape)
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
-    def without_structure(self, series: Series) -> Observation:
+    def measure_reference(self, series: Series) -> Observation:
         """Return the observation of the data-independent plan after the test."""
         return series.measure(
-            rescale_noise(reference_measurements(self.plan), self.plan.privacy.within(self.rest))
+            rescale_noise(
+                reference_measurements(self.plan), self.plan.privacy.within(self.remaining_budget)
+            )
         )
 
 
@@ -268,7 +272,7 @@ def plan_dawa(
     )  # refused before the reference is searched for
     details = plan_details(attributes, privacy, strategy)
     remaining_privacy = privacy.within(
-        privacy.budget.without(_choice(attributes, privacy.budget, strategy))
+        privacy.budget.without(_test_epsilon(attributes, privacy.budget, strategy))
     )
     return adaptive_plan(
         reference or reference_plan(workload, privacy, progress),
@@ -332,7 +336,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
             )
 
 
-def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
+def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
     """Return the epsilon of the test for structure.
 
     0 for the strategy of levels, which has none.
@@ -348,8 +352,8 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the steps of the mechanism, with the budget of each."""
-    test_epsilon = _choice(attributes, privacy.budget, strategy)
+    """Return the details of a plan: the noise, and the steps with budgets."""
+    test_epsilon = _test_epsilon(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
     if is_plane:
@@ -393,15 +397,15 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     Levels and buckets if the test finds the data nearly empty, or if requested.
     """
     plan, test = setting.plan, None
-    if setting.choice:
+    if setting.test_epsilon:
         _, test = setting.test_structure(series)
         test["blur"] = (
-            float(1 / setting.choice / setting.unit)
+            float(1 / setting.test_epsilon / setting.unit)
             * plan.privacy.distance
             / setting.workload_gram.size
         )
         if not nearly_empty(test["per_cell"], test["blur"]):
-            observed = setting.without_structure(series)
+            observed = setting.measure_reference(series)
             # answers are shrunk if the measurements determine the cells
             finding = (
                 NoEmptinessFinding(test=test)
@@ -409,11 +413,11 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
                 else NoStructureFinding(test=test)
             )
             return Outcome(plan, join_observations([observed], plan.privacy), finding)
-    return _adaptive(setting, series, setting.rest, test)
+    return _adaptive(setting, series, setting.remaining_budget, test)
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Return whether the noisy count per cell is small against its noise."""
+    """Return whether the noisy least cost per cell is small and precise."""
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
@@ -430,7 +434,7 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     )
     tree = Tree(weighted_queries.size, widths[::-1])
     rounded = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
-    return setting.fitted(
+    return setting.fit_block(
         Factor(setting.attributes, tree, np.repeat(rounded, tree.level_sizes)), budget
     )
 
@@ -456,7 +460,7 @@ def _adaptive(
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
     buckets = bucket_strategy(setting.attributes, setting.workload_gram, starts, setting.noise.norm)
-    observed = series.measure(setting.fitted(buckets, second))
+    observed = series.measure(setting.fit_block(buckets, second))
     finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)
     return Outcome(
         setting.plan, join_observations([first, observed], setting.plan.privacy), finding
@@ -495,7 +499,7 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
     if regime == "fixed":
         return Outcome(
             plan,
-            join_observations([setting.without_structure(series)], plan.privacy),
+            join_observations([setting.measure_reference(series)], plan.privacy),
             NoStructureFinding(test=test),
         )
     return _adaptive_grid(blocks, float(value / setting.unit), setting, series, test)
@@ -515,10 +519,12 @@ def _adaptive_grid(
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
     first = series.measure(
-        setting.fitted(Factor(setting.attributes, coarse), setting.rest.scaled(PLANE_FIRST_SHARE))
+        setting.fit_block(
+            Factor(setting.attributes, coarse), setting.remaining_budget.scaled(PLANE_FIRST_SHARE)
+        )
     )
     counts = first.values[0].astype(np.int64)
-    remaining = setting.rest.scaled(1 - PLANE_FIRST_SHARE)
+    remaining = setting.remaining_budget.scaled(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
@@ -539,7 +545,7 @@ def _adaptive_grid(
         ]
     )
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
-    second = series.measure(setting.fitted(fine, remaining))
+    second = series.measure(setting.fit_block(fine, remaining))
     finding = AdaptiveGridFinding(
         blocks=len(starts), buckets=len(parts), shrunk=setting.has_narrow_queries, test=test
     )
@@ -558,21 +564,21 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan."""
+        """Return the plan of the steps, with the budget of each."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run.
+        """Check the plan, and return the function that runs it.
 
         Refuses budgets whose levels need so fine a grid that the buckets would overflow.
         """
         setting = setting_from_plan(plan)
         rescale_noise(
-            reference_measurements(plan), plan.privacy.within(setting.rest)
+            reference_measurements(plan), plan.privacy.within(setting.remaining_budget)
         )  # refused now, and not when the test has been paid for
         if len(setting.attributes) == 2:
             return partial(run_plane, setting)
-        first = fit_levels(setting, setting.rest.scaled(FIRST_SHARE))
+        first = fit_levels(setting, setting.remaining_budget.scaled(FIRST_SHARE))
         if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
             advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
             raise refuse("the budget", plan.privacy.budget, "one that leaves more noise", advice)

@@ -24,7 +24,7 @@ class Linear(Mechanism):
     names = ()
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
-        """Return True: this mechanism takes what no other one takes."""
+        """Return True: this mechanism answers every workload."""
         return True
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
@@ -32,7 +32,7 @@ class Linear(Mechanism):
         return choose_plan(workload, privacy, search)[0]
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan's stated errors, and return its run."""
+        """Check the plan's stated errors, and return the function that runs it."""
         if not isinstance(plan, LinearPlan):
             plan.measured()  # refuses a plan whose measurements depend on the data
             raise InternalError("A plan without a mechanism of its own must be linear.")
@@ -47,7 +47,7 @@ class Linear(Mechanism):
         return run
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the kind of noise, and that errors are known beforehand."""
+        """Return the name of the noise, and the expected error."""
         return Explanation(mechanism=noise_name(plan.measured()), promise=plan.expected_error())
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none

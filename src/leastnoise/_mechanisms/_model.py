@@ -170,7 +170,7 @@ class ModelSetting:
     ]  # the weight of squared errors of each pair of attributes
 
     @cached_property
-    def asked(self) -> tuple[tuple[str, ...], ...]:
+    def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
         """The requested tables that no other requested table contains."""
         tables = {
             product.attributes: frozenset(product.attributes) for product in self.plan.workload
@@ -270,7 +270,7 @@ class ModelSetting:
             "threes": remaining * _THREES,
         }
 
-    def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+    def fit_blocks(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Return measurements of blocks within a share of the budget."""
         return fit_noise_scales(
             self.plan.domain, step_privacy(self.plan).scaled(share), self.noise, blocks
@@ -278,7 +278,7 @@ class ModelSetting:
 
     def total(self, share: Fraction) -> Measurements:
         """Return the measurement of the number of rows."""
-        return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
+        return self.fit_blocks(share, [(Block((), Fraction(1)), 1.0)])
 
     def one_way_marginals(self, case: str) -> Measurements:
         """Return measurements of the marginal of each requested attribute.
@@ -292,7 +292,7 @@ class ModelSetting:
             Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()
         ]
         relative = table_precisions([*sizes.values()], [1.0] * len(sizes))
-        return self.fitted(
+        return self.fit_blocks(
             self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True))
         )
 
@@ -303,7 +303,7 @@ class ModelSetting:
         Weights of squared errors.
         """
         threes: dict[tuple[str, ...], float] = {
-            names: 0.0 for names in self.asked if len(names) == 3
+            names: 0.0 for names in self.maximal_tables if len(names) == 3
         }
         for product in self.plan.workload:
             if product.attributes in threes:
@@ -331,7 +331,7 @@ class ModelSetting:
                 Factor((name,), operator) for name, operator in zip(names, bins, strict=True)
             )
             blocks.append((Block(factors, Fraction(1)), weight))
-        return self.fitted(share, blocks)
+        return self.fit_blocks(share, blocks)
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
@@ -446,7 +446,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     return Outcome(
         setting.plan,
         join_observations([observation], setting.plan.privacy),
-        TableModelFinding(rows=rows, asked=setting.asked, **setting.stated),
+        TableModelFinding(rows=rows, asked=setting.maximal_tables, **setting.stated),
     )
 
 
@@ -468,7 +468,7 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
     cells = sum(block.rows for block in blocks)
     kind = ThreeWayModelFinding if len(steps) > 1 else BinnedModelFinding
     finding = kind(
-        rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated
+        rows=rows, tables=len(blocks), cells=cells, asked=setting.maximal_tables, **setting.stated
     )
     return Outcome(
         setting.plan, join_observations([first, *measured], setting.plan.privacy), finding
@@ -540,5 +540,5 @@ class Model(Mechanism):
         )
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run."""
+        """Check the plan, and return the function that runs it."""
         return partial(run_model, setting_from_plan(plan))

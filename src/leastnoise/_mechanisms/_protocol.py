@@ -114,10 +114,10 @@ class Mechanism(Protocol):
         return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan."""
+        """Return the public plan of a release that answers the workload."""
 
     def prepare(self, plan: Plan) -> Run:
-        """Check a plan before anything is paid, and return its run.
+        """Check a plan before anything is paid; return the function to run it.
 
         The plan may come from a file.
         """
@@ -159,7 +159,7 @@ def reference_plan(
 
 
 def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
-    """Return a plan's measurements in another budget, without stated errors."""
+    """Return a linear plan with the noise rescaled to a budget, without errors."""
     return LinearPlan(
         workload=plan.workload,
         privacy=privacy,
@@ -212,7 +212,7 @@ def require_adaptive(plan: Plan) -> AdaptivePlan:
 
 
 def adaptive_details(plan: Plan) -> AdaptiveDetails:
-    """Return the steps of a data-dependent plan; raise for other plans."""
+    """Return the details of a data-dependent plan; raise for other plans."""
     return require_adaptive(plan).adaptive
 
 
@@ -290,7 +290,7 @@ class DataDependentFinding(Finding):
 
     @property
     def done(self) -> Said:
-        """The key of the text about what was done, with its numbers."""
+        """The key of the sentence on the executed steps, with its numbers."""
         return f"regime_{self.regime}", asdict(self)
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains

@@ -87,7 +87,7 @@ def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQu
             f"{STRATEGY} answers quantiles, and this workload has none. Ask for quantiles, or "
             "choose strategy = 'auto'."
         )
-    weights = [_weight(share) for _, share in requests]
+    weights = [_budget_weight(share) for _, share in requests]
     total = sum(weights)
     remaining = 1 - TABLES_SHARE
     chosen = []
@@ -119,7 +119,7 @@ def _check_statistic(statistic: Statistic) -> None:
         )
 
 
-def _weight(share: Fraction) -> Fraction:
+def _budget_weight(share: Fraction) -> Fraction:
     """Return the weight of a quantile when quantiles divide the budget.
 
     Errors are proportional to sensitivity over budget, so that their sum is least with this weight.
@@ -137,7 +137,7 @@ def _selected_quantile(
         by=tuple(name for name in workload.domain.names if name in statistic.by),
         cells=len(number_cells(workload.domain, statistic.of)),
         share=share,
-        epsilon=_short(pure_share(privacy.budget, part)),
+        epsilon=_round_down(pure_share(privacy.budget, part)),
     )
     return SelectedQuantile(statistic, part, selection)
 
@@ -166,7 +166,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
     @property
     def done(self) -> Said:
-        """No text: the plan says what was measured."""
+        """No key and no numbers: the plan states the measurements."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
@@ -211,7 +211,7 @@ _OTHER_CHOICES = (
 )
 
 
-def _short(epsilon: Fraction) -> Fraction:
+def _round_down(epsilon: Fraction) -> Fraction:
     """Return an epsilon rounded down to few digits."""
     if epsilon.denominator <= _GRAIN:
         return epsilon
@@ -261,7 +261,7 @@ class SelectedQuantiles(Mechanism):
         return adaptive_plan(reference, tables_privacy, STRATEGY, _details(reference, quantiles))
 
     def prepare(self, plan: Plan) -> Run:
-        """Check the plan, and return its run."""
+        """Check the plan, and return the function that runs it."""
         quantiles = selected_quantiles(plan.workload, plan.privacy)
         adaptive = require_adaptive(plan)
         require_details(plan, _details(adaptive, quantiles))

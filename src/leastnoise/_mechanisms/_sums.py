@@ -154,7 +154,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Return texts on what the threshold and omitted buckets do to sums."""
+        """Return texts on the values that threshold and omitted buckets leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -187,7 +187,7 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Return texts on what the threshold does to sums."""
+        """Return texts on the values that the threshold leaves out of sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -238,7 +238,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
-    attribute, edges = _cells_of(workload, measure)
+    attribute, edges = _attribute_and_edges(workload, measure)
     noise = noise_kinds(privacy)[0]
     mu_squared = shared_mu_squared(privacy, noise)
     budget = shared_step_privacy(privacy, mu_squared).budget
@@ -271,7 +271,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
     return replace(expected, plan=plan)
 
 
-def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
+def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     """Return the measure's attribute, and the largest amount in each cell.
 
     In units.
@@ -502,9 +502,9 @@ def measure_sums_by_group(
     choose: Chooser,
     series: Series,
 ) -> Outcome:
-    """Return the outcome: a threshold, buckets, and those that groups sum.
+    """Return the outcome of choosing a threshold, and buckets for each group.
 
-    From the noisy sums, for each group.
+    From the noisy sums.
     """
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
@@ -537,7 +537,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
     edges = setting.edges
     workload = setting.plan.workload
     try:
-        fit_second_step(setting, [(_every_cell(setting, edges), 1.0)])
+        fit_second_step(setting, [(_block_of_cells(setting, edges), 1.0)])
     except InputError:  # for too many cells by themselves there may still be a strategy
         fit_limited_sums(setting, int(edges[-1]))
     gram, lost = gram_matrices_along(workload, setting.attribute)
@@ -580,10 +580,10 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
                 candidate_workload, setting.attribute, limits, setting.noise.norm
             )
             return fit_second_step(setting, strategy.blocks)
-    return fit_second_step(setting, [(_every_cell(setting, limits), 1.0)])
+    return fit_second_step(setting, [(_block_of_cells(setting, limits), 1.0)])
 
 
-def _every_cell(setting: SumsSetting, limits: IntArray) -> Block:
+def _block_of_cells(setting: SumsSetting, limits: IntArray) -> Block:
     """Return the block that sums each cell of the workload's attributes."""
     domain = setting.plan.domain
     attributes = {
@@ -662,7 +662,7 @@ class TruncatedSums(Mechanism):
         return plan
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that this version plans the same, and return the run.
+        """Check that this version plans the same; return the function to run it.
 
         The measurements of all thresholds are prepared or tried.
         """

@@ -316,7 +316,7 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Return the details of a plan file, which can state nothing else.
+        """Return the details of a plan from JSON; raise for an unknown fact.
 
         Raises:
             InputError: an unknown fact, or one of another type.
@@ -349,7 +349,7 @@ NO_DETAILS = PlanDetails()
 def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
-    """Return an optional entry of a mapping; None if it is missing."""
+    """Return an entry of a mapping, read by ``reader``; None if it is missing."""
     if name in entries:
         return reader(entries[name])
     return None

@@ -40,7 +40,7 @@ def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
         return privacy.within(_without_guard_in_mu(privacy.budget, share))
-    return _times(privacy, 1 - share)
+    return _scale_budget(privacy, 1 - share)
 
 
 def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
@@ -104,7 +104,7 @@ def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
         return privacy.within(_with_guard_in_mu(privacy.budget, share))
-    return _times(privacy, 1 / (1 - share))
+    return _scale_budget(privacy, 1 / (1 - share))
 
 
 def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
@@ -129,7 +129,7 @@ def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
     return together(largest)
 
 
-def _times(privacy: Privacy, part: Fraction | int) -> Privacy:
+def _scale_budget(privacy: Privacy, part: Fraction | int) -> Privacy:
     """Return the privacy with epsilon or rho multiplied and delta unchanged."""
     name, number = next(iter(parameters(privacy.budget).items()))
     return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name, whichever budget it is

@@ -96,7 +96,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Return what a reader of untrusted text returns; raise InputError."""
+    """Return the value of a reader; raise InputError for a damaged text."""
     try:
         return reader()
     except InputError:
@@ -138,7 +138,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
-    """Return a block of a plan file, which refers to factors and limits by number."""
+    """Return a block from JSON, which names factors and limits by number."""
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]
         for number in entry["factors"]

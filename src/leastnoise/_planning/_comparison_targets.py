@@ -14,6 +14,7 @@ import numpy as np
 
 from leastnoise._error import (
     LEVEL,
+    Covariance,
     Estimated,
     PairCovariances,
     checked_level,
@@ -119,7 +120,7 @@ def comparison_goals(
 
 
 def _answers_any(table: Product, products: Iterable[Product]) -> bool:
-    """Return whether a table has the measure and attributes of one of some products."""
+    """Return whether a table has the measure and attributes of any product."""
     return any(
         table.measure == product.measure and {*product.attributes} <= {*table.attributes}
         for product in products
@@ -225,9 +226,9 @@ def plan_covariances(plan: Plan) -> PairCovariances:
 
     public = [counts.block for counts in public_counts_of_plan(plan)]
     measured = plan.measured()
-    by_measure: dict[str | None, Any] = {}
+    by_measure: dict[str | None, Covariance] = {}
 
-    def covariance_of(measure: str | None) -> Any:
+    def covariance_of(measure: str | None) -> Covariance:
         if measure not in by_measure:
             by_measure[measure] = measure_covariance(measured, measure, public)
         return by_measure[measure]

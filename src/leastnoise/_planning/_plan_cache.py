@@ -167,7 +167,7 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
 
 
 def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
-    """Return what a reader makes of a cache entry, or None."""
+    """Return the parsed text of a cache entry; None if missing or damaged."""
     if path is None:
         return None
     try:

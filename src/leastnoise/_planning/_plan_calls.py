@@ -353,7 +353,7 @@ def _check_combination(privacy: Privacy | Least, search: Search, objective: str)
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
     """Return the workload over the domain with the hidden cells to measure."""
     return with_hidden_cells(
-        workload, attributes_of_public_counts(search.public), _decided(workload, search)
+        workload, attributes_of_public_counts(search.public), _decision_attributes(workload, search)
     )
 
 
@@ -380,7 +380,7 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     return None
 
 
-def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
+def _decision_attributes(workload: Workload, search: Search) -> tuple[str, ...]:
     """Return the attributes that a mechanism's private choices read."""
     if not is_data_dependent(search.strategy):
         return ()

@@ -362,7 +362,7 @@ def _search_budget(
 
 
 def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
-    """Return the budget of an epsilon, a delta and a rho as texts."""
+    """Return the budget of texts for epsilon, delta and rho; Least by default."""
     stated_sizes = {name: value for name, value in sizes.items() if value is not None}
     if not stated_sizes or [*stated_sizes] == ["delta"]:
         return Least("epsilon", stated_sizes.get("delta"))

@@ -328,7 +328,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _Others:
-    """Return a table's queries on attributes other than time."""
+    """Return a table's measure, and its queries on attributes but time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -369,9 +369,9 @@ def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
 
 
 def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
-    """Return a count of units over groups of periods that have ended.
+    """Return a measure, with unit counts limited to groups that have ended.
 
-    Without any, and for a single period, its periods are counted. Other measures stay as they are.
+    Without any, and for a single period, its periods are counted.
     """
     if not isinstance(measure, UnitCount) or along not in measure.attributes:
         return measure

@@ -171,7 +171,7 @@ def table_goals(
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """Return the goal of each mean of a workload."""
+    """Return the goal of each mean that has a target."""
     where = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
@@ -392,7 +392,7 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Return what a plan's strategy finds for other weights, or None.
+    """Return the balanced plan of a strategy for other weights, or None.
 
     Perhaps in a part of the time; None if it does not apply.
     """
@@ -549,10 +549,7 @@ def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return the smallest budget of a search, with neighbours and unit.
-
-    A very small one if it is still to be found.
-    """
+    """Return a stated privacy, or the smallest that a search may choose."""
     if isinstance(privacy, Least):
         return privacy.privacy(SMALL)
     return privacy
@@ -578,13 +575,13 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     )
     # No plan keeps all targets with less than the first size, and the best one needs little more.
     size = min(
-        max(_round_up_size(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
+        max(_round_up_size(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
         Fraction(_MOST_BUDGET),
     )
     best = balance_plan(workload, privacy.privacy(size), goals, search)
     # Errors of small noise do not scale exactly, so the weights are moved once more at the budget
     # that the first plan needs.
-    size = _round_up_size(float(size) * _part(best.ratio, best.plan.privacy))
+    size = _round_up_size(float(size) * _budget_factor(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
     try:
         best = _move_weights(
@@ -604,7 +601,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
     # The least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
-        guess = _round_up_size(float(size) * _part(scaled(size)[1], best.plan.privacy))
+        guess = _round_up_size(float(size) * _budget_factor(scaled(size)[1], best.plan.privacy))
         if guess == size:
             break
         size = guess
@@ -613,7 +610,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     return scaled(size)[0]
 
 
-def _part(ratio: float, privacy: Privacy) -> float:
+def _budget_factor(ratio: float, privacy: Privacy) -> float:
     """Return the budget factor that brings a ratio of errors to about 1.
 
     Errors go as 1 / epsilon or 1 / sqrt(rho).
@@ -798,7 +795,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: Known | None = None,
 ) -> Price:
-    """Return the joint price of some tables of a plan."""
+    """Return the budget shares that some tables need, and save if left out."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "The price of tables must be asked of a plan that counts no earlier releases, since a "
@@ -815,7 +812,7 @@ def joint_price(
     inside_tables = [number for number in range(count) if number in chosen]
     outside_tables = [number for number in range(count) if number not in chosen]
     inside, outside = (
-        _part(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
+        _budget_factor(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
         for tables in (inside_tables, outside_tables)
     )
     return Price(

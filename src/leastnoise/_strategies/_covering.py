@@ -42,7 +42,7 @@ from leastnoise._strategies._planning_problem import (
     PlanningProblem,
     Strategy,
     block_norm,
-    tables_of_cells,
+    contained_planners,
 )
 from leastnoise._strategies._residual_algebra import (
     AttributeSet,
@@ -272,7 +272,7 @@ def cover_errors(
 
 
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the marginals that may be measured, ones that cover requests.
+    """Return the marginals to choose from for a cover of the requested ones.
 
     All of them, or the requested ones and unions of two of them if there are too many.
     """
@@ -316,7 +316,7 @@ def _cells_added(
 
 
 def _greedy_cover(covers: BoolArray) -> list[int]:
-    """Return columns, each covering most of the rows left uncovered.
+    """Return the positions of columns that cover the rows, chosen greedily.
 
     The first of equal columns is taken. Ends if no column covers another row.
     """
@@ -627,6 +627,6 @@ COVERING = Planner(
     "worse",
     limits="tables of 2^28 cells",
     paper="Ding et al., SIGMOD 2011",
-    contains=tables_of_cells,
+    contains=contained_planners,
     laplace=design_seconds,
 )

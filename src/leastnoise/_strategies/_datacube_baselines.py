@@ -181,7 +181,9 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
     By measure and set of attributes.
     """
     distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
-    parts_by_operator = {operator: _parts(operator) for operator in distinct_operators}
+    parts_by_operator = {
+        operator: _coefficient_noise_errors(operator) for operator in distinct_operators
+    }
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
         parts = {
@@ -199,13 +201,11 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
     return added
 
 
-def _parts(operator: Operator) -> tuple[float, float]:
-    """Return what unit noise on a Fourier coefficient adds to the errors.
+def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
+    """Return the errors that unit noise on Fourier coefficients adds.
 
-    For the constant coefficient along an attribute, and for another one.
-
-    The second is the mean over all other coefficients. A table is 2^-m times the sum of its
-    coefficients with their signs.
+    Of the constant coefficient along an attribute, and the mean of all others. A table is 2^-m
+    times the sum of its coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(

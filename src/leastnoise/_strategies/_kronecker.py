@@ -236,7 +236,7 @@ def _p_identity(task: PlanningProblem) -> Strategy:
     )
 
 
-def _p_identity_whole(line: AttributeCost) -> float:
+def _whole_p_identity_seconds(line: AttributeCost) -> float:
     """Estimate the CPU seconds of a whole p-Identity fit, done in one sweep."""
     begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
     return begin + (all_steps - begin) / line.fits
@@ -359,7 +359,7 @@ P_IDENTITY = Planner(
     seconds=seconds_per_attribute(
         lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
     ),  # of starts that are compared, and of the first steps
-    most=seconds_per_attribute(_p_identity_whole),
+    most=seconds_per_attribute(_whole_p_identity_seconds),
     laplace=joint_design_seconds,
     step=seconds_per_attribute(
         lambda line: 12.5 * (line.cells / 2**14) ** 2.5

@@ -184,10 +184,10 @@ class _GroupWeights:
             ]
             self.information.append((level_weights.tolist(), precision))
 
-    def divided(
+    def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the budget shares of levels, orbits and tables at a point."""
+        """Return orbits' shares at a point, their budgets, and those of tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -205,7 +205,7 @@ class _GroupWeights:
 
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Return the total squared error, and its derivatives."""
-        shares, budgets, spent = self.divided(point)
+        shares, budgets, spent = self.divide_budget(point)
         total = 0.0
         slopes = [np.zeros_like(spending) for spending in spent]
         finer = len(self.numbers) - len(spent)
@@ -259,7 +259,7 @@ class _GroupWeights:
         best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < alike * (1 - _GAIN):
             best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
-        spent = zip(self.tables, self.divided(best)[2], strict=True)
+        spent = zip(self.tables, self.divide_budget(best)[2], strict=True)
         columns = {
             table: level_shares[:, at]
             for tables, level_shares in spent
@@ -289,9 +289,9 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return the best weights of tables added one by one to the largest.
+    """Return weights of tables added one by one to the best single table.
 
-    The full table determines everything; None if there is no such table.
+    None if no single table determines all queries.
     """
     single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min(

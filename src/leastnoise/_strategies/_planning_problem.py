@@ -140,10 +140,10 @@ def base_seconds(workload: Workload) -> float:
     )
 
 
-def tables_of_cells(workload: Workload) -> tuple[str, ...]:
-    """Return planners that covering or residual include as special cases.
+def contained_planners(workload: Workload) -> tuple[str, ...]:
+    """Return names of planners that covering or residual have as special cases.
 
-    For this workload, by name.
+    For this workload.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:

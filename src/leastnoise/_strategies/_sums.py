@@ -87,7 +87,7 @@ _UNEVEN = (
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """Return the Gram matrix T M T of queries on limited amounts."""
+    """Return the Gram matrix T M T, each cell scaled by its limit."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(
@@ -399,10 +399,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
 
 
 def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and each cell's merged cell.
-
-    Returns the Gram matrix on groups, and the group of every cell.
-    """
+    """Return the Gram matrix of merged cells, and each cell's position in it."""
     gram, _ = gram_matrices_along(workload, attribute)
     if gram.size <= MOST_DENSE or is_exchangeable(gram):
         merged = merge_equal_cells(gram)
@@ -580,9 +577,9 @@ class StopChoices(NamedTuple):
         return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
-        """Return the estimated total that each choice of last bucket omits.
+        """Return the shrunk total of each bucket from the mode on; 0 below it.
 
-        Starting from the bucket that stands out most.
+        The mode is the bucket that stands out most.
         """
         missing = np.zeros(len(self.stops))
         missing[mode : last + 1] = shrink_bucket_totals(

@@ -52,8 +52,8 @@ from leastnoise._strategies._planning_problem import (
     Strategy,
     base_seconds,
     block_norm,
+    contained_planners,
     relative_sensitivity,
-    tables_of_cells,
 )
 from leastnoise._strategies._residual_algebra import (
     DownwardClosure,
@@ -362,7 +362,7 @@ RESIDUAL = Planner(
     "evenly; choose covering",
     limits="tables of 2^28 cells",
     paper="arXiv 2305.08175",
-    contains=tables_of_cells,
+    contains=contained_planners,
 )
 
 

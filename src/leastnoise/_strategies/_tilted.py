@@ -55,11 +55,11 @@ _LEAST_TOP = 15  # largest coefficient below which rounding costs too much
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttributeGroup:
-    """Attributes about which the same is asked, and which share a strategy."""
+    """Attributes with the same queries, which share a strategy."""
 
     size: int  # cells
-    asked: tuple[Operator, ...]
-    grams: tuple[FloatArray, ...]  # of the asked operators; none where only cells are asked
+    operators: tuple[Operator, ...]
+    grams: tuple[FloatArray, ...]  # of the operators; none where only cells are requested
     # position of s of the first operator in the array of values: r follows, then s and r of the
     # next
     slot: int
@@ -67,7 +67,7 @@ class _AttributeGroup:
     @property
     def values(self) -> slice:
         """The slice of the array of values that belongs to this group."""
-        return slice(self.slot, self.slot + 2 * len(self.asked))
+        return slice(self.slot, self.slot + 2 * len(self.operators))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +224,7 @@ def _terms(
         starts = []
         for name, operator in zip(product.attributes, product.operators, strict=True):
             role = roles[role_of[product.measure, name]]
-            starts.append(role.slot + 2 * role.asked.index(operator))
+            starts.append(role.slot + 2 * role.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
             importance[entry] = (
@@ -243,10 +243,10 @@ def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
 
     With equal noise for every cell.
     """
-    values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
+    values = np.ones(1 + 2 * sum(len(role.operators) for role in roles))
     for role in roles:
         n = role.size
-        for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
+        for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.operators)):
             mean = float(gram.sum()) / n**2
             values[role.slot + 2 * index : role.slot + 2 * index + 2] = (
                 mean,
@@ -282,7 +282,7 @@ def _fit_tilts(
                 "along an attribute with queries of its own only totals are asked for; ask for "
                 "total instead"
             )
-        curves[number] = np.empty((len(_PULLS), 2 * len(role.asked)))
+        curves[number] = np.empty((len(_PULLS), 2 * len(role.operators)))
         dual = weights = None
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
             check_deadline()
@@ -312,7 +312,7 @@ def _merged_grams(role: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray
     """Return the weighted Gram matrices of a group, for the tilt and the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
-    of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
+    of_role = slopes[role.slot : role.slot + 2 * len(role.operators)]
     along, across = (
         np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1)
     )

@@ -59,7 +59,7 @@ class Quantity:
         if self.kind in ("sum", "mean"):
             return f"{self.kind} of {self.measure}"
         if self.kind == "share":
-            conditions = [f"{name}={_listed(cells)}" for name, cells in self.share_of]
+            conditions = [f"{name}={_cells_text(cells)}" for name, cells in self.share_of]
             return f"share of {', '.join(conditions)}"
         if self.units:
             return "units"
@@ -113,13 +113,13 @@ class Quantity:
         }
 
 
-def _listed(cells: QuerySet) -> str:
+def _cells_text(cells: QuerySet) -> str:
     """Return the cells of a query set as text, such as ``A or B``."""
     return " or ".join(map(str, cells.arguments[0]))
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
-    """Return a product of query sets along attributes."""
+    """Return a table of rows or of a measure, from query sets by attribute."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 
@@ -152,7 +152,7 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Return the quantity of a comparison: rows, or what one argument names.
+    """Return the quantity that the one stated argument names, else the count.
 
     Raises:
         InputError: two of the arguments, no such measure, or a share of no cells.
@@ -229,7 +229,7 @@ class Comparison:
     @property
     def name(self) -> str:
         """The name, such as ``mean of pay, arm=B against arm=A``."""
-        groups = f"{self.along}={_listed(self.group)} against {self.along}={_listed(self.against)}"
+        groups = f"{self.along}={_cells_text(self.group)} against {self.along}={_cells_text(self.against)}"
         names = [cells.name_along(name) for name, cells in self.by]
         return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
 

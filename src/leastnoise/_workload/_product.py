@@ -201,7 +201,7 @@ class Product:
         return dict(zip(groups, places, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Return this product with operators that were computed before."""
+        """Store operators that were computed before, and return the product."""
         self._operators.append(operators)
         return self
 
@@ -417,7 +417,7 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Yield the rows of each width in an array of rows of several widths.
+    """Yield each width, the rows that have it, and their elements' indices.
 
     Yields:
         a width, the indices of the rows that have it, and of shape (rows, width) the indices of
@@ -571,9 +571,9 @@ def checked_statistic(
     at: Sequence[Exact] | None,
     by: By,
     size: Exact | None,
-    wanted: Target | None = None,
+    error_target: Target | None = None,
 ) -> Statistic:
-    """Return a statistic, which must fit the domain."""
+    """Return a statistic from its checked parts; raise if none fits the domain."""
     of_measure = FORMS[kind].of_measure
     is_measure = isinstance(of, str) and of in domain.measures
     if of_measure and not is_measure:
@@ -604,7 +604,7 @@ def checked_statistic(
         raise refuse(
             "of",
             of,
-            f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})",
+            f"an attribute of numbers ({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
             advice,
         )
     if not of_measure:
@@ -628,7 +628,7 @@ def checked_statistic(
         groups=(*groups.values(),),
         at=shares,
         size=known_size,
-        target=wanted,
+        target=error_target,
     )
 
 
@@ -647,14 +647,14 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
         return tuple((number, number) for number in range(kind.low, kind.high + 1))
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
-    known = ", ".join(_numbers(domain)) or "-"
+    known = ", ".join(_numeric_attributes(domain)) or "-"
     allowed = message(
         "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known
     )
     raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
-def _numbers(domain: Domain) -> list[str]:
+def _numeric_attributes(domain: Domain) -> list[str]:
     """Return the attributes whose values are numbers."""
     return [
         name

@@ -164,7 +164,7 @@ class QuerySet:
                 return _groups_of_level(kind, name, all_groups=self.kind == "all_groups")
             case "change":
                 return _changes(attribute, kind, self.arguments[0][0])
-        return _given_rows(attribute, kind, self.arguments)
+        return _matrix_operator(attribute, kind, self.arguments)
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
         """Return one label for every row of the operator, as a release prints them."""
@@ -259,7 +259,7 @@ def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
     return Dense(cells[behind : kind.regular] - cells[: kind.regular - behind])
 
 
-def _given_rows(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
+def _matrix_operator(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
     """Return the operator of a matrix over the published cells."""
     if any(len(row) != kind.published for row in rows):
         raise refuse(
@@ -371,7 +371,7 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
 
 
 def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell at one end of a range; None for an open end.
+    """Return the cell that an end of a range names; None if it names none.
 
     Categories are named by their positions.
     """
@@ -391,7 +391,7 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell of a range, the cell ``other`` if there is one."""
+    """Return the last cell that a range may include."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
@@ -690,15 +690,15 @@ def level_names(kind: Kind) -> tuple[str, ...]:
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
-def cells_of(kind: Kind, wanted: object) -> list[Label]:
+def cells_of(kind: Kind, selection: object) -> list[Label]:
     """Return the labels of cells named by a label, a list or a level.
 
     A level is named with its groups, such as ``{"region": "north"}``.
     """
-    if not isinstance(wanted, Mapping):
-        return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
+    if not isinstance(selection, Mapping):
+        return list(selection) if isinstance(selection, (list, tuple)) else [selection]  # type: ignore[list-item]  # checked with the cells
     labels: list[Label] = []
-    for name, groups in wanted.items():
+    for name, groups in selection.items():
         level = kind.level(name)
         numbers = {str(label): number for number, label in enumerate(level.labels)}
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:

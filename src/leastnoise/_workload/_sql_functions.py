@@ -109,7 +109,7 @@ def _with_duckdb_dates(node: Node) -> Node:
 
     if isinstance(node, exp.ToChar):
         return _with_duckdb_format(node, exp.TimeToStr)
-    if isinstance(node, exp.UnixToTime) and _has_text_format(node.args.get("scale")):
+    if isinstance(node, exp.UnixToTime) and _is_text_literal(node.args.get("scale")):
         call = exp.Anonymous(this="TO_TIMESTAMP", expressions=[node.this, node.args["scale"]])
         return _parsed_time(call, "TIMESTAMP")
     if not isinstance(node, exp.Anonymous):
@@ -197,7 +197,7 @@ def _constant(text: str, type_name: str) -> Node:
     return exp.cast(exp.Literal.string(text), type_name)
 
 
-def _has_text_format(node: Any) -> bool:
+def _is_text_literal(node: Any) -> bool:
     """Return whether a node is a text literal."""
     from sqlglot import exp
 
@@ -208,7 +208,7 @@ def _with_duckdb_format(call: Node, kind: Any) -> Node:
     """Return TO_CHAR(column, format) as STRFTIME with the format of DuckDB."""
     from sqlglot import exp
 
-    if not _has_text_format(call.args.get("format")):
+    if not _is_text_literal(call.args.get("format")):
         return call
     written = exp.ToChar(this=exp.column("x"), format=call.args["format"].copy())
     read = _read_by_postgres(written.sql("postgres"))
@@ -222,7 +222,7 @@ def _parsed_time(call: Node, type_name: str) -> Node:
     from sqlglot import exp
 
     arguments = call.expressions
-    if len(arguments) != 2 or not _has_text_format(arguments[1]):
+    if len(arguments) != 2 or not _is_text_literal(arguments[1]):
         return call
     if type_name == "DATE":
         name = "TO_DATE"

@@ -451,7 +451,7 @@ def _with_safe_functions(node: Node) -> Node:
 
 
 def _safe_child(value: Any) -> Any:
-    """Return a node's argument with safe functions in it."""
+    """Return an argument of a node, with its functions replaced by safe ones."""
     if hasattr(value, "walk"):
         return _with_safe_functions(value)
     return value

@@ -244,7 +244,7 @@ def _function_name(node: Node) -> str:
 
 
 def _advice(attribute: Attribute, node: Node) -> str:
-    """Return what to do instead of calling a function."""
+    """Return the advice for a condition with an unsupported function."""
     if isinstance(attribute.kind, (Bins, Edges)):
         return f"Bins of {attribute.name} are compared with their edges alone"
     return "Make a level of the attribute, and group by it"

@@ -567,11 +567,17 @@ def from_json(
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
     made = []
     for ((kind, asked),) in (entry.items() for entry in statistics):
-        wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
+        error_target = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
         one_of("the kind of a statistic", kind, tuple(FORMS))
         made.append(
             checked_statistic(
-                domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted
+                domain,
+                kind,
+                asked["of"],
+                asked.get("at"),
+                asked["by"],
+                asked.get("size"),
+                error_target,
             )
         )
     return Workload(domain, tuple(products), tuple(made))
