@@ -233,6 +233,13 @@ def test_unfit_earlier_release_is_refused(workload, budget, options, reason) -> 
         ln.plan(workload, budget, **{"after": [FIRST], **options})
 
 
+def test_release_that_a_chain_counts_is_refused() -> None:
+    later = ln.release(ln.plan(PAIR, ln.PureDP(1), after=[FIRST]), PEOPLE, seed=2)
+    assert later.as_earlier().counted == (FIRST.as_earlier().digest,)
+    with pytest.raises(ln.InputError, match="must count once"):
+        ln.plan(PAIR, ln.PureDP(1), after=[FIRST, later])
+
+
 def test_data_dependent_release_is_refused() -> None:
     ages = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(ages, ln.PureDP(1), strategy="dawa")

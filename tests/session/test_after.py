@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -45,6 +46,26 @@ def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> 
         ln.release(after, folder / "people.csv", ledger=ledger)
     assert other.spent().epsilon == 0
     assert not ln.release(plan_after(folder), PEOPLE, seed=1).private
+
+
+class Edited:
+    """A release with other measurements than its ledger recorded."""
+
+    def __init__(self, release: ln.Release) -> None:
+        self.release = release
+
+    def as_earlier(self) -> object:
+        return replace(self.release.as_earlier(), plan_digests=("0" * 64,))
+
+
+def test_edited_earlier_release_is_refused_before_payment(first) -> None:
+    folder, ledger = first
+    edited = Edited(ln.read_release(folder / "release-2025"))
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[edited])
+    before = ledger.spent()
+    with pytest.raises(ln.InputError, match="must have the plan that its ledger recorded"):
+        ln.release(plan, folder / "people.csv", ledger=ledger)
+    assert ledger.spent() == before
 
 
 def test_changed_earlier_values_are_refused(first, tmp_path) -> None:

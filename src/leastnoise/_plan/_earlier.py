@@ -47,6 +47,8 @@ class EarlierRelease:
         dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
         receipts: the payments for its measurements: its own, and those of the releases that it
             counted itself. Empty if the noise had a seed.
+        plan_digests: the digest of the plan of each payment, as the ledger records it.
+        counted: the digests of the releases that it counted itself, as in `digest`.
         attributes: the attributes that it read, in the order of the domain.
         observation: its measurements and their noisy values.
     """
@@ -55,6 +57,8 @@ class EarlierRelease:
     digest: str
     dataset: str = field(compare=False)
     receipts: tuple[str, ...] = field(compare=False)
+    plan_digests: tuple[str, ...] = field(compare=False)
+    counted: tuple[str, ...] = field(compare=False)
     attributes: tuple[str, ...] = field(compare=False)
     observation: Observation = field(compare=False)
 
@@ -74,12 +78,14 @@ class EarlierRelease:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return what names the release: name, digest, data set and payments."""
+        """Return the name, digests, data set and payments of the release."""
         return {
             "name": self.name,
             "digest": self.digest,
             "dataset": self.dataset,
             "receipts": list(self.receipts),
+            "plan_digests": list(self.plan_digests),
+            "counted": list(self.counted),
         }
 
     @staticmethod
@@ -98,6 +104,8 @@ class EarlierRelease:
             digest=str(value["digest"]),
             dataset=str(value["dataset"]),
             receipts=receipts,
+            plan_digests=tuple(map(str, value["plan_digests"])),
+            counted=tuple(map(str, value["counted"])),
             attributes=tuple(map(str, value["attributes"])),
             observation=observation,
         )
@@ -315,11 +323,12 @@ def check_earlier(
                 f"{name} must drop the same rows as this plan; only one of the two drops the rows "
                 f"without a value of {', '.join(sorted(differing))}. {_ADVICE}"
             )
-        for key in (release.digest, *release.receipts):
+        keys = (release.digest, *release.counted, *release.receipts)
+        for key in keys:
             if key in seen:
                 raise InputError(
                     "Every measurement must count once; the earlier releases "
                     f"{quoted(seen[key])} and {quoted(release.name)} have the same ones. "
                     f"{_ADVICE}"
                 )
-        seen.update(dict.fromkeys((release.digest, *release.receipts), release.name))
+        seen.update(dict.fromkeys(keys, release.name))

@@ -255,14 +255,21 @@ class Release:
                 f"data; its strategy {plan.strategy!r} chose by noisy values what it measured, so "
                 "the error of an estimate with them is not known. Leave it out of after."
             )
-        receipts = [self.observation.receipt] if self.observation.receipt else []
+        is_paid = bool(self.observation.receipt)
+        receipts = [self.observation.receipt] if is_paid else []
+        plan_digests = [self.plan_digest] if is_paid else []
+        counted = []
         for earlier in plan.earlier:
             receipts += earlier.receipts
+            plan_digests += earlier.plan_digests
+            counted += [earlier.digest, *earlier.counted]
         return EarlierRelease(
             name=name,
             digest=observation_digest(self.outcome),
             dataset=str(self.receipt.get("dataset", "")),
             receipts=tuple(receipts),
+            plan_digests=tuple(plan_digests),
+            counted=tuple(counted),
             attributes=plan.used()[0],
             observation=self.observation,
         )

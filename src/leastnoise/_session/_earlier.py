@@ -31,8 +31,9 @@ def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dat
         dataset: the name of the data.
 
     Raises:
-        InputError: the noise of a release had a seed, another ledger paid for it, or it was paid in
-            an earlier period of a budget that begins anew with each.
+        InputError: the noise of a release had a seed, another ledger paid for it, its plan is not
+            the one that was paid, or it was paid in an earlier period of a budget that begins anew
+            with each.
     """
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return
@@ -49,6 +50,12 @@ def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dat
                 f"{name} must have been paid from the ledger that pays for this one, that of "
                 f"{quoted(dataset)}, because only that shows that the data are the same; it was "
                 f"paid from another one, for {quoted(release.dataset)}. {_ADVICE}"
+            )
+        recorded = tuple(entries[receipt].plan_digest for receipt in release.receipts)
+        if recorded != release.plan_digests:
+            raise InputError(
+                f"{name} must have the plan that its ledger recorded; got another one, so its "
+                f"files were changed. {_ADVICE}"
             )
         for receipt in release.receipts:
             if ledger is not None and ledger.period_is_over(entries[receipt]):
