@@ -257,3 +257,22 @@ def test_budget_rates_of_gaussian_noise():
         members_found = sum(density[threshold - shift :]) / sum(density)
         expected = budget.gaussian_true_positive_rate(false_positives, mu)
         assert members_found == pytest.approx(expected, rel=2e-3)
+
+
+def test_coming_from_states_the_expected_errors():
+    people = ln.Domain(sex=["F", "M"], region=list("ABCDEFGH"), age=ln.Integers(0, 99))
+    six_tables = ln.marginals(people, ways=1) + ln.marginals(people, ways=2)
+    # One strategy is quicker than all; these are the ones that "auto" chooses.
+    plans = {
+        "leastnoise": ln.plan(ln.marginals(people, upto=2), ln.PureDP(1), strategy="covering"),
+        'leastnoise with `objective="worst"`': ln.plan(
+            six_tables, ln.PureDP(1), strategy="marginals", objective="worst"
+        ),
+    }
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    for name, plan in plans.items():
+        tables = [table for table in plan.expected_error().tables if table.name != "total"]
+        squares = sum(table.queries * table.rmse**2 for table in tables)
+        overall = math.sqrt(squares / sum(table.queries for table in tables))
+        errors = [f"{error:.1f}" for error in (overall, *(table.rmse for table in tables))]
+        assert f"| {name} | {' | '.join(errors)} |" in page
