@@ -141,6 +141,8 @@ browsers: env  ## the report, the studio and all pages of the documentation in r
 .PHONY: images
 images: env  ## make the pictures of the documentation again; needs chromium
 	@$(BIN)/python docs/images/make.py
+	@$(BIN)/python docs/images/gallery.py
+	@$(BIN)/python docs/images/budget.py
 
 demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
 	@$(BIN)/leastnoise demo

@@ -1,5 +1,6 @@
 """The documentation is about the code as it is."""
 
+import math
 import re
 import shlex
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from docs import architecture, site
+from docs.images import budget, gallery
 
 import leastnoise as ln
 from leastnoise._cli import main
@@ -192,3 +194,85 @@ def test_peer_code_on_pages_is_run_by_make_peers():
     }
     assert set(shown) == run
     assert len(run) == 5
+
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers of a text."""
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+def test_gallery_tasks_print_what_the_page_shows(tmp_path):
+    tasks = gallery.read_tasks()
+    assert len(tasks) >= 10
+    outputs = list(gallery.run_tasks(tmp_path))
+    for task, output in zip(tasks, outputs, strict=True):
+        assert len([line for line in task.code.splitlines() if line]) <= 10, task.code
+        # Plans of other machines may differ in the last digits of a scale, and so in their noise.
+        assert NUMBER.sub("", output).split() == NUMBER.sub("", task.output).split(), task.code
+        assert numbers(output) == pytest.approx(numbers(task.output), rel=0.15), task.code
+    text = gallery.PAGE.read_text("utf-8")
+    for picture in re.findall(r"images/gallery-(\w+\.svg)", text):
+        assert "</svg>" in (tmp_path / picture).read_text("utf-8")
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)[:-1]
+    assert re.findall(r"^\| \[(.*?)\]", text, flags=re.MULTILINE) == titles
+
+
+def test_budget_tables_are_on_the_page():
+    lines = budget.PAGE.read_text("utf-8").splitlines()
+    assert [row for row in budget.pure_rows() if row not in lines] == []
+    assert [row for row in budget.gaussian_rows() if row not in lines] == []
+    assert budget.PICTURE.exists()
+
+
+@pytest.mark.parametrize("epsilon", budget.EPSILONS)
+def test_budget_bounds_hold_for_every_attack(epsilon):
+    """All likelihood-ratio tests of a count with discrete Laplace noise, with and without a row."""
+    ratio, span = math.exp(-epsilon), 400
+    noise = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-span, span + 1)]
+    present, absent = [0.0, *noise], [*noise, 0.0]  # true counts 1 and 0, by output
+    for threshold in range(span - 5, span + 8):
+        false_positives, members_found = sum(absent[threshold:]), sum(present[threshold:])
+        largest = budget.largest_true_positive_rate(false_positives, epsilon)
+        assert members_found <= largest + 1e-9
+        if threshold in (span + 1, span + 2):
+            assert members_found == pytest.approx(largest)
+    middle = slice(span - 20, span + 20)  # further away all probabilities round to 0
+    for prior in budget.PRIORS:
+        posteriors = [
+            prior * here / (prior * here + (1 - prior) * away)
+            for here, away in zip(present[middle], absent[middle], strict=True)
+        ]
+        assert max(posteriors) == pytest.approx(budget.largest_posterior(prior, epsilon))
+
+
+def test_budget_rates_of_gaussian_noise():
+    mu, width = 0.5, 0.001
+    density = [math.exp(-((x * width) ** 2) / 2) for x in range(-8000, 8001)]
+    shift = round(mu / width)
+    for threshold in (9000, 9645, 10326):  # about one sixth, 5% and 1% false positives
+        false_positives = sum(density[threshold:]) / sum(density)
+        members_found = sum(density[threshold - shift :]) / sum(density)
+        expected = budget.gaussian_true_positive_rate(false_positives, mu)
+        assert members_found == pytest.approx(expected, rel=2e-3)
+
+
+def test_coming_from_states_the_expected_errors():
+    people = ln.Domain(sex=["F", "M"], region=list("ABCDEFGH"), age=ln.Integers(0, 99))
+    six_tables = ln.marginals(people, ways=1) + ln.marginals(people, ways=2)
+    # One strategy is quicker than all; these are the ones that "auto" chooses.
+    plans = {
+        "leastnoise": ln.plan(ln.marginals(people, upto=2), ln.PureDP(1), strategy="covering"),
+        'leastnoise with `objective="worst"`': ln.plan(
+            six_tables, ln.PureDP(1), strategy="marginals", objective="worst"
+        ),
+    }
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    for name, plan in plans.items():
+        tables = [table for table in plan.expected_error().tables if table.name != "total"]
+        squares = sum(table.queries * table.rmse**2 for table in tables)
+        overall = math.sqrt(squares / sum(table.queries for table in tables))
+        errors = [f"{error:.1f}" for error in (overall, *(table.rmse for table in tables))]
+        assert f"| {name} | {' | '.join(errors)} |" in page

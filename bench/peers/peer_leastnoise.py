@@ -16,9 +16,9 @@ release = ln.release(plan, "people.csv", ledger="people.ledger")
 # [/page]
 found = {}
 for names in TABLES:
-    frame = release.frame(" x ".join(names))
+    columns = release.tables[" x ".join(names)].columns()  # frames need a library of data frames
     found[key(names)] = {
-        key(row[:-1]): row[-1]
-        for row in zip(*(frame[name] for name in names), frame["answer"], strict=True)
+        key(row[:-1]): float(row[-1])
+        for row in zip(*(columns[name] for name in names), columns["answer"], strict=True)
     }
 say(time.perf_counter() - start, found)
