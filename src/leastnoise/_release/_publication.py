@@ -20,7 +20,7 @@ from leastnoise._release._names import NumberFormat, capitalize
 from leastnoise._release._options import Options, describe_rounding, display_texts
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import ResultTable, Table
+from leastnoise._release._tables import ResultTable, Table, typical_half_width
 from leastnoise._release._texts import (
     Catalogue,
     first_moment,
@@ -110,15 +110,10 @@ class PublicationTable:
 
     def excel_format(self) -> str:
         """Return the number format of its values in Excel's own notation."""
-        decimals = self.number_format.decimals
-        if decimals is None:
-            spread = self.spread * (100 if self.number_format.percent else 1)
-            is_small = 0 < spread < 1
-            decimals = min(12, 1 - math.floor(math.log10(spread))) if is_small else 0
-        digits = "0" + ("." + "0" * decimals if decimals else "")
-        if self.number_format.thousands:
-            digits = f"#,##{digits}"
-        return f"{digits}%" if self.number_format.percent else digits
+        spread = self.spread
+        if self.number_format.percent:
+            spread *= 100
+        return self.number_format.excel_notation(spread)
 
 
 def make_publication_table(
@@ -128,8 +123,9 @@ def make_publication_table(
     texts = display_texts(release.options, release.plan.domain, catalogue.language)
     result = replace(result, code_texts=texts)
     percent = catalogue.format_percent(release.level)
-    sampling = result.sampling
-    flags = None if sampling is None else np.asarray(sampling.reliability)
+    flags = None
+    if result.sampling is not None:
+        flags = np.asarray(result.sampling.reliability)
     blocks: tuple[ValueBlock, ...]
     if isinstance(result, Table):
         product = result.product
@@ -158,7 +154,7 @@ def make_publication_table(
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
-        spread = _typical_half_width(result)
+        spread = typical_half_width(result.whole_low, result.whole_high)
     else:
         raise TypeError(f"{type(result).__name__} is no table of a release")
     return PublicationTable(
@@ -173,13 +169,6 @@ def make_publication_table(
         number_format=number_format,
         is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
     )
-
-
-def _typical_half_width(result: StatisticTable) -> float:
-    """Return the root mean square of the half widths of intervals; NaN without any."""
-    half_widths = (result.whole_high - result.whole_low) / 2
-    published = half_widths[np.isfinite(half_widths)]
-    return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
 
 
 class PublicationWorkbook:

@@ -238,8 +238,6 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
 def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTable:
     product = table.product
     position = product.attributes.index(along)
-    low = table.low if table.sampling is None else table.sampling.both_low
-    high = table.high if table.sampling is None else table.sampling.both_high
     quantity: Mapping[str, Any] | None = {}
     if product.of_units:
         quantity = {"count": "units"}
@@ -252,8 +250,8 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
         name=table_title(product, catalogue),
         **_groups_without(along, product.along, table.display_labels, catalogue),
         values=np.moveaxis(table.answer, position, -1),
-        low=np.moveaxis(low, position, -1),
-        high=np.moveaxis(high, position, -1),
+        low=np.moveaxis(table.whole_low, position, -1),
+        high=np.moveaxis(table.whole_high, position, -1),
         periods=tuple(map(str, table.labels[position])),
         quantity=quantity,
         rounding_key=quantity_key(product.domain, product.measure),
