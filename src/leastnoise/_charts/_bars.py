@@ -210,19 +210,7 @@ def draw_dots(plot: DotPlot) -> Spec:
     published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
     axis_low, axis_high = _dot_axis_ends(published_rows)
     room_beyond = (axis_high - axis_low) / 10
-    rows: list[Spec] = [
-        {
-            "k0": group,
-            "group": series,
-            "value": round_to_six_digits(value),
-            "low": round_to_six_digits(low),
-            "high": round_to_six_digits(high),
-            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
-            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
-            "open": low < axis_low or high > axis_high,
-        }
-        for group, series, value, low, high in published_rows
-    ]
+    rows = _dot_records(published_rows, axis_low, axis_high)
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale: Spec = {"zero": False, "padding": 8}
     if any(row["open"] for row in rows):
@@ -273,6 +261,26 @@ def draw_dots(plot: DotPlot) -> Spec:
         ],
     }
     return complete_spec(spec)
+
+
+def _dot_records(
+    rows: Sequence[tuple[str, str, float, float, float]], axis_low: float, axis_high: float
+) -> list[Spec]:
+    """Return the records of points and intervals, cut at the ends of the axis."""
+    room_beyond = (axis_high - axis_low) / 10
+    return [
+        {
+            "k0": group,
+            "group": series,
+            "value": round_to_six_digits(value),
+            "low": round_to_six_digits(low),
+            "high": round_to_six_digits(high),
+            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
+            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
+            "open": low < axis_low or high > axis_high,
+        }
+        for group, series, value, low, high in rows
+    ]
 
 
 def _arrow_layers(rows: Sequence[Spec], x: Spec) -> list[Spec]:

@@ -351,12 +351,29 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _describe_choices(manifest: Manifest) -> str:
+    """Return whether the data decided what was measured."""
+    if manifest.plan.outcome is None:
+        return "Not by the program: the plan was made without data."
+    return (
+        "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
+        "manifest (plan.outcome)."
+    )
+
+
+def _describe_least_error(manifest: Manifest) -> str:
+    """Return how far the expected error is from the least possible one."""
+    times = manifest.expected_error.times_the_least_possible
+    if times is None:
+        return "Not known for this release."
+    return f"At most {times:.3f} times the least possible error at this budget."
+
+
 def format_review(publication: Publication) -> str:
     """Return the questions of reviewers with their answers, as Markdown."""
     manifest: Manifest = escape_manifest(publication.manifest)
     privacy = manifest.privacy
     plan = manifest.plan
-    times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
     # names in the manifest are escaped here, so titles are found by escaped names
     titles = {
@@ -370,15 +387,6 @@ def format_review(publication: Publication) -> str:
     public = "is taken as public"
     if privacy.neighbours == "add_remove":
         public = "is not taken as public"
-    chosen = "Not by the program: the plan was made without data."
-    if plan.outcome is not None:
-        chosen = (
-            "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
-            "manifest (plan.outcome)."
-        )
-    least = "Not known for this release."
-    if times is not None:
-        least = f"At most {times:.3f} times the least possible error at this budget."
     facts = {
         "written": manifest.written.isoformat(),
         "promise": privacy.promise,
@@ -399,10 +407,10 @@ def format_review(publication: Publication) -> str:
         "noise": _capitalize(plan.mechanism_in_words),
         "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
         "randomness": randomness,
-        "chosen": chosen,
+        "chosen": _describe_choices(manifest),
         "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
         "errors": _describe_errors(manifest, titles),
-        "least": least,
+        "least": _describe_least_error(manifest),
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
         "contact": escape_markdown(manifest.options.text("contact"))
         or "No contact is named in the release.",

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leastnoise._release import _sentences as sentences
+from leastnoise._release._formats import result_headings
 from leastnoise._release._names import NumberFormat, capitalize
 from leastnoise._release._options import Options, describe_rounding, display_texts
 from leastnoise._release._release import Release
@@ -24,7 +25,6 @@ from leastnoise._release._tables import ResultTable, Table, typical_half_width
 from leastnoise._release._texts import (
     Catalogue,
     first_moment,
-    key_headings,
     name_quantity,
     name_with_row_limit,
     statistic_axis_title,
@@ -122,35 +122,22 @@ def make_publication_table(
     """Return a table or statistic with the labels and titles of a language."""
     texts = display_texts(release.options, release.plan.domain, catalogue.language)
     result = replace(result, code_texts=texts)
-    percent = catalogue.format_percent(release.level)
     flags = None
     if result.sampling is not None:
         flags = np.asarray(result.sampling.reliability)
-    blocks: tuple[ValueBlock, ...]
+    percent = catalogue.format_percent(release.level)
     if isinstance(result, Table):
         product = result.product
-        unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
-        heading = catalogue.say("col_answer")
-        if not catalogue.names.is_empty:
-            heading = capitalize(name_quantity(product, catalogue))
-        blocks = (
-            ValueBlock(heading, result.answer),
-            ValueBlock(catalogue.say("col_margin", percent=percent), result.whole_margins, True),
-        )
         title = table_title(product, catalogue)
+        unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
         unit = name_with_row_limit(unit, release.privacy, catalogue)
-        headings = key_headings(product.along, catalogue)
+        blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
         spread = result.typical_margin
     elif isinstance(result, StatisticTable):
         title = statistic_title(result.statistic, result.domain, catalogue)
         unit = statistic_axis_title(result.statistic, result.domain, catalogue)
-        blocks = (
-            ValueBlock(catalogue.say(f"col_{result.value_name}"), result.values),
-            ValueBlock(catalogue.say("book_low", percent=percent), result.whole_low, True),
-            ValueBlock(catalogue.say("book_high", percent=percent), result.whole_high, True),
-        )
-        headings = result.key_headings(catalogue)
+        blocks = _statistic_blocks(result, percent, catalogue)
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
@@ -161,13 +148,35 @@ def make_publication_table(
         id=result.id,
         title=title,
         unit=capitalize(unit),
-        headings=tuple(headings),
+        headings=tuple(result_headings(result, catalogue)),
         labels=result.display_labels,
         blocks=blocks,
         flags=flags,
         spread=spread,
         number_format=number_format,
         is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
+    )
+
+
+def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
+    """Return the answers of a table and their margins, each with its heading."""
+    heading = catalogue.say("col_answer")
+    if not catalogue.names.is_empty:
+        heading = capitalize(name_quantity(table.product, catalogue))
+    return (
+        ValueBlock(heading, table.answer),
+        ValueBlock(catalogue.say("col_margin", percent=percent), table.whole_margins, True),
+    )
+
+
+def _statistic_blocks(
+    table: StatisticTable, percent: str, catalogue: Catalogue
+) -> tuple[ValueBlock, ...]:
+    """Return the values of a statistic and the ends of their intervals."""
+    return (
+        ValueBlock(catalogue.say(f"col_{table.value_name}"), table.values),
+        ValueBlock(catalogue.say("book_low", percent=percent), table.whole_low, True),
+        ValueBlock(catalogue.say("book_high", percent=percent), table.whole_high, True),
     )
 
 

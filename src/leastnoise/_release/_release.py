@@ -710,10 +710,9 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        positions = (
-            self.tables.position(key)
-            for key in (table_id, table_id if other_id is None else other_id)
-        )
+        if other_id is None:
+            other_id = table_id
+        positions = (self.tables.position(key) for key in (table_id, other_id))
         return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
@@ -800,9 +799,8 @@ def build_release(
                 covariance = estimate.covariance_of(measure)
             joint_estimates[measure] = nnls(outcome.observation, measure=measure, known=covariance)
         if options.local_non_negative:
-            local_estimates[measure] = locally_non_negative(
-                estimate, _attribute_sets(workload, measure), measure=measure
-            )
+            sets = _attribute_sets(workload, measure)
+            local_estimates[measure] = locally_non_negative(estimate, sets, measure=measure)
     interval = interval_width(outcome.observation.measurements, options.level, workload.products)
     tables = Tables(
         outcome.estimator(),

@@ -157,12 +157,17 @@ def _render_page(
     report = report_file(options, catalogue.language)
     published_periods = [label for label in errors if (folder / label / report).exists()]
     source = options.text("source", catalogue.language)
+    if source:
+        source = catalogue.say("source_line", source=source)
+    rows = []
+    for label, row in errors.items():
+        rows.append((label, [_format_optional_error(error, catalogue) for error in row]))
     return fill_template(
         "series.html",
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         title=options.text("title", catalogue.language) or catalogue.say("series_title"),
-        source=catalogue.say("source_line", source=source) if source else "",
+        source=source,
         report=report,
         other_languages=[
             (language, name, file.replace("report", "index"))
@@ -176,11 +181,15 @@ def _render_page(
             catalogue.say("col_period"),
             *(table_title(product, catalogue) for product in tables),
         ],
-        rows=[
-            (label, ["" if error is None else catalogue.format_error(error) for error in row])
-            for label, row in errors.items()
-        ],
+        rows=rows,
     )
+
+
+def _format_optional_error(error: float | None, catalogue: Catalogue) -> str:
+    """Format the error of a table in a period; empty where it has none."""
+    if error is None:
+        return ""
+    return catalogue.format_error(error)
 
 
 def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:

@@ -341,13 +341,8 @@ class Table(ResultTable):
         ):
             keys[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                (
-                    keys[names.make_unique(f"{key}_low")],
-                    keys[names.make_unique(f"{key}_high")],
-                ) = (
-                    axis.first[index],
-                    axis.last[index],
-                )
+                keys[names.make_unique(f"{key}_low")] = axis.first[index]
+                keys[names.make_unique(f"{key}_high")] = axis.last[index]
             elif axis.moments:
                 keys[names.make_unique(f"{key}_start")] = np.array(
                     axis.moments, dtype="datetime64[ms]"

@@ -113,15 +113,22 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
         )
     if entry.output == GUARD:
         return PaymentState("guard", f"Its guard was paid ({entry.charge}).")
+    return _state_of_paid(ledger, ledger_path, entry, is_whole)
+
+
+def _state_of_paid(
+    ledger: Ledger,
+    ledger_path: Path,
+    entry: Entry,
+    is_whole: bool | None,  # noqa: FBT001 - None: unknown
+) -> PaymentState:
+    """Return the state of a paid release: whole, resumable, absent or unknown."""
     paid_text = f"The release was paid ({entry.charge})"
     if is_whole:
         place = ""
         if entry.output != IN_MEMORY:
             place = f" in {entry.output}"
-        return PaymentState(
-            "whole",
-            f"{paid_text} and is whole{place}.",
-        )
+        return PaymentState("whole", f"{paid_text} and is whole{place}.")
     if is_whole is None:
         return PaymentState(
             "unknown", f"{paid_text}; whether it is whole in {entry.output} cannot be told now."

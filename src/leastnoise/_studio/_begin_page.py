@@ -130,6 +130,23 @@ def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Dat
     return Data(source.name, source.absolute().parent, table, source_columns(schema(file)))
 
 
+def _has_margin(form: Form) -> bool:
+    """Return whether a form states a margin of the answers instead of a budget."""
+    return form.get("how") == "within"
+
+
+def _read_margin(form: Form) -> str:
+    """Return the margin that a form states; empty if it states a budget."""
+    if not _has_margin(form):
+        return ""
+    margin = form.get("margin", "")
+    if not margin:
+        raise InputError(
+            "State how far a number may be from the truth, such as 500; or enter a budget."
+        )
+    return margin
+
+
 def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
     """Return the text of the spec that a form describes.
 
@@ -148,16 +165,9 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     columns = _column_numbers(data, form, with_units=bool(question_numbers))
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
-    is_within = form.get("how") == "within"
-    if not questions and (not in_sql or is_within):
+    if not questions and (not in_sql or _has_margin(form)):
         raise InputError("No table is chosen yet; choose what to publish.")
-    margin = ""
-    if is_within:
-        margin = form.get("margin", "")
-        if not margin:
-            raise InputError(
-                "State how far a number may be from the truth, such as 500; or enter a budget."
-            )
+    margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
         measures = _used_measures(questions)
