@@ -145,15 +145,18 @@ def draft_from_columns(
         "source": "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in source.items()),
     }
     parts = [heading, *_header_note(columns, source, untyped=untyped)]
-    parts += [_TEXTS] if untyped else []
+    if untyped:
+        parts.append(_TEXTS)
     parts += [_PRIVACY, _unit_lines(columns), _DOMAIN]
-    parts += [_GUESSED] if untyped else []
+    if untyped:
+        parts.append(_GUESSED)
     for column in columns.listed:
         if column.left_out:
             parts.append(_left_out_comment(column.name, column.left_out))
         else:
             parts.append(_attribute_lines(column, data_name))
-    parts += [] if drafted else [_NO_COLUMN]
+    if not drafted:
+        parts.append(_NO_COLUMN)
     return "".join([*parts, _TABLES, _WORKLOAD, *_example_lines(drafted), _END])
 
 
@@ -163,7 +166,10 @@ def _header_note(
     """Yield advice if the first line of a text does not look like column names."""
     names = [column.name for column in columns.listed]
     if untyped and "header" not in source and (len(names) == 1 or "" in names):
-        yield _FEW_NAMES % ("a single name" if len(names) == 1 else "names that are empty")
+        names_in_words = "names that are empty"
+        if len(names) == 1:
+            names_in_words = "a single name"
+        yield _FEW_NAMES % names_in_words
 
 
 def _unit_lines(columns: SourceColumns) -> str:

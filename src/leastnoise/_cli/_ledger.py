@@ -267,10 +267,12 @@ def _warn_if_closed(ledger: Ledger) -> None:
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     """Return labels and texts: the path, data set, unit and budgets of a ledger."""
-    limits = [
-        ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
-        for limit in ledger.limits()
-    ]
+    limits = []
+    for limit in ledger.limits():
+        label = "budget"
+        if limit.share:
+            label = "share"
+        limits.append((label, _format_limit(limit.budget, limit)))
     return [
         ("ledger", display_path(ledger.path)),
         ("data set", ledger.dataset),
@@ -281,11 +283,12 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
     """Format a budget with its period and share: "epsilon = 1 a month for ann"."""
-    return (
-        format_budget(budget)
-        + (f" a {limit.period}" if limit.period else "")
-        + (f" for {limit.share}" if limit.share else "")
-    )
+    text = format_budget(budget)
+    if limit.period:
+        text += f" a {limit.period}"
+    if limit.share:
+        text += f" for {limit.share}"
+    return text
 
 
 @ledger.command()

@@ -287,8 +287,11 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
     """Return a plan and its comparisons as a JSON object with stable keys."""
+    guard = {}
+    if preview.guard is not None:
+        guard = asdict(preview.guard)
     optional: dict[str, Any] = {
-        "guard": {} if preview.guard is None else asdict(preview.guard),
+        "guard": guard,
         "searches": preview.searches,
         "periods": period_errors(preview.plan),
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
@@ -472,9 +475,12 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
             errors["rmse"] = error.rmse * product.unit
             errors["largest_std"] = error.largest_std * product.unit
             errors["largest_is_bound"] = error.largest_is_bound
+        name = product.name
+        if count > 1:
+            name = f"{product.name} ({count})"
         tables.append(
             {
-                "name": product.name if count == 1 else f"{product.name} ({count})",
+                "name": name,
                 "queries": product.rows,
                 **errors,
                 "weight": float(product.weight),
@@ -498,6 +504,12 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
     facts = []
     for error, target in zip(errors, targets, strict=True):
         statistic = error.statistic
+        size = None
+        if statistic.size is not None:
+            size = float(statistic.size)
+        size_unit = "weights"
+        if plan.workload.weight_of(statistic) is None:
+            size_unit = "rows"
         facts.append(
             {
                 "name": statistic.name,
@@ -505,8 +517,8 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "tables": list(error.tables),
                 "rows": error.rows,
                 "largest_rows": error.largest_rows,
-                "size": None if statistic.size is None else float(statistic.size),
-                "size_is": "rows" if plan.workload.weight_of(statistic) is None else "weights",
+                "size": size,
+                "size_is": size_unit,
                 "std_error": error.std_error,
                 "method": _METHODS.get(statistic.kind, _BY_SHARE),
                 **_target_facts(target),
@@ -609,38 +621,31 @@ def print_plan(
         totals = _print_promise(plan, tables, catalogue)
     statistics = _expected_statistics(plan, level)
     if not catalogue.names.is_empty:
-        for facts, statistic in zip(statistics, plan.workload.statistics, strict=True):
-            facts["name"] = statistic_title(statistic, plan.domain, catalogue)
+        for error, statistic in zip(statistics, plan.workload.statistics, strict=True):
+            error["name"] = statistic_title(statistic, plan.domain, catalogue)
     _print_statistics(statistics)
+    remark = ""
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
-    else:
-        remark = ""
-    print_facts(
-        [
-            ("queries", f"{sum(table['queries'] for table in tables):,}"),
-            *totals,
-            ("strategy", plan.strategy),
-            ("protects", plan.privacy.unit),
-            (
-                "cost",
-                f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
-            ),
-            *_earlier_lines(plan),
-            *([] if guard is None else [("guard", guard.words())]),
-            *_cost_shares(plan),
-            *(
-                ("values", sentence)
-                for sentence in list_sum_contributions(plan.workload, catalogue)
-            ),
-            *(("left out", sentence) for sentence in list_dropped_rows(plan, catalogue)),
-            *(
-                ("not protected", ENGLISH.say(key, values=values))
-                for key, values in format_public_facts(plan).items()
-            ),
-            ("seconds", f"{seconds:.2f}"),
-        ]
-    )
+    facts = [
+        ("queries", f"{sum(table['queries'] for table in tables):,}"),
+        *totals,
+        ("strategy", plan.strategy),
+        ("protects", plan.privacy.unit),
+        ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
+        *_earlier_lines(plan),
+    ]
+    if guard is not None:
+        facts.append(("guard", guard.words()))
+    facts += _cost_shares(plan)
+    for sentence in list_sum_contributions(plan.workload, catalogue):
+        facts.append(("values", sentence))
+    for sentence in list_dropped_rows(plan, catalogue):
+        facts.append(("left out", sentence))
+    for key, values in format_public_facts(plan).items():
+        facts.append(("not protected", ENGLISH.say(key, values=values)))
+    facts.append(("seconds", f"{seconds:.2f}"))
+    print_facts(facts)
 
 
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
@@ -941,8 +946,7 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     rows: list[list[str]] = []
     for position, (label, period) in enumerate(errors):
         if position % stride == 0 or position == last:
-            cells = ["" if error is None else format_number(error) for error in period]
-            rows.append([label, *cells])
+            rows.append([label, *map(_format_optional, period)])
     titles = [product.name for product in plan.workload]
     if not catalogue.names.is_empty:
         titles = [
@@ -952,23 +956,36 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     print_table("Typical error of the answers that end in a period", columns, rows)
 
 
+def _format_optional(error: float | None) -> str:
+    """Format the error of a table in a period; empty where it has none."""
+    if error is None:
+        return ""
+    return format_number(error)
+
+
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     """Return cost and results of the searches for categories, as JSON.
 
     As JSON objects with stable keys.
     """
     plans = search_plans(spec.searches, spec.privacy)
-    return [
-        {
-            "attribute": search.attribute,
-            "budget": plans[search.attribute].privacy.budget.to_json(),
-            "threshold": plans[search.attribute].threshold,
-            "often": plans[search.attribute].often,
-            "most": search.kind.most,
-            "found": None if search.found is None else len(search.found.texts),
-        }
-        for search in spec.searches
-    ]
+    facts = []
+    for search in spec.searches:
+        plan = plans[search.attribute]
+        categories = None
+        if search.found is not None:
+            categories = len(search.found.texts)
+        facts.append(
+            {
+                "attribute": search.attribute,
+                "budget": plan.privacy.budget.to_json(),
+                "threshold": plan.threshold,
+                "often": plan.often,
+                "most": search.kind.most,
+                "found": categories,
+            }
+        )
+    return facts
 
 
 def _describe_search(fact: Mapping[str, Any]) -> str:
@@ -1118,15 +1135,13 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
         (f"within {spec.seconds:g} s", "left"),
         ("needs\nCPU seconds", "right"),
     ]
-    rows = [
-        [
-            candidate.strategy,
-            format_noise(candidate.mechanism),
-            "stopped early" if candidate.plan else "left out",
-            f"{candidate.more:.2g}",
-        ]
-        for candidate in unfinished
-    ]
+    rows = []
+    for candidate in unfinished:
+        result = "left out"
+        if candidate.plan:
+            result = "stopped early"
+        noise = format_noise(candidate.mechanism)
+        rows.append([candidate.strategy, noise, result, f"{candidate.more:.2g}"])
     print_table("", columns, rows)
     advice = "These may have less error: increase seconds under [plan]."
     click.echo(click.wrap_text(advice, 78) + "\n")

@@ -13,6 +13,7 @@ from leastnoise._release._directory import (
     holds_categories,
     make_inert,
     open_draft,
+    open_optional_draft,
     read_categories,
     read_categories_manifest,
     remove_dead_drafts,

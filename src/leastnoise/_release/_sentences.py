@@ -472,17 +472,14 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
         name: catalogue.format_exact(measures[name].largest * measures[name].unit)
         for name in summed
     }
-    return [
-        *list_measure_values(workload, catalogue),
-        *(
-            catalogue.say(
-                "unit_adds" if isinstance(measures[name], UnitTotal) else "row_adds",
-                name=name_measure(workload.domain, name, catalogue),
-                most=text,
-            )
-            for name, text in contributions.items()
-        ),
-    ]
+    sentences = [*list_measure_values(workload, catalogue)]
+    for name, text in contributions.items():
+        key = "row_adds"
+        if isinstance(measures[name], UnitTotal):
+            key = "unit_adds"
+        display_name = name_measure(workload.domain, name, catalogue)
+        sentences.append(catalogue.say(key, name=display_name, most=text))
+    return sentences
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
