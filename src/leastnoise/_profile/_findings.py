@@ -1,0 +1,309 @@
+"""Compute what a profile says about each column from the noisy tables of its release."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._estimation import quantiles
+from leastnoise._profile._columns import NARROW_WIDTH, MeasuredColumn
+from leastnoise._profile._request import ProfilePlan
+from leastnoise._release import Release, Table
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import marginals, predicates, queries
+
+TAIL_SHARE = 0.005
+"""Share of the counted rows that may lie below, and above, the drafted bounds."""
+FALSE_CELL_RATE = 0.05
+"""Probability that any empty cell of a column is taken for an occupied one."""
+_QUARTILES = (0.25, 0.5, 0.75)
+_SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
+_TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its interval.
+
+    Attributes:
+        value: the estimate.
+        low: the lower end.
+        high: the upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def margin(self) -> float:
+        """The larger half of the interval."""
+        return max(self.high - self.value, self.value - self.low)
+
+
+_NO_ROWS = Interval(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnFindings:
+    """What the noisy table of a column says.
+
+    Attributes:
+        measured: the column and its cells.
+        labels: of its cells, without those for missing and unreadable values.
+        counts: the noisy rows of each cell.
+        margins: the half width of the 95% interval of each cell.
+        occupied: the cells whose count cannot be noise only.
+        missing: the rows without a value.
+        unreadable: the rows whose value fits no cell.
+        missing_share: the share of rows without a value.
+        unreadable_share: the share of rows whose value fits no cell.
+        quartiles: of numbers; empty if they are too noisy, and for other kinds.
+        threshold: about the number of rows below which a cell is hidden.
+        range_cells: the first and last cell of the drafted bounds; all cells if none is occupied.
+        rows_below: the rows in the cells before the first of these.
+        rows_above: the rows in the cells after the last of these.
+    """
+
+    measured: MeasuredColumn
+    labels: tuple[str, ...]
+    counts: FloatArray
+    margins: FloatArray
+    occupied: BoolArray
+    missing: Interval
+    unreadable: Interval
+    missing_share: Interval
+    unreadable_share: Interval
+    quartiles: tuple[Interval, ...]
+    threshold: float
+    range_cells: tuple[int, int]
+    rows_below: Interval
+    rows_above: Interval
+
+    @property
+    def shown_cells(self) -> list[int]:
+        """The positions of the occupied cells."""
+        return [int(position) for position in np.flatnonzero(self.occupied)]
+
+    @property
+    def is_too_noisy(self) -> bool:
+        """Whether no cell can be told from noise."""
+        return not self.occupied.any()
+
+    @property
+    def fits_type(self) -> bool:
+        """Whether at least half of the values that are present fit a cell."""
+        present = float(self.counts[self.occupied].sum())
+        if self.unreadable.low <= 0:
+            return True
+        return present >= _TYPE_SHARE * (present + self.unreadable.value)
+
+    @property
+    def describes_values(self) -> bool:
+        """Whether most values fit a cell, and one cell can be told from noise."""
+        return self.fits_type and not self.is_too_noisy
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The drafted bounds of numbers; of whole numbers the last one is in the range."""
+        first, last = self.range_cells
+        low = self.measured.edges[first]
+        high = self.measured.edges[last + 1]
+        if self.is_whole:
+            return Fraction(math.ceil(low)), Fraction(math.ceil(high) - 1)
+        return low, high
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers are whole, as far as the cells tell."""
+        if self.measured.kind == "whole":
+            return True
+        if not self.measured.is_number:
+            return False
+        edges = self.measured.edges
+        last_number = edges[self.range_cells[1]]
+        if last_number > 10 or edges[self.range_cells[0]] < 0:
+            return False
+        starts = [edges[position] for position in self.shown_cells]
+        widths = [edges[position + 1] - edges[position] for position in self.shown_cells]
+        return all(
+            start.denominator == 1 and (width == NARROW_WIDTH or start == 0)
+            for start, width in zip(starts, widths, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileFindings:
+    """What a profile says about the data.
+
+    Attributes:
+        rows: the number of rows that count.
+        columns: one entry for each table.
+    """
+
+    rows: Interval
+    columns: tuple[ColumnFindings, ...]
+
+    def by_column(self) -> dict[str, ColumnFindings]:
+        """Return the table that describes each column: numbers, unless most values are not."""
+        best: dict[str, ColumnFindings] = {}
+        for table in self.columns:
+            name = table.measured.column.name
+            if name not in best or not best[name].describes_values:
+                best[name] = table
+        return best
+
+
+def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
+    """Compute the findings of a profile; this is post-processing and costs nothing.
+
+    Args:
+        plan: the tables of the profile.
+        release: the release that measured them.
+    """
+    domain = release.plan.domain
+    by_attribute = {table.attribute: table for table in plan.tables}
+    questions = marginals(domain, ways=1)
+    tables = _tables_by_attribute(release, release.level)
+    # The share of a count in all rows is below 95% wrong if each of the two is below 2.5%.
+    careful_level = 1 - (1 - release.level) / 2
+    careful_tables = _tables_by_attribute(release, careful_level)
+    (row_table,) = release.answer(queries(domain))
+    (careful_rows,) = release.answer(queries(domain), level=careful_level)
+    rows = _first_interval(row_table)
+    columns = [
+        _column_findings(
+            by_attribute[name],
+            release,
+            tables[name],
+            careful_tables[name],
+            _first_interval(careful_rows),
+        )
+        for product in questions
+        for name in product.attributes
+    ]
+    return ProfileFindings(rows=rows, columns=tuple(columns))
+
+
+def _tables_by_attribute(release: Release, level: float) -> Mapping[str, Table]:
+    questions = marginals(release.plan.domain, ways=1)
+    tables = release.answer(questions, level=level)
+    return {table.product.attributes[0]: table for table in tables}
+
+
+def _first_interval(table: Table) -> Interval:
+    return _interval_at(table, 0)
+
+
+def _interval_at(table: Table, position: int) -> Interval:
+    """Return the answer of a cell, with its interval cut at 0."""
+    value = max(0.0, float(table.answer.reshape(-1)[position]))
+    low = max(0.0, float(table.low.reshape(-1)[position]))
+    return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
+
+
+def _share_of(part: Interval, whole: Interval) -> Interval:
+    """Return a part of a whole; the interval holds if those of both hold."""
+    if whole.value <= 0:
+        return Interval(0.0, 0.0, 1.0)
+    low = part.low / whole.high
+    high = part.high / whole.low if whole.low > 0 else 1.0
+    return Interval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))
+
+
+def _column_findings(
+    measured: MeasuredColumn,
+    release: Release,
+    table: Table,
+    careful_table: Table,
+    careful_rows: Interval,
+) -> ColumnFindings:
+    """Return the findings of one column."""
+    cells = table.answer.size - _SPECIAL_CELLS
+    answers = table.answer.reshape(-1)
+    margins = table.margins.reshape(-1)
+    missing = _interval_at(careful_table, cells)
+    unreadable = _interval_at(careful_table, cells + 1)
+    domain = release.plan.domain
+    cell_level = 1 - FALSE_CELL_RATE / max(1, cells)
+    (strict_table,) = release.answer(
+        marginals(domain, ways=1, of=[measured.attribute]), level=cell_level
+    )
+    low_ends = strict_table.low.reshape(-1)[:cells]
+    labels = tuple(str(label) for label in strict_table.labels[0][:cells])
+    threshold = float((strict_table.answer.reshape(-1)[:cells] - low_ends).max(initial=0.0))
+    findings = ColumnFindings(
+        measured=measured,
+        labels=labels,
+        counts=answers[:cells],
+        margins=margins[:cells],
+        occupied=low_ends > 0,
+        missing=_interval_at(table, cells),
+        unreadable=_interval_at(table, cells + 1),
+        missing_share=_share_of(missing, careful_rows),
+        unreadable_share=_share_of(unreadable, careful_rows),
+        quartiles=(),
+        threshold=threshold,
+        range_cells=(0, cells - 1),
+        rows_below=_NO_ROWS,
+        rows_above=_NO_ROWS,
+    )
+    if findings.is_too_noisy or not findings.fits_type:
+        return findings
+    if measured.is_number or measured.kind == "date":
+        findings = _with_range(findings, release, TAIL_SHARE * careful_rows.high)
+    if measured.is_number:
+        findings = _with_quartiles(findings, release)
+    return findings
+
+
+def _with_range(
+    findings: ColumnFindings, release: Release, most_tail_rows: float
+) -> ColumnFindings:
+    """Add the bounds that the draft has, and the rows beyond them.
+
+    The bounds are those of the occupied cells without `TAIL_SHARE` of their rows at each end. Each
+    bound moves outward while clearly more rows are beyond it.
+    """
+    weights = np.where(findings.occupied, findings.counts, 0.0)
+    shares = np.cumsum(weights) / weights.sum()
+    first = int(np.argmax(shares > TAIL_SHARE))
+    last = max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
+    cells = len(findings.labels)
+    below = _rows_in_cells(findings, release, 0, first)
+    while below.low > most_tail_rows:
+        first -= 1
+        below = _rows_in_cells(findings, release, 0, first)
+    above = _rows_in_cells(findings, release, last + 1, cells)
+    while above.low > most_tail_rows:
+        last += 1
+        above = _rows_in_cells(findings, release, last + 1, cells)
+    return replace(findings, range_cells=(first, last), rows_below=below, rows_above=above)
+
+
+def _rows_in_cells(findings: ColumnFindings, release: Release, start: int, stop: int) -> Interval:
+    """Return the rows in the cells from ``start`` to before ``stop``."""
+    if start == stop:
+        return _NO_ROWS
+    cell_set = predicates([findings.labels[start:stop]])
+    question = queries(release.plan.domain, **{findings.measured.attribute: cell_set})
+    (table,) = release.answer(question)
+    return _interval_at(table, 0)
+
+
+def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
+    """Add the quartiles of numbers."""
+    found = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
+    quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in found)
+    if findings.is_whole:
+        quartiles = tuple(_whole_interval(quartile) for quartile in quartiles)
+    return replace(findings, quartiles=quartiles)
+
+
+def _whole_interval(quartile: Interval) -> Interval:
+    """Return the whole numbers in the cells of a quartile."""
+    low = float(math.ceil(quartile.low))
+    high = max(low, float(math.ceil(quartile.high) - 1))
+    return Interval(min(max(float(math.floor(quartile.value)), low), high), low, high)
