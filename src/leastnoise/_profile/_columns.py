@@ -42,6 +42,7 @@ class MeasuredColumn:
             codes are counted).
         settings: the keys of ``[domain.NAME]``.
         edges: of the cells of numbers; empty for other kinds.
+        is_searched: whether the budget pays for a search of its categories.
     """
 
     column: SourceColumn
@@ -49,6 +50,7 @@ class MeasuredColumn:
     kind: str
     settings: Mapping[str, Any]
     edges: tuple[Fraction, ...] = ()
+    is_searched: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -93,7 +95,8 @@ def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[Meas
     elif column.typed and column.kind in {"whole", "number"}:
         yield _number_table(column, column.attribute, column.kind)
     elif not column.typed:
-        yield _number_table(column, f"{column.attribute} as number", "number")
+        numbers = _number_table(column, f"{column.attribute} as number", "number")
+        yield replace(numbers, is_searched=has_delta)
         if has_delta:
             yield _text_table(column)
     elif has_delta:
@@ -167,11 +170,10 @@ def with_found_categories(
         if table.kind != "text":
             counted.append(table)
         elif found[table.attribute]:
-            counted.append(
-                _table(table.column, "text", {"categories": list(found[table.attribute])})
-            )
+            categories = {"categories": list(found[table.attribute])}
+            counted.append(replace(_table(table.column, "text", categories), is_searched=True))
         elif table.column.typed:
-            counted.append(_codes_table(table.column))
+            counted.append(replace(_codes_table(table.column), is_searched=True))
     return tuple(counted)
 
 
@@ -186,7 +188,7 @@ def number_edges(kind: str) -> tuple[Fraction, ...]:
         kind: whole or number.
 
     >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
-    (118, True)
+    (114, True)
     """
     positive = {Fraction(number) for number in range(LARGEST_NARROW_NUMBER + 1)}
     positive |= _log_edges(_DECADES, _STEPS_PER_DECADE)

@@ -9,7 +9,7 @@ from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
 from leastnoise._spec import escape_comment, format_toml_key, format_toml_value
-from leastnoise._trusted.accounting import ApproxDP, Charge
+from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import exact_positive, number_text
 
 DRAFT_FILE = "spec.toml"
@@ -69,16 +69,15 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, left: Charge | None
 def _budget_lines(plan: ProfilePlan, left: Charge | None) -> Iterator[str]:
     """Yield the budget that the ledger has left, or that of the profile."""
     if left is not None and left.mu_squared > _pure_mu_squared(left.epsilon):
-        budget = round_down(Fraction(left.mu_squared))
-        yield f'mu_squared = "{budget}"     # what the ledger has left, with Gaussian noise\n'
+        mu_squared = round_down(Fraction(left.mu_squared))
+        yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'
     elif left is not None and left.epsilon > 0:
         yield f'epsilon = "{round_down(left.epsilon)}"     # what the ledger has left\n'
     else:
-        budget = plan.request.budget()
         epsilon = number_text(exact_positive("epsilon", plan.request.epsilon))
         yield f'epsilon = "{epsilon}"     # the ledger has nothing left: raise its budget\n'
         yield "# with `leastnoise ledger change FILE`, or choose a smaller budget here\n"
-        if isinstance(budget, ApproxDP):
+        if plan.request.delta is not None:
             yield f'delta = "{plan.request.delta}"\n'
 
 
@@ -131,19 +130,21 @@ def _column_lines(findings: ColumnFindings) -> list[str]:
 
 
 def _misfit_reason(findings: ColumnFindings) -> str:
+    """Return why the table of a column does not describe its values."""
     percent = f"{findings.unreadable_share.value:.0%}"
-    if findings.measured.is_number:
-        return (
-            f"about {percent} of its values are no numbers; profile with --delta to find its "
-            "categories, or list them"
-        )
     if findings.measured.kind == "date":
         return (
             f"about {percent} of its values are no dates of the form 2024-05-01; state their format"
         )
+    if findings.measured.is_searched:
+        return f"about {percent} of its values are rare texts; if it has a code list, list its categories"
+    if findings.measured.is_number:
+        misfit = "no numbers"
+    else:
+        misfit = "none of the counted codes"
     return (
-        f"about {percent} of its values are none of the counted codes or categories; profile with "
-        "--delta to find its categories, or list them"
+        f"about {percent} of its values are {misfit}; profile with --delta to find its categories, or "
+        "list them"
     )
 
 
@@ -154,7 +155,7 @@ def _number_lines(findings: ColumnFindings) -> Iterator[str]:
     low, high = findings.bounds
     note = f"{_range_note(findings)}\n"
     if findings.is_whole and high - low < _MOST_WHOLE_CELLS:
-        yield f"integers = [{low}, {high}]{note}"
+        yield f"integers = [{low}, {max(high, low + 1)}]{note}"
         yield 'rounding = "nearest"\n'
     elif _is_skewed(findings, low, high):
         kept = [low, *(edge for edge in edges[first + 1 : last + 1] if _is_round(edge)), high]

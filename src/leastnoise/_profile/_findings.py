@@ -17,7 +17,7 @@ from leastnoise._workload import marginals, predicates, queries
 TAIL_SHARE = 0.005
 """Share of the counted rows that may lie below, and above, the drafted bounds."""
 FALSE_CELL_RATE = 0.05
-"""Probability that any empty cell of a column is taken for an occupied one."""
+"""Probability that any empty cell of the profile is taken for an occupied one."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
 _TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
@@ -227,7 +227,7 @@ def _column_findings(
     missing = _interval_at(careful_table, cells)
     unreadable = _interval_at(careful_table, cells + 1)
     domain = release.plan.domain
-    cell_level = 1 - FALSE_CELL_RATE / max(1, cells)
+    cell_level = 1 - FALSE_CELL_RATE / release.workload.rows
     (strict_table,) = release.answer(
         marginals(domain, ways=1, of=[measured.attribute]), level=cell_level
     )
@@ -272,24 +272,29 @@ def _with_range(
     first = int(np.argmax(shares > TAIL_SHARE))
     last = max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
     cells = len(findings.labels)
-    below = _rows_in_cells(findings, release, 0, first)
-    while below.low > most_tail_rows:
+    careful_level = 1 - FALSE_CELL_RATE / release.workload.rows
+    while _rows_in_cells(findings, release, (0, first), careful_level).low > most_tail_rows:
         first -= 1
-        below = _rows_in_cells(findings, release, 0, first)
-    above = _rows_in_cells(findings, release, last + 1, cells)
-    while above.low > most_tail_rows:
+    while _rows_in_cells(findings, release, (last + 1, cells), careful_level).low > most_tail_rows:
         last += 1
-        above = _rows_in_cells(findings, release, last + 1, cells)
-    return replace(findings, range_cells=(first, last), rows_below=below, rows_above=above)
+    return replace(
+        findings,
+        range_cells=(first, last),
+        rows_below=_rows_in_cells(findings, release, (0, first), release.level),
+        rows_above=_rows_in_cells(findings, release, (last + 1, cells), release.level),
+    )
 
 
-def _rows_in_cells(findings: ColumnFindings, release: Release, start: int, stop: int) -> Interval:
-    """Return the rows in the cells from ``start`` to before ``stop``."""
+def _rows_in_cells(
+    findings: ColumnFindings, release: Release, cells: tuple[int, int], level: float
+) -> Interval:
+    """Return the rows in the cells from the first to before the last position."""
+    start, stop = cells
     if start == stop:
         return _NO_ROWS
     cell_set = predicates([findings.labels[start:stop]])
-    question = queries(release.plan.domain, **{findings.measured.attribute: cell_set})
-    (table,) = release.answer(question)
+    question = queries(release.plan.domain, {findings.measured.attribute: cell_set})
+    (table,) = release.answer(question, level=level)
     return _interval_at(table, 0)
 
 

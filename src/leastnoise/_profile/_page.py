@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from leastnoise._profile._columns import FIRST_YEAR
+from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
 from leastnoise._profile._draft import DRAFT_FILE
 from leastnoise._profile._findings import ColumnFindings, Interval, ProfileFindings
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, ProfilePlan
@@ -27,12 +27,12 @@ class Bar(NamedTuple):
     Attributes:
         label: the cell.
         width: of its bar, in percent of the largest cell.
-        count: its rows, with the margin.
+        rows: its rows, with the margin.
     """
 
     label: str
     width: int
-    count: str
+    rows: str
 
 
 class ColumnView(NamedTuple):
@@ -47,7 +47,7 @@ class ColumnView(NamedTuple):
         unreadable: the share of values that fit no cell.
         note: a warning, or an empty text.
         bars: the occupied cells.
-        hidden: how many cells are hidden, and why.
+        hidden_note: how many cells are hidden, and why.
     """
 
     number: int
@@ -58,7 +58,7 @@ class ColumnView(NamedTuple):
     unreadable: str
     note: str
     bars: tuple[Bar, ...]
-    hidden: str
+    hidden_note: str
 
 
 def page_file(language: str) -> str:
@@ -134,12 +134,14 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
         unreadable=_format_share(column.unreadable_share, catalogue),
         note=_note(column, catalogue),
         bars=bars,
-        hidden=catalogue.say("profile_hidden", count=hidden, rows=round(column.threshold)),
+        hidden_note=catalogue.say("profile_hidden", count=hidden, rows=round(column.threshold)),
     )
 
 
 def _note(column: ColumnFindings, catalogue: Catalogue) -> str:
     """Return a warning about a column that cannot be described."""
+    if not column.fits_type and column.measured.is_searched:
+        return catalogue.say("profile_misfit_text")
     if not column.fits_type:
         return catalogue.say(f"profile_misfit_{column.measured.kind}")
     if column.is_too_noisy:
@@ -156,9 +158,17 @@ def _format_share(share: Interval, catalogue: Catalogue) -> str:
 
 
 def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
-    return catalogue.say(
-        "profile_interval", value=quartile.value, low=quartile.low, high=quartile.high
+    value, low, high = (
+        _round_end(number) for number in (quartile.value, quartile.low, quartile.high)
     )
+    return catalogue.say("profile_interval", value=value, low=low, high=high)
+
+
+def _round_end(value: float) -> float:
+    """Round a number to the digits that cells of the grid leave meaningful."""
+    if abs(value) < float(NARROW_WIDTH):
+        return 0.0
+    return float(f"{value:.3g}" if abs(value) < 10 else f"{value:.4g}")
 
 
 def summarize_column(column: ColumnFindings, catalogue: Catalogue) -> str:

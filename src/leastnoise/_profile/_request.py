@@ -34,7 +34,7 @@ _PLAN = """
 marginals = { ways = 1 }
 
 [plan]
-seconds = 10
+seconds = 5
 
 [output]
 level = 0.95

@@ -6,8 +6,8 @@ its spec is paid once, and page and draft are computed from it.
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from leastnoise._profile._request import (
     ProfileRequest,
     plan_profile,
 )
+from leastnoise._progress import RowProgress
 from leastnoise._release import (
     LANGUAGES,
     Release,
@@ -32,6 +33,8 @@ from leastnoise._release import (
 )
 from leastnoise._session import (
     DatabaseTable,
+    Entry,
+    Ledger,
     RunObserver,
     SpecFile,
     SpecRun,
@@ -42,7 +45,7 @@ from leastnoise._session import (
     require_release,
     run_spec,
 )
-from leastnoise._spec import search_plans
+from leastnoise._spec import Spec, budget_warnings, search_plans
 from leastnoise._trusted.check import Exact, InputError, exact_positive
 
 REQUEST_FILE = "request.toml"
@@ -161,6 +164,7 @@ def run_profile(
     source = plan.request.source
     is_frame = not isinstance(source, (Path, DatabaseTable))
     observer = observer or RunObserver()
+    observer.warn(budget_warnings(plan.request.privacy(), None, load_catalogue()))
     _check_folder(plan)
     if seed is None:
         ledger = ledger or _default_ledger(plan)
@@ -174,7 +178,7 @@ def run_profile(
         source=source if is_frame else None,
         ledger=ledger,
         seed=seed,
-        observer=observer,
+        observer=_TableObserver(observer),
         note="profile",
     )
     release = require_release(run)
@@ -187,6 +191,38 @@ def run_profile(
         left = None if run.ledger is None else run.ledger.left()
         _replace_file(draft, draft_text(plan, findings, left))
     return Profile(out=plan.folder, plan=plan, findings=findings, run=run)
+
+
+class _TableObserver(RunObserver):
+    """Pass on what a run shows, without warnings: the user did not write the spec.
+
+    Args:
+        observer: of the profile.
+    """
+
+    def __init__(self, observer: RunObserver) -> None:
+        self._observer = observer
+
+    def warn(self, sentences: Iterable[str]) -> None:
+        """Show no warning about the weights or errors of tables."""
+
+    def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
+        """Pass on the states of earlier releases."""
+        self._observer.show_settled(ledger, settled)
+
+    def show_not_private(self) -> None:
+        """Pass on that the noise protects nobody."""
+        self._observer.show_not_private()
+
+    def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
+        """Pass on the progress of planning."""
+        return self._observer.planning(spec)
+
+    def reading(
+        self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
+    ) -> AbstractContextManager[RowProgress | None]:
+        """Pass on the progress of reading."""
+        return self._observer.reading(spec, data, next_step, next_seconds)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from leastnoise._spec._toml_text import (
     path_for_spec,
 )
 from leastnoise._spec._warnings import (
+    budget_warnings,
     crowded_warnings,
     early_warnings,
     plan_warnings,
