@@ -1,7 +1,7 @@
 """Compute what a profile says about each column from the noisy tables of its release."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -18,6 +18,9 @@ TAIL_SHARE = 0.005
 """Share of the counted rows that may lie below, and above, the drafted bounds."""
 FALSE_CELL_RATE = 0.05
 """Probability that any empty cell of the profile is taken for an occupied one."""
+_RUN_LENGTHS = (1, 2, 4, 8)  # cells next to a bound that are tested together
+_RUN_LEVEL = 0.99
+"""Level of the interval of a run: a false alarm only widens the bounds."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
 _TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
@@ -113,6 +116,11 @@ class ColumnFindings:
         high = self.measured.edges[last + 1]
         if self.is_whole:
             return Fraction(math.ceil(low)), Fraction(math.ceil(high) - 1)
+        # A narrow cell has the numbers that are whole.
+        if low - NARROW_WIDTH in self.measured.edges:
+            low -= NARROW_WIDTH
+        if high - NARROW_WIDTH in self.measured.edges and high - NARROW_WIDTH > low:
+            high -= NARROW_WIDTH
         return low, high
 
     @property
@@ -265,37 +273,62 @@ def _with_range(
     """Add the bounds that the draft has, and the rows beyond them.
 
     The bounds are those of the occupied cells without `TAIL_SHARE` of their rows at each end. Each
-    bound moves outward while clearly more rows are beyond it.
+    bound then moves outward as long as more rows seem to be beyond it, over the shortest run of
+    cells whose sum is hardly noise only: many small cells can matter together.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()
     first = int(np.argmax(shares > TAIL_SHARE))
-    last = max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
+    stop = 1 + max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
     cells = len(findings.labels)
-    careful_level = 1 - FALSE_CELL_RATE / release.workload.rows
-    while _rows_in_cells(findings, release, (0, first), careful_level).low > most_tail_rows:
-        first -= 1
-    while _rows_in_cells(findings, release, (last + 1, cells), careful_level).low > most_tail_rows:
-        last += 1
+    below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
+    while run := _occupied_run(findings, release, [(0, first), *below], most_tail_rows):
+        first = run[0]
+        below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
+    above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
+    while run := _occupied_run(findings, release, [(stop, cells), *above], most_tail_rows):
+        stop = run[1]
+        above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
+    (rows_below,) = _rows_in_runs(findings, release, [(0, first)], release.level)
+    (rows_above,) = _rows_in_runs(findings, release, [(stop, cells)], release.level)
     return replace(
-        findings,
-        range_cells=(first, last),
-        rows_below=_rows_in_cells(findings, release, (0, first), release.level),
-        rows_above=_rows_in_cells(findings, release, (last + 1, cells), release.level),
+        findings, range_cells=(first, stop - 1), rows_below=rows_below, rows_above=rows_above
     )
 
 
-def _rows_in_cells(
-    findings: ColumnFindings, release: Release, cells: tuple[int, int], level: float
-) -> Interval:
-    """Return the rows in the cells from the first to before the last position."""
-    start, stop = cells
-    if start == stop:
-        return _NO_ROWS
-    cell_set = predicates([findings.labels[start:stop]])
-    question = queries(release.plan.domain, {findings.measured.attribute: cell_set})
+def _occupied_run(
+    findings: ColumnFindings,
+    release: Release,
+    runs: Sequence[tuple[int, int]],
+    most_tail_rows: float,
+) -> tuple[int, int] | None:
+    """Return the shortest run beyond a bound that has rows; None if there is none.
+
+    Args:
+        findings: of the column.
+        release: the release of the profile.
+        runs: first all cells beyond the bound, then runs next to it, the shortest first.
+        most_tail_rows: the rows that may be beyond the bound.
+    """
+    intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
+    if intervals[0].value <= most_tail_rows:
+        return None
+    for run, interval in zip(runs[1:], intervals[1:], strict=True):
+        if interval.low > 0:
+            return run
+    return None
+
+
+def _rows_in_runs(
+    findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
+) -> list[Interval]:
+    """Return the rows in runs of cells, each from a first to before a last position."""
+    if runs[0][0] == runs[0][1]:
+        return [_NO_ROWS] * len(runs)
+    cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])
+    question = queries(release.plan.domain, {findings.measured.attribute: cell_sets})
     (table,) = release.answer(question, level=level)
-    return _interval_at(table, 0)
+    return [_interval_at(table, position) for position in range(len(runs))]
 
 
 def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
