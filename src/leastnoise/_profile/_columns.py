@@ -3,6 +3,7 @@
 The cells follow from the name and type of the column only, so no value is looked at.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,6 +25,7 @@ _SMALL_DECADES = range(-6, 0)
 _MOST_CATEGORIES = 100  # that a search keeps
 SEARCH_SHARE = Fraction(1, 2)
 """Share of the budget for all searches together, if there is one."""
+_YEAR_NAME = re.compile(r"year|yr|jahr|annee|año|birth|born|geburt", flags=re.IGNORECASE)
 _COMMON_CODES = (
     "yes", "no", "y", "n", "true", "false", "t", "f", "male", "female", "m", "w", "ja", "nein",
     "j", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "other", "unknown",
@@ -140,7 +142,7 @@ def _text_table(column: SourceColumn) -> MeasuredColumn:
 
 
 def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredColumn:
-    edges = number_edges(kind)
+    edges = number_edges(kind, has_years=bool(_YEAR_NAME.search(column.name)))
     settings = {"edges": [number_text(edge) for edge in edges]}
     return _table(column, kind, settings, attribute=attribute, edges=edges)
 
@@ -177,23 +179,25 @@ def with_found_categories(
     return tuple(counted)
 
 
-def number_edges(kind: str) -> tuple[Fraction, ...]:
+def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
     """Return the edges of the signed log grid of numbers, ascending.
 
     Six cells per decade from 10 to 10^9, one per decade up to 10^15, the whole numbers from 0 to
-    10, the decades of years from 1900 to 2050, and coarser cells below 0. The grid of ``number``
-    also has cells below 1, and narrow cells that begin at the whole numbers from 0 to 10.
+    10, and coarser cells below 0. The grid of ``number`` also has cells below 1, and narrow cells
+    that begin at the whole numbers from 0 to 10.
 
     Args:
         kind: whole or number.
+        has_years: whether to add every fifth year from 1900 to 2050.
 
     >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
-    (114, True)
+    (98, True)
     """
     positive = {Fraction(number) for number in range(LARGEST_NARROW_NUMBER + 1)}
     positive |= _log_edges(_DECADES, _STEPS_PER_DECADE)
     positive |= _log_edges(_FAR_DECADES, ("1",))
-    positive |= {Fraction(year) for year in range(FIRST_YEAR, LAST_YEAR + 2, 10)}
+    if has_years:
+        positive |= {Fraction(year) for year in range(FIRST_YEAR, LAST_YEAR + 2, 5)}
     negative = _log_edges(range(9), _COARSE_STEPS_PER_DECADE) | _log_edges(_FAR_DECADES, ("1",))
     if kind == "number":
         positive |= {number + NARROW_WIDTH for number in range(LARGEST_NARROW_NUMBER + 1)}

@@ -18,6 +18,7 @@ from leastnoise._release import (
 )
 
 _MOST_BARS = 40  # of a column; the largest cells, in the order of the column
+_SHARE_DECIMALS = 3  # tenths of a percent
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -151,9 +152,10 @@ def _note(column: ColumnFindings, catalogue: Catalogue) -> str:
 
 def _format_share(share: Interval, catalogue: Catalogue) -> str:
     """Return a share with the ends of its interval."""
-    value = catalogue.format_percent(share.value, digits=2)
-    low = catalogue.format_percent(share.low, digits=2)
-    high = catalogue.format_percent(share.high, digits=2)
+    value, low, high = (
+        catalogue.format_percent(round(number, _SHARE_DECIMALS))
+        for number in (share.value, share.low, share.high)
+    )
     return catalogue.say("profile_interval", value=value, low=low, high=high)
 
 
