@@ -22,7 +22,9 @@ def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     data_folder.mkdir()
     monkeypatch.chdir(data_folder)
     random = np.random.default_rng(SEED)
-    lines = zip(random.normal(50, 9, ROWS).round(1), random.choice(["a", "b"], ROWS), strict=True)
+    lines = zip(
+        random.normal(50, 9, ROWS).round(1), random.choice(["a", "other"], ROWS), strict=True
+    )
     text = "size,colour\n" + "".join(f"{size},{colour}\n" for size, colour in lines)
     path = data_folder / "people.csv"
     path.write_text(text, encoding="utf-8")
@@ -47,7 +49,8 @@ def test_search_precedes_the_tables(data: Path, run: Run) -> None:
     assert run(*arguments).code == 0
     draft = Path("people-profile/spec.toml")
     domain = tomllib.loads(draft.read_text(encoding="utf-8"))["domain"]
-    assert sorted(domain["colour"]["categories"]) == ["a", "b"]
+    assert sorted(domain["colour"]["categories"]) == ["a", "other"]
+    assert domain["colour"]["outside"] == "cell"
     assert "bins" in domain["size"]
     draft.write_text("edited", encoding="utf-8")
     charges = ln.Ledger.open(data.with_suffix(".ledger")).entries()
@@ -55,6 +58,9 @@ def test_search_precedes_the_tables(data: Path, run: Run) -> None:
     assert run(*arguments).code == 0
     assert len(ln.Ledger.open(data.with_suffix(".ledger")).entries()) == len(charges)
     assert draft.read_text(encoding="utf-8") == "edited"
+    draft.unlink()
+    assert run(*arguments).code == 0
+    assert run("plan", str(draft)).code == 0
     released = run("release", "people-profile/profile.toml", "--out", "people-profile/release")
     assert "Already released" in released.out
 

@@ -26,6 +26,7 @@ _MOST_CATEGORIES = 100  # that a search keeps
 SEARCH_SHARE = Fraction(1, 2)
 """Share of the budget for all searches together, if there is one."""
 _YEAR_NAME = re.compile(r"year|yr|jahr|annee|año|birth|born|geburt", flags=re.IGNORECASE)
+_SPECIAL_CELLS = ("(null)", "(outside)")
 _COMMON_CODES = (
     "yes", "no", "y", "n", "true", "false", "t", "f", "male", "female", "m", "w", "ja", "nein",
     "j", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "other", "unknown",
@@ -169,10 +170,11 @@ def with_found_categories(
     """
     counted = []
     for table in tables:
+        texts = [text for text in found.get(table.attribute, ()) if text not in _SPECIAL_CELLS]
         if table.kind != "text":
             counted.append(table)
-        elif found[table.attribute]:
-            categories = {"categories": list(found[table.attribute])}
+        elif texts:
+            categories = {"categories": texts}
             counted.append(replace(_table(table.column, "text", categories), is_searched=True))
         elif table.column.typed:
             counted.append(replace(_codes_table(table.column), is_searched=True))

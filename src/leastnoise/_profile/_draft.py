@@ -8,7 +8,13 @@ from typing import Any
 from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
-from leastnoise._spec import escape_comment, format_toml_key, format_toml_value
+from leastnoise._session import Ledger
+from leastnoise._spec import (
+    escape_comment,
+    format_toml_key,
+    format_toml_value,
+    path_for_spec,
+)
 from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import exact_positive, number_text
 
@@ -43,15 +49,17 @@ level = 0.95                  # of the intervals
 """
 
 
-def draft_text(plan: ProfilePlan, findings: ProfileFindings, left: Charge | None) -> str:
+def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | None) -> str:
     """Return the text of the drafted spec.
 
     Args:
         plan: the tables of the profile.
         findings: what they say.
-        left: what the ledger has left; None for a seeded profile.
+        ledger: the ledger that paid; None for a seeded profile.
     """
-    path = escape_comment(str(plan.folder / DRAFT_FILE))
+    draft_path = plan.folder / DRAFT_FILE
+    path = escape_comment(str(draft_path))
+    left = None if ledger is None else ledger.left()
     parts = [_HEAD.format(path=path, spec=SPEC_FILE, tail=TAIL_SHARE)]
     if source := plan.source_settings():
         parts.append(format_section("source", source))
@@ -63,7 +71,11 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, left: Charge | None
             parts += _column_lines(by_column[column.name])
         elif column.name != plan.request.unit_column:
             parts.append(_left_out(column.name, column.left_out))
-    return "".join([*parts, _END])
+    parts.append(_END)
+    if ledger is not None:
+        settings = {"path": path_for_spec(ledger.path, draft_path), "dataset": ledger.dataset}
+        parts.append(format_section("ledger", settings))
+    return "".join(parts)
 
 
 def _budget_lines(plan: ProfilePlan, left: Charge | None) -> Iterator[str]:
@@ -229,4 +241,6 @@ def _category_lines(findings: ColumnFindings) -> Iterator[str]:
     )
     if measured.settings.get("ignore_case"):
         yield "ignore_case = true\n"
-    yield 'outside = "other"\n'
+    # A category may have the name of the cell "other" itself.
+    has_other = "other" in [label.lower() for label in labels]
+    yield f'outside = "{"cell" if has_other else "other"}"\n'

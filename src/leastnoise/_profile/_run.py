@@ -188,8 +188,7 @@ def run_profile(
         _replace_file(plan.folder / page_file(language), page)
     draft = plan.folder / DRAFT_FILE
     if not draft.exists():  # it may have been edited
-        left = None if run.ledger is None else run.ledger.left()
-        _replace_file(draft, draft_text(plan, findings, left))
+        _replace_file(draft, draft_text(plan, findings, run.ledger))
     return Profile(out=plan.folder, plan=plan, findings=findings, run=run)
 
 
