@@ -193,7 +193,7 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
         has_years: whether to add every fifth year from 1900 to 2050.
 
     >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
-    (98, True)
+    (99, True)
     """
     positive = {Fraction(number) for number in range(LARGEST_NARROW_NUMBER + 1)}
     positive |= _log_edges(_DECADES, _STEPS_PER_DECADE)
