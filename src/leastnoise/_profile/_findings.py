@@ -1,9 +1,10 @@
 """Compute what a profile says about each column from the noisy tables of its release."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -171,34 +172,37 @@ def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
         plan: the tables of the profile.
         release: the release that measured them.
     """
-    domain = release.plan.domain
     by_attribute = {table.attribute: table for table in plan.tables}
-    questions = marginals(domain, ways=1)
-    tables = _tables_by_attribute(release, release.level)
-    # The share of a count in all rows is below 95% wrong if each of the two is below 2.5%.
+    # A share is wrong only if its part or the whole is: half of the error probability for each.
     careful_level = 1 - (1 - release.level) / 2
-    careful_tables = _tables_by_attribute(release, careful_level)
-    (row_table,) = release.answer(queries(domain))
-    (careful_rows,) = release.answer(queries(domain), level=careful_level)
-    rows = _first_interval(row_table)
-    columns = [
-        _column_findings(
-            by_attribute[name],
-            release,
-            tables[name],
-            careful_tables[name],
-            _first_interval(careful_rows),
-        )
-        for product in questions
-        for name in product.attributes
+    levels = (release.level, careful_level, 1 - FALSE_CELL_RATE / release.workload.rows)
+    tables_by_level = [
+        release.answer(marginals(release.plan.domain, ways=1), level=level) for level in levels
     ]
-    return ProfileFindings(rows=rows, columns=tuple(columns))
+    total = queries(release.plan.domain)
+    (row_table,) = release.answer(total)
+    (careful_row_table,) = release.answer(total, level=careful_level)
+    careful_rows = _first_interval(careful_row_table)
+    columns = []
+    for stated, careful, strict in zip(*tables_by_level, strict=True):
+        measured = by_attribute[stated.product.attributes[0]]
+        tables = _ColumnTables(stated, careful, strict)
+        columns.append(_column_findings(measured, release, tables, careful_rows))
+    return ProfileFindings(rows=_first_interval(row_table), columns=tuple(columns))
 
 
-def _tables_by_attribute(release: Release, level: float) -> Mapping[str, Table]:
-    questions = marginals(release.plan.domain, ways=1)
-    tables = release.answer(questions, level=level)
-    return {table.product.attributes[0]: table for table in tables}
+class _ColumnTables(NamedTuple):
+    """The noisy table of a column with intervals of three levels.
+
+    Attributes:
+        stated: the level of the release.
+        careful: the level for the parts of a share.
+        strict: the level at which an empty cell of the profile hardly seems occupied.
+    """
+
+    stated: Table
+    careful: Table
+    strict: Table
 
 
 def _first_interval(table: Table) -> Interval:
@@ -222,34 +226,25 @@ def _share_of(part: Interval, whole: Interval) -> Interval:
 
 
 def _column_findings(
-    measured: MeasuredColumn,
-    release: Release,
-    table: Table,
-    careful_table: Table,
-    careful_rows: Interval,
+    measured: MeasuredColumn, release: Release, tables: _ColumnTables, careful_rows: Interval
 ) -> ColumnFindings:
     """Return the findings of one column."""
-    cells = table.answer.size - _SPECIAL_CELLS
-    answers = table.answer.reshape(-1)
-    margins = table.margins.reshape(-1)
-    missing = _interval_at(careful_table, cells)
-    unreadable = _interval_at(careful_table, cells + 1)
-    domain = release.plan.domain
-    cell_level = 1 - FALSE_CELL_RATE / release.workload.rows
-    (strict_table,) = release.answer(
-        marginals(domain, ways=1, of=[measured.attribute]), level=cell_level
-    )
-    low_ends = strict_table.low.reshape(-1)[:cells]
-    labels = tuple(str(label) for label in strict_table.labels[0][:cells])
-    threshold = float((strict_table.answer.reshape(-1)[:cells] - low_ends).max(initial=0.0))
+    cells = tables.stated.answer.size - _SPECIAL_CELLS
+    answers = tables.stated.answer.reshape(-1)
+    margins = tables.stated.margins.reshape(-1)
+    missing = _interval_at(tables.careful, cells)
+    unreadable = _interval_at(tables.careful, cells + 1)
+    low_ends = tables.strict.low.reshape(-1)[:cells]
+    labels = tuple(str(label) for label in tables.stated.labels[0][:cells])
+    threshold = float((answers[:cells] - low_ends).max(initial=0.0))
     findings = ColumnFindings(
         measured=measured,
         labels=labels,
         counts=answers[:cells],
         margins=margins[:cells],
         occupied=low_ends > 0,
-        missing=_interval_at(table, cells),
-        unreadable=_interval_at(table, cells + 1),
+        missing=_interval_at(tables.stated, cells),
+        unreadable=_interval_at(tables.stated, cells + 1),
         missing_share=_share_of(missing, careful_rows),
         unreadable_share=_share_of(unreadable, careful_rows),
         quartiles=(),
