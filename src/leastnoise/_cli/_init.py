@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_for_spec
+from leastnoise._cli._draft import draft_from_columns, draft_from_description
 from leastnoise._cli._output import (
     FILE,
     add_options,
@@ -31,7 +31,7 @@ from leastnoise._session import (
     read_spec,
     schema,
 )
-from leastnoise._spec import BLANK, source_columns
+from leastnoise._spec import BLANK, path_for_spec, source_columns
 from leastnoise._trusted.check import InputError
 
 _URL_VARIABLE = "DATABASE_URL"

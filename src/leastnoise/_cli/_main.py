@@ -85,6 +85,11 @@ def describe_payments(first_run: int) -> tuple[str, str]:
 
 _COMMANDS = {
     "init": ("_init", "init", "Draft a spec file from column names and types."),
+    "profile": (
+        "_profile",
+        "profile",
+        "Take a first look at data without a dictionary, and draft a spec.",
+    ),
     "check": ("_init", "check", "Show the data holder, exactly, how rows fit the spec."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),

@@ -64,7 +64,7 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
-from leastnoise._trusted.ledgers import find_ledger, read_receipt
+from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger, read_receipt
 
 IN_MEMORY = "(in memory)"
 _MOST_NOTE = 500  # characters
@@ -383,6 +383,28 @@ def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Priv
     that covers both.
     """
     return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, share)
+
+
+def open_or_create_ledger_of(
+    source: Any, path: Path, whole: Privacy, dataset: str | None = None
+) -> Ledger:
+    """Open the ledger of a data set, or create it with a budget.
+
+    Args:
+        source: the data; only their name and their place are used.
+        path: the file of the ledger.
+        whole: the budget of a ledger that is created now.
+        dataset: the name of the data in the ledger; None for the name of their file or table.
+
+    Raises:
+        InputError: the ledger belongs to other data.
+        LedgerError: it cannot be used, or would be a second ledger of the data.
+    """
+    ledger = find_ledger(path, source, dataset, [])
+    if ledger is not None:
+        return ledger
+    name = dataset or reading.dataset_name(source) or "data"
+    return open_or_create_ledger(path, name, whole)
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:
