@@ -8,6 +8,7 @@ and never rows, and gives no privacy guarantee.
 
 import csv
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
 _TIME_LIMIT = 1  # the status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12
 _SECONDS = 10.0  # for one program of the solver; then its proved bound is used
+_FIRST_SECONDS = 120.0  # to find whole numbers that agree with all tables
+_INTEGER_SECONDS = 120.0  # after them no further integer program is started
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,13 +314,14 @@ class _Conditions:
         self._lows = np.array(lows)
         self._highs = np.array(highs)
         self._solutions = [self._first_solution()]
+        self._deadline = time.monotonic() + _INTEGER_SECONDS
 
     def _first_solution(self) -> FloatArray:
         """Return whole numbers that satisfy the conditions."""
-        result = self._solve(np.zeros(self._cells.size), is_whole=True)
+        result = self._solve(np.zeros(self._cells.size), is_whole=True, seconds=_FIRST_SECONDS)
         if result.x is None and result.status == _TIME_LIMIT:
             raise InputError(
-                f"The solver found no whole numbers in {_SECONDS:g} seconds. Solve fewer tables at "
+                f"The solver found no whole numbers in {_FIRST_SECONDS:g} seconds. Solve fewer tables at "
                 "once."
             )
         if result.x is None:
@@ -395,6 +399,8 @@ class _Conditions:
         bound = math.ceil(relaxed.fun - _TOLERANCE)
         if bound == least_known:
             return bound, True
+        if time.monotonic() > self._deadline:
+            return bound, False
         result = self._solve(costs, is_whole=True)
         if result.x is not None:
             self._solutions.append(np.rint(result.x))
@@ -404,7 +410,7 @@ class _Conditions:
             bound = max(bound, math.ceil(result.mip_dual_bound - _TOLERANCE))
         return bound, False
 
-    def _solve(self, costs: FloatArray, *, is_whole: bool) -> Any:
+    def _solve(self, costs: FloatArray, *, is_whole: bool, seconds: float = _SECONDS) -> Any:
         """Return the result of SciPy for the least cost of the cells."""
         from scipy.optimize import LinearConstraint, milp
 
@@ -412,5 +418,5 @@ class _Conditions:
             costs,
             integrality=np.full(self._cells.size, int(is_whole)),
             constraints=LinearConstraint(self._matrix, self._lows, self._highs),
-            options={"time_limit": _SECONDS},
+            options={"time_limit": seconds},
         )

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from leastnoise._coarsening import HiddenCell
+
 TABLE = "sex,age,count\nF,17,{}\nF,18,3\nF,Total,7\nM,17,{}\nM,18,{}\nM,Total,8\n"
 
 
@@ -44,3 +46,13 @@ def test_coarsen_refuses_wrong_options(folder, run):
     run.refused("--values must be", "coarsen", "planned.csv", "--values", 1)
     run.refused("Two tables have the file name", "coarsen", "planned.csv", "planned.csv")
     run.refused("cannot be read", "coarsen", "missing.csv")
+
+
+def test_coarsen_fails_when_time_is_over(folder, run, monkeypatch):
+    Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
+    unproved = HiddenCell("planned.csv", {"sex": "F"}, None, 0, 9, is_proved=False)
+    monkeypatch.setattr("leastnoise._cli._coarsen.solve_tables", lambda *_: [unproved])
+    told = run("coarsen", "planned.csv")
+    assert told.code == 5
+    assert "reached its time limit" in told.out
+    assert "enough possible counts" not in told.out

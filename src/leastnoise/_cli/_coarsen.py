@@ -39,7 +39,10 @@ _NO_CLAIM = (
     "The intervals hold for readers who know these tables and nothing else. Other tables, and people "
     "who know their own row, narrow them. This is no privacy guarantee."
 )
-_UNPROVED = "For some cells the solver reached its time limit: their intervals may be narrower than printed."
+_UNPROVED = (
+    "For some cells the solver reached its time limit: fewer counts may be possible than printed. "
+    "Solve fewer tables at once."
+)
 
 
 @click.command()
@@ -87,7 +90,8 @@ def coarsen(
     TABLE is a CSV file of counts that you plan to publish: a column for each attribute, and the
     column "count", empty where a cell is suppressed. For every rounded or suppressed cell, the
     command computes which counts all tables together leave possible. It reads no rows and costs
-    nothing. The exit code is 5 if a cell has fewer possible counts than --values.
+    nothing. The exit code is 5 if a cell has fewer possible counts than --values, or if the solver
+    cannot tell in time.
     """
     if least_values < 2:
         raise refuse("--values", least_values, "a whole number of at least 2")
@@ -101,6 +105,7 @@ def coarsen(
     with Progress("solving", about=expected_seconds):
         cells = solve_tables(tables, rule, total)
     disclosed = [cell for cell in cells if cell.is_disclosed(least_values)]
+    has_unproved = not all(cell.is_proved for cell in cells)
     summaries = [_summarise(table, cells, least_values) for table in tables]
     if spec_path is not None:
         for summary in summaries:
@@ -112,10 +117,12 @@ def coarsen(
     else:
         _print_summaries(summaries, has_margins=spec_path is not None)
         _print_disclosed(disclosed)
-        if not all(cell.is_proved for cell in cells):
+        if has_unproved:
             click.echo(click.wrap_text(_UNPROVED, 100))
+        elif not disclosed:
+            click.echo("Every hidden cell has enough possible counts.")
         click.echo(click.wrap_text(_NO_CLAIM, 100))
-    if disclosed:
+    if disclosed or has_unproved:
         click.get_current_context().exit(MISSED_TARGET)
 
 
@@ -224,7 +231,6 @@ def _print_summaries(summaries: Sequence[Mapping[str, Any]], *, has_margins: boo
 def _print_disclosed(cells: Sequence[HiddenCell]) -> None:
     """Print the cells with too few possible counts."""
     if not cells:
-        click.echo("Every hidden cell has enough possible counts.")
         return
     rows = []
     for cell in cells[:_MOST_CELLS]:
