@@ -30,8 +30,9 @@ _MOST_COUNT = 10**9  # larger counts are not exact within the tolerances of the 
 _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
 _TIME_LIMIT = 1  # the status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12
+_WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
 _SECONDS = 10.0  # for one program of the solver; then its proved bound is used
-_FIRST_SECONDS = 120.0  # to find whole numbers that agree with all tables
+_FIRST_SECONDS = 30.0  # to find whole numbers that agree; then linear programs have to do
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
 
 
@@ -313,23 +314,25 @@ class _Conditions:
         self._matrix = csr_array(entries, shape=(len(members), cells.size))
         self._lows = np.array(lows)
         self._highs = np.array(highs)
-        self._solutions = [self._first_solution()]
+        self._solutions = self._first_solutions()
         self._deadline = time.monotonic() + _INTEGER_SECONDS
 
-    def _first_solution(self) -> FloatArray:
-        """Return whole numbers that satisfy the conditions."""
-        result = self._solve(np.zeros(self._cells.size), is_whole=True, seconds=_FIRST_SECONDS)
-        if result.x is None and result.status == _TIME_LIMIT:
-            raise InputError(
-                f"The solver found no whole numbers in {_FIRST_SECONDS:g} seconds. Solve fewer tables at "
-                "once."
-            )
-        if result.x is None:
-            raise InputError(
-                "No whole numbers agree with all of these tables. Check the counts, --base, "
-                "--rounding and --suppressed."
-            )
-        return np.asarray(np.rint(result.x))
+    def _first_solutions(self) -> list[FloatArray]:
+        """Return whole numbers that satisfy the conditions.
+
+        The list is empty if the solver finds none in time, although other numbers satisfy them.
+        """
+        no_costs = np.zeros(self._cells.size)
+        result = self._solve(no_costs, is_whole=True, seconds=_FIRST_SECONDS)
+        if result.x is not None:
+            return [np.rint(result.x)]
+        is_late = result.status == _TIME_LIMIT
+        if is_late and self._solve(no_costs, is_whole=False).x is not None:
+            return []
+        raise InputError(
+            "No whole numbers agree with all of these tables. Check the counts, --base, "
+            "--rounding and --suppressed."
+        )
 
     def intervals(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
@@ -362,7 +365,8 @@ class _Conditions:
 
         Each solution proves that its values are possible, which saves programs later.
         """
-        for _ in range(_MOST_EXTREME_SOLUTIONS):
+        rounds = _MOST_EXTREME_SOLUTIONS if self._solutions else 0
+        for _ in range(rounds):
             costs = np.zeros(self._cells.size)
             open_limits = 0
             for members, (least, largest) in zip(sums, bounds, strict=True):
@@ -381,25 +385,27 @@ class _Conditions:
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
         """Return the least cost of whole numbers, and whether it is exact.
 
-        A linear program comes first. Its bound is exact if a known solution has it. None if there
-        is no least cost.
+        A linear program comes first. Its bound is exact if its solution is whole, or if a known
+        solution has it. None if there is no least cost.
 
         Args:
             costs: the cost of one in each cell.
             limit: a bound on the cost that the conditions contain; None for none.
         """
-        least_known = round(min(float(costs @ solution) for solution in self._solutions))
-        if least_known == limit:
+        known = [round(float(costs @ solution)) for solution in self._solutions]
+        least_known = min(known, default=None)
+        if least_known is not None and least_known == limit:
             return least_known, True
         relaxed = self._solve(costs, is_whole=False)
         if relaxed.status == _TIME_LIMIT:
             return limit, False
         if relaxed.x is None:
-            return None, True  # some whole numbers agree, so there is no limit
+            return None, bool(self._solutions)  # some numbers agree, so there is no limit
         bound = math.ceil(relaxed.fun - _TOLERANCE)
-        if bound == least_known:
+        is_whole = float(np.abs(relaxed.x - np.rint(relaxed.x)).max()) < _WHOLE_TOLERANCE
+        if bound == least_known or is_whole:
             return bound, True
-        if time.monotonic() > self._deadline:
+        if not self._solutions or time.monotonic() > self._deadline:
             return bound, False
         result = self._solve(costs, is_whole=True)
         if result.x is not None:

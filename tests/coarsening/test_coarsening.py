@@ -157,3 +157,21 @@ def test_solver_refuses_tables_that_disagree():
     other = PlannedTable("other", ("sex",), {("F",): None, ("X",): 4})
     with pytest.raises(ln.InputError, match="labels of sex must be the same"):
         solve_tables([rounded, other], EXACT)
+
+
+def test_linear_bounds_contain_the_exact_intervals(monkeypatch):
+    """Without a whole solution in time, intervals are too wide at most, and marked."""
+    rng = np.random.default_rng(2)
+    counts = rng.poisson(2, (4, 4, 3))
+    tables = []
+    for axis, names in enumerate(("bc", "ac", "ab")):
+        margin = counts.sum(axis=axis)
+        cells = {tuple(map(str, at)): int(margin[at]) // 3 * 3 for at in np.ndindex(margin.shape)}
+        tables.append(PlannedTable(names, tuple(names), cells))
+    rule = RoundingRule(3, "down")
+    exact = solve_tables(tables, rule)
+    monkeypatch.setattr("leastnoise._coarsening._FIRST_SECONDS", 0.0)
+    for wide, narrow in zip(solve_tables(tables, rule), exact, strict=True):
+        assert wide.low <= narrow.low
+        assert narrow.high <= wide.high
+        assert not wide.is_proved or (wide.low, wide.high) == (narrow.low, narrow.high)
