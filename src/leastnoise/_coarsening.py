@@ -28,12 +28,14 @@ MOST_HIDDEN_CELLS = 2_000
 _MOST_DIGITS = 12
 _MOST_COUNT = 10**9  # larger counts are not exact within the tolerances of the solver
 _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
-_TIME_LIMIT = 1  # the status of SciPy
+_TIME_LIMIT = 1  # a status of SciPy
+_INFEASIBLE = 2  # a status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
 _SECONDS = 10.0  # for one program of the solver; then its proved bound is used
 _FIRST_SECONDS = 30.0  # to find whole numbers that agree; then linear programs have to do
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
+_LINEAR_SECONDS = 600.0  # after them no further program is started
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,7 @@ class _Conditions:
         self._lows = np.array(lows)
         self._highs = np.array(highs)
         self._solutions = self._first_solutions()
-        self._deadline = time.monotonic() + _INTEGER_SECONDS
+        self._start = time.monotonic()
 
     def _first_solutions(self) -> list[FloatArray]:
         """Return whole numbers that satisfy the conditions.
@@ -327,7 +329,7 @@ class _Conditions:
         if result.x is not None:
             return [np.rint(result.x)]
         is_late = result.status == _TIME_LIMIT
-        if is_late and self._solve(no_costs, is_whole=False).x is not None:
+        if is_late and self._solve(no_costs, is_whole=False).status != _INFEASIBLE:
             return []
         raise InputError(
             "No whole numbers agree with all of these tables. Check the counts, --base, "
@@ -396,6 +398,8 @@ class _Conditions:
         least_known = min(known, default=None)
         if least_known is not None and least_known == limit:
             return least_known, True
+        if time.monotonic() > self._start + _LINEAR_SECONDS:
+            return limit, False
         relaxed = self._solve(costs, is_whole=False)
         if relaxed.status == _TIME_LIMIT:
             return limit, False
@@ -405,7 +409,7 @@ class _Conditions:
         is_whole = float(np.abs(relaxed.x - np.rint(relaxed.x)).max()) < _WHOLE_TOLERANCE
         if bound == least_known or is_whole:
             return bound, True
-        if not self._solutions or time.monotonic() > self._deadline:
+        if not self._solutions or time.monotonic() > self._start + _INTEGER_SECONDS:
             return bound, False
         result = self._solve(costs, is_whole=True)
         if result.x is not None:
@@ -424,5 +428,5 @@ class _Conditions:
             costs,
             integrality=np.full(self._cells.size, int(is_whole)),
             constraints=LinearConstraint(self._matrix, self._lows, self._highs),
-            options={"time_limit": seconds},
+            options={"time_limit": seconds, "mip_rel_gap": 0.0},
         )
