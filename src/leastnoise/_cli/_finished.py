@@ -37,6 +37,7 @@ from leastnoise._release import (
     Table,
     check_records_file,
     check_target,
+    describe_guessing_chance,
     error_over_bound,
     has_weights,
     list_answer_notices,
@@ -160,6 +161,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
         ("release", f"{answers} in {tables}"),
         ("budget", format_budget(release.privacy.budget, up=True)),
         ("protects", release.privacy.unit),
+        ("risk", describe_guessing_chance(release.privacy, cost=release.plan.cost())),
     ]
     if ratio is not None:
         facts.append(("error / least possible", f"{ratio:.3f}"))

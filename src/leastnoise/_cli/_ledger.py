@@ -26,6 +26,7 @@ from leastnoise._cli._output import (
 from leastnoise._cli._release import describe_drawn_periods
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
+from leastnoise._release import describe_guessing_chance, describe_risk
 from leastnoise._session import (
     Entry,
     Ledger,
@@ -325,6 +326,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     facts = [
         ("spent", _format_spent(ledger)),
         ("left", format_left(budget, ledger.left())),
+        *_risk_facts(ledger),
     ]
     if implied_epsilons is not None and isinstance(budget, ZCDP):
         of_budget = implied_epsilons["budget"]
@@ -332,6 +334,27 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
         facts.append(("implies", f"{epsilons}, at delta = {delta}"))
     print_facts(facts)
+
+
+def _risk_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return a label and a sentence about all releases within the budget.
+
+    The sentence is about one period if the budget is renewed.
+    """
+    limit = ledger.limits()[0]
+    if limit.period:
+        label = f"risk of one {limit.period}"
+    else:
+        label = "risk"
+    privacy = ledger.privacy.within(limit.budget)
+    return [(label, describe_guessing_chance(privacy, published="ledger"))]
+
+
+def _risk_json(ledger: Ledger) -> dict[str, Any]:
+    """Return the risk of all releases of one period within the budget."""
+    limit = ledger.limits()[0]
+    risk = describe_risk(ledger.privacy.within(limit.budget), published="ledger")
+    return {**risk, "period": limit.period or None}
 
 
 def _format_spent(ledger: Ledger) -> str:
@@ -485,6 +508,7 @@ def _ledger_json(
         "spent": _charge_json(ledger.privacy.budget, ledger.spent()),
         "left": _charge_json(ledger.privacy.budget, ledger.left()),
         "implied_epsilon": implied_epsilons,
+        "risk": _risk_json(ledger),
         "releases": [
             {
                 "number": entry.number,

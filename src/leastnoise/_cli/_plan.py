@@ -47,6 +47,7 @@ from leastnoise._plan import (
     StepChoice,
     Steps,
     guard_share,
+    with_guard,
 )
 from leastnoise._planning import (
     ComparisonStatus,
@@ -71,6 +72,8 @@ from leastnoise._release import (
     Catalogue,
     check_options,
     describe_earlier,
+    describe_guessing_chance,
+    describe_risk,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
@@ -233,6 +236,7 @@ def plan(
         *_comparison_plans(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
         spec.options.terminal_catalogue,
+        guard_share(spec.options.guard),
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
@@ -258,6 +262,7 @@ class _Preview(NamedTuple):
     prices: tuple[Price, ...]
     targets: tuple[ComparisonStatus, ...] = ()
     catalogue: Catalogue = ENGLISH
+    guard_part: Fraction | None = None
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
@@ -302,7 +307,10 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
         present["error_over_complete"] = preview.error_over_complete
-    return {**_plan_json(preview.plan, preview.seconds, preview.level), **present}
+    return {
+        **_plan_json(preview.plan, preview.seconds, preview.level, preview.guard_part),
+        **present,
+    }
 
 
 def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
@@ -339,7 +347,14 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
 
 def _print_preview(preview: _Preview) -> None:
     """Print a plan and its comparisons."""
-    print_plan(preview.plan, preview.seconds, preview.level, preview.guard, preview.catalogue)
+    print_plan(
+        preview.plan,
+        preview.seconds,
+        preview.level,
+        preview.guard,
+        preview.catalogue,
+        preview.guard_part,
+    )
     _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
     _print_periods(preview.plan, preview.catalogue)
@@ -534,7 +549,9 @@ def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
     return {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
 
 
-def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
+def _plan_json(
+    plan: Plan, seconds: float, level: float, guard_part: Fraction | None
+) -> dict[str, Any]:
     """Return the promises of a plan as a JSON object with stable keys.
 
     Errors that depend on the data are null.
@@ -561,6 +578,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "strategy": plan.strategy,
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
+        "risk": describe_risk(with_guard(plan.privacy, guard_part), plan.cost()),
         "cost": cost,
         "queries": sum(table["queries"] for table in tables),
         **errors,
@@ -601,6 +619,7 @@ def print_plan(
     level: float,
     guard: GuardForecast | None = None,
     catalogue: Catalogue = ENGLISH,
+    guard_part: Fraction | None = None,
 ) -> None:
     """Print the expected errors of a plan.
 
@@ -612,7 +631,9 @@ def print_plan(
         level: of the margins.
         guard: what the guard will count; None without one.
         catalogue: has the display names of the spec.
+        guard_part: the share of the budget that the guard takes.
     """
+    privacy = with_guard(plan.privacy, guard_part)
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
     if isinstance(plan, AdaptivePlan):
@@ -632,6 +653,7 @@ def print_plan(
         *totals,
         ("strategy", plan.strategy),
         ("protects", plan.privacy.unit),
+        ("risk", describe_guessing_chance(privacy, catalogue, plan.cost())),
         ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
         *_earlier_lines(plan),
     ]

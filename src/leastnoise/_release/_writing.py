@@ -773,6 +773,7 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
             "definition": definition,
             "parameters": parameters,
             "promise": sentences.describe_promise(privacy),
+            "risk": sentences.describe_risk(privacy, cost),
             "neighbours": privacy.neighbours,
             "unit": _unit_facts(release),
             "cost": {

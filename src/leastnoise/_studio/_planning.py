@@ -495,7 +495,9 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     for sentence in list_sum_contributions(spec.workload, catalogue):
         facts.append((catalogue.say("st_of_values"), sentence))
     if privacy is not None:
-        facts.append((catalogue.say("h_protects"), describe_guessing_chance(privacy, catalogue)))
+        cost = None if plan is None else plan.cost()
+        sentence = describe_guessing_chance(privacy, catalogue, cost)
+        facts.append((catalogue.say("h_protects"), sentence))
     return facts
 
 
