@@ -175,7 +175,7 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every regular cell, in order."""
+        """The labels of the cells that the domain lists, in order."""
         return self.values
 
 
@@ -300,7 +300,7 @@ class Integers(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every regular cell, in order."""
+        """The labels of the cells that the domain lists, in order."""
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
@@ -362,7 +362,7 @@ class Coded(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every regular cell, in order."""
+        """The labels of the cells that the domain lists, in order."""
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:

@@ -288,11 +288,11 @@ def error_covariance(
     return np.asarray(total / (estimates[0].divisor * estimates[1].divisor))
 
 
-def correlation_of(shared: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
+def correlation_of(covariance: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
     """Return the correlation of two errors; 0 where it is unknown."""
     stds = first.std_error * second.std_error
     is_known = np.isfinite(stds) & (stds > 0)
-    quotient = np.divide(shared, stds, out=np.zeros_like(shared), where=is_known)
+    quotient = np.divide(covariance, stds, out=np.zeros_like(covariance), where=is_known)
     return np.asarray(np.clip(quotient, -1.0, 1.0))
 
 

@@ -370,7 +370,7 @@ class JointCells(Cells):
     cube: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return the sums of the joint cells over the attributes not in each table."""
+        """Return the marginals of the tables, stacked along a new first axis."""
         without = [self._summed_axes(names) for names in tables]
         if len(without) > 1:
             return np.stack([self.cube.sum(axis=axes) for axes in without])

@@ -15,7 +15,7 @@ _MEANS_TRIED = 257
 
 
 def squared_deviation(measured: Measurements, measure: str) -> SquaredDeviation:
-    """Return the squared deviation of a measure, which the domain has.
+    """Return the domain's measure of squares that belongs to ``measure``.
 
     Raises:
         InputError: the domain has none.

@@ -207,9 +207,9 @@ class BucketExpansion:
 
 
 def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:
-    """Return the posterior of block differences given the measured levels.
+    """Return the halving tree, and the posterior of the differences of its halves.
 
-    The first block measured them.
+    The first block of the measurements measured the levels of the tree.
     """
     plan = observation.measurements
     block = observation.measurements.blocks[0]

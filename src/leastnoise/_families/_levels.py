@@ -239,7 +239,7 @@ class Levels:
 
     @cached_property
     def singleton_orbits(self) -> "Orbits":
-        """Orbits of one group each, for precisions that differ from group to group."""
+        """One class of equal variances for each group."""
         once = tuple(np.broadcast_to(1.0, count) for count in self.counts[:-1])
         return Orbits(self.parents, once, tuple(map(np.arange, self.counts)))
 

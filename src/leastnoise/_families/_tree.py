@@ -128,7 +128,7 @@ def _clamp_logs(logs: FloatArray, widths: FloatArray) -> FloatArray:
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
 
-def _parts_of(
+def _trace_drops(
     chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]
 ) -> tuple[FloatArray, FloatArray]:
     """Return trace differences and widths of chains, shape (chains, levels).
@@ -279,7 +279,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
     best, weights = _optimize_weights(
-        *_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60
+        *_trace_drops(chains, traces), norm, 300 if gram.size <= 2**16 else 60
     )
     # Levels that have shrunk to the least weight are left out, and the others get new weights.
     shorter = []
@@ -288,7 +288,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
         levels = zip(chains[index], row, strict=False)
         shorter.append(tuple(width for width, weight in levels if width == 1 or weight > least))
     shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
-    best, weights = _optimize_weights(*_parts_of(shorter, traces), norm, 20)
+    best, weights = _optimize_weights(*_trace_drops(shorter, traces), norm, 20)
     trees = [
         weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm)
         for index, row in zip(best, weights, strict=True)

@@ -508,9 +508,9 @@ class _TimeRequest:
 def _time_requests(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
 ) -> list[_TimeRequest]:
-    """Return requests of CPU seconds, in the order in which planners get them.
+    """Return the CPU seconds each planner needs, in the order of planning.
 
-    Further steps of a search count as one more planner.
+    Quick planners come first, then those with the least time for their chance to win. Further steps of a search count as one more planner.
     """
     passes = _planning_passes(workload)
     noises = noise_kinds(privacy)

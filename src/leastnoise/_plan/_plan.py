@@ -487,16 +487,16 @@ class AdaptivePlan(Plan):
 
     def measured(self) -> Measurements:
         """Raise InputError, since the measurements depend on the data."""
-        raise self._depends_on_data("no measurements that are known beforehand")
+        raise self._data_dependent_error("no measurements that are known beforehand")
 
     def expected_error(self) -> Promise:
         """Raise InputError, since the error depends on the data."""
-        raise self._depends_on_data("no expected error")
+        raise self._data_dependent_error("no expected error")
 
-    def _depends_on_data(self, lacks: str) -> InputError:
+    def _data_dependent_error(self, missing: str) -> InputError:
         """Return the error for a request that needs a data-independent plan."""
         return InputError(
-            f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. Choose "
+            f"The plan {self.strategy!r} has {missing}: what it does depends on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
         )
 

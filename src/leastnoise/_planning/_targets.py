@@ -462,7 +462,7 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 
 
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """Return a lower bound on the largest ratio.
+    """Return a lower bound on the largest ratio of an error to its goal.
 
     It is the bound on the weighted squared error of tables with goals, over the sum of their
     weights.

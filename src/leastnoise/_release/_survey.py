@@ -205,7 +205,7 @@ class SamplingErrors:
         )
 
     def columns(self) -> Columns:
-        """Return the columns of files, flat."""
+        """Return a flat array for each column of the answer files."""
         arrays = (
             self.std,
             self.low,

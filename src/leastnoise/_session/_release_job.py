@@ -514,8 +514,9 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
         directory: the folder of the release.
         form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked),
             ``registry`` (YAML for the registry of deployments of differential privacy), ``mbi``
-            (JSON with the measurements as mbi takes them) or ``notebook`` (for Jupyter; Quarto
-            renders it too).
+            (JSON with the measurements as mbi takes them), ``notebook`` (for Jupyter; Quarto
+            renders it too), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat`` (an entry
+            for a catalogue after DCAT-AP).
 
     Returns:
         The text of the export.

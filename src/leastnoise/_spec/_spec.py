@@ -176,9 +176,9 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Raise unless the budget allows searches and found categories fit them.
+    """Raise unless the budget allows the searches of a spec for categories.
 
-    Foreign categories were found by another search than the one of the spec.
+    Also raise if the categories in use came from another search than that of the spec.
     """
     whole = stated_privacy(privacy)
     for search in searches:

@@ -484,7 +484,8 @@ def _merge_tables(
     at = locate(closure, needed)
     added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
-    def gains(rows: slice) -> FloatArray:
+    def merge_gains(rows: slice) -> FloatArray:
+        """Return how much merging each pair of tables lowers the cube root of the error."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size
@@ -492,7 +493,7 @@ def _merge_tables(
         result: FloatArray = np.cbrt(added[rows, None]) + np.cbrt(added) - np.cbrt(together)
         return result
 
-    gain = gains(slice(None))
+    gain = merge_gains(slice(None))
     np.fill_diagonal(gain, -np.inf)
     alive = np.ones(len(needed), dtype=bool)
     while alive.sum() > 1:
@@ -506,7 +507,7 @@ def _merge_tables(
         member[first] = np.maximum(member[first], member[second])
         log_size[first] = union
         alive[second] = False
-        fresh = np.where(alive, gains(slice(first, first + 1))[0], -np.inf)
+        fresh = np.where(alive, merge_gains(slice(first, first + 1))[0], -np.inf)
         fresh[first] = -np.inf
         gain[first], gain[:, first] = fresh, fresh
         gain[second], gain[:, second] = -np.inf, -np.inf

@@ -24,8 +24,7 @@ LEAST_EFFORT = 0.01  # share of the steps of a full search
 # attributes
 _FITS = 1.3
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
-# cells
-_MOST_SEARCHED = 1024
+_MOST_SEARCHED = 1024  # cells
 _MOST_STRUCTURED = 4096  # cells of an attribute that is fitted within a minute
 
 

@@ -74,7 +74,7 @@ def union(task: PlanningProblem) -> Strategy:
         raise NotApplicable(
             f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}"
         )
-    error = _quick_errors(products, sizes, norm)
+    error = _error_estimator(products, sizes, norm)
     errors = {}
     for parting in _partitions(products, sizes):
         complement = tuple(not side for side in parting)
@@ -114,12 +114,13 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
     return list(dict.fromkeys(partings))
 
 
-def _quick_errors(
+def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return an estimate of the error of products from one table.
+    """Return a function from chosen products to the estimated error of their table.
 
-    Cells are merged; the error is raised to the power at which errors of tables add up.
+    The function gets a flag for each product. Cells are merged, and the error is raised to the
+    power at which errors of tables add up.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
@@ -148,7 +149,7 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 
 
 def _fit_table(
-    products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
+    products: Sequence[Product], sizes: dict[str, int], family_fits: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
     """Return a strategy for some products, fitted attribute by attribute."""
     used = {name for product in products for name in product.attributes}
@@ -160,7 +161,7 @@ def _fit_table(
     # The error of every product along each attribute, by which its Gram matrices along the others
     # are weighted.
     error = {name: np.ones(len(products)) for name in queries_along}
-    for fit in sweeps:
+    for fit in family_fits:
         for name, operators in queries_along.items():
             check_deadline()
             other_errors = [error[other] for other in queries_along if other != name]
@@ -184,7 +185,7 @@ def _strategy(
     parting: tuple[bool, ...],
     sizes: dict[str, int],
     norm: int,
-    sweeps: Sequence[Fit],
+    family_fits: Sequence[Fit],
 ) -> Strategy:
     """Return both tables with the best split of the budget."""
     blocks = []
@@ -195,7 +196,7 @@ def _strategy(
             for product, side in zip(workload.products, parting, strict=True)
             if side is chosen
         ]
-        block = Block(_fit_table(products, sizes, sweeps, norm), Fraction(1))
+        block = Block(_fit_table(products, sizes, family_fits, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(
                 f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed"

@@ -162,7 +162,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     if language == "de":
         form = _replace_decimal_commas(form)
     question_numbers = _question_numbers(form)
-    columns = _column_numbers(data, form, with_units=bool(question_numbers))
+    columns = _column_numbers(data, form, with_measurement_units=bool(question_numbers))
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
     if not questions and (not in_sql or _has_margin(form)):
@@ -215,7 +215,7 @@ def _question_numbers(form: Form) -> list[int]:
     return sorted(numbers)
 
 
-def _column_numbers(data: Data, form: Form, *, with_units: bool) -> dict[str, int]:
+def _column_numbers(data: Data, form: Form, *, with_measurement_units: bool) -> dict[str, int]:
     """Return the numbers of the columns that the form describes, by attribute.
 
     With units of measure, the attribute of a number is named such as "pay (EUR)". SQL uses the name
@@ -227,7 +227,7 @@ def _column_numbers(data: Data, form: Form, *, with_units: bool) -> dict[str, in
         if not kind:
             continue
         unit = form.get(f"c{number}.unit", "")
-        has_unit = with_units and kind == "number" and unit
+        has_unit = with_measurement_units and kind == "number" and unit
         numbers[f"{column.attribute} ({unit})" if has_unit else column.attribute] = number
     return numbers
 

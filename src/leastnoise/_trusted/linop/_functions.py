@@ -255,7 +255,7 @@ def _(operator: Dense, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
-    """Return the sums of |A_ij|^power over the diagonal and further rows."""
+    """Return the weighted sums of |A_ij|^power over rows i, for each cell j."""
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
     refuse_overflow(
@@ -270,7 +270,7 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
-    """Return the sums of |A_ij|^power over the rows of the matrix."""
+    """Return the weighted sums of |A_ij|^power over rows i, for each cell j."""
     most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
     refuse_overflow(most)
     powered: IntArray = np.abs(operator.matrix) ** power

@@ -220,13 +220,14 @@ def _session(
         try:
             with connection, connection.cursor() as cursor:
 
-                def run(query: str | exp.Select) -> Any:
+                def run_query(query: str | exp.Select) -> Any:
+                    """Return the result of a query as a reader of record batches."""
                     cursor.execute(query if isinstance(query, str) else query.sql("postgres"))
                     return cursor.fetch_record_batch()
 
                 for sentence in _START:
                     cursor.execute(sentence)
-                yield run
+                yield run_query
         except (driver.Error, pa.ArrowException, OSError):
             raise InputError(message(failure, what=what, connection=source.connection)) from None
 

@@ -596,11 +596,12 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     ['17', '17', '17', 'p17', 'p17', None, None, None]
     """
 
-    def without_spelling(form: str) -> str:
+    def canonical_text(form: str) -> str:
+        """Return a text as keys compare it, such as 17 for 17.00."""
         compared = reading.form(form)
         return without_zeros(compared) or compared
 
-    nulls = {"", *map(without_spelling, reading.nulls)}
+    nulls = {"", *map(canonical_text, reading.nulls)}
 
     def key(value: object) -> Hashable | None:
         if is_null(value):
@@ -608,7 +609,7 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
         form = text(value)
         if form is None:
             return value if isinstance(value, bytes) else None
-        form = without_spelling(form)
+        form = canonical_text(form)
         return None if form in nulls else form
 
     return key
