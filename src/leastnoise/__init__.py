@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from leastnoise._holder import check
     from leastnoise._plan import Plan, plan_categories
     from leastnoise._planning import Least, ab_power, compare, plan, target_errors
+    from leastnoise._profile import profile
     from leastnoise._release import Options, Release
     from leastnoise._session import (
         SpecFile,
@@ -103,6 +104,7 @@ _HOMES = {
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
+    "_profile": ("profile",),
     "_session": (
         "SpecFile", "audit", "export", "find_categories", "read_release", "read_spec", "release", "release_series", "resume",
     ),
@@ -121,7 +123,7 @@ __all__ = [
     "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
     "change", "changes", "check", "compare", "compare_groups", "compare_releases", "export",
     "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
-    "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries", "ranges",
+    "plan_categories", "predicates", "prefix", "profile", "quantile_queries", "quantiles", "queries", "ranges",
     "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql",
     "target_errors", "total", "variance_queries", "variances",
 ]  # fmt: skip

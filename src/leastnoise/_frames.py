@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -96,6 +97,13 @@ def label_array(labels: Sequence[Label]) -> Array:
     if all(isinstance(label, float) for label in labels):
         return np.array(labels, dtype=np.float64)
     return np.array([str(label) for label in labels], dtype=object)
+
+
+def number_or_null(value: float) -> float | None:
+    """Return a number as JSON has it: NaN is null."""
+    if math.isnan(value):
+        return None
+    return value
 
 
 def pluralize(count: int, singular: str, many: str = "") -> str:

@@ -28,7 +28,8 @@ from leastnoise._strategies import PLANNERS
 from waiting import HANGS
 
 PLAN_KEYS = {
-    "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_least_possible",
+    "strategy", "mechanism", "privacy", "risk", "cost", "queries",
+    "expected_total_squared_error", "lower_bound", "error_over_least_possible",
     "rmse", "tables", "seconds", "warnings", "left_out",
 }  # fmt: skip
 
@@ -244,6 +245,7 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "spent",
         "left",
         "implied_epsilon",
+        "risk",
         "releases",
     }
     assert told["dataset"] == "people"

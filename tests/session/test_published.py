@@ -105,7 +105,7 @@ def releases(folder: Path):
     options |= {"title": "People", "source": "A register", "agency": "OFFICE"}
     options["statements"] = (
         "SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",
-        "SELECT sex, age, COUNT(*) / COUNT(*) AS ratio FROM people GROUP BY sex, age",
+        "SELECT sex, age, COUNT(*) * COUNT(*) AS square FROM people GROUP BY sex, age",
     )
     options |= {"today": "2026-01-31", "joined_on": ("person", "id")}
     search = dict.fromkeys(

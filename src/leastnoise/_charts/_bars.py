@@ -33,6 +33,7 @@ _LARGEST_SHOWN = 20
 _MOST_ERRORS = 40
 # A cut interval hides little where the others would fill less than a fifth of the axis.
 _LARGEST_STRETCH = 5.0
+_POINT: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
 
 
@@ -209,17 +210,7 @@ def draw_dots(plot: DotPlot) -> Spec:
     published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
     axis_low, axis_high = _dot_axis_ends(published_rows)
     room_beyond = (axis_high - axis_low) / 10
-    rows: list[Spec] = []
-    for group, series, value, low, high in published_rows:
-        is_cut = low < axis_low or high > axis_high
-        ends = {
-            "low": round_to_six_digits(low),
-            "high": round_to_six_digits(high),
-            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
-            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
-            "open": is_cut,
-        }
-        rows.append({"k0": group, "group": series, "value": round_to_six_digits(value), **ends})
+    rows = _dot_records(published_rows, axis_low, axis_high)
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale: Spec = {"zero": False, "padding": 8}
     if any(row["open"] for row in rows):
@@ -232,20 +223,19 @@ def draw_dots(plot: DotPlot) -> Spec:
     }
     if all(value.is_integer() for _, _, *numbers in published_rows for value in numbers):
         x["axis"] |= {"tickMinStep": 1}
-    offset: Spec = {}
-    colour: Spec = {"value": SERIES[0]}
+    row_encoding: Spec = {"color": {"value": SERIES[0]}}
     shape: Spec = {}
+    height: Spec = {"step": 24}
     if len(names) > 1:
-        colour = group_encoding(names, SERIES, plot.series)
-        shape = {"shape": group_encoding(names, _SHAPES, plot.series)}
-        offset = {
-            "yOffset": {
-                "field": "group",
-                "type": "nominal",
-                "sort": names,
-                "scale": {"paddingOuter": 0.6},
-            }
+        row_encoding["color"] = group_encoding(names, SERIES, plot.series)
+        row_encoding["yOffset"] = {
+            "field": "group",
+            "type": "nominal",
+            "sort": names,
+            "scale": {"paddingOuter": 0.6},
         }
+        shape = {"shape": group_encoding(names, _SHAPES, plot.series)}
+        height = {"step": 12, "for": "offset"}
     key = key_encoding(plot.groups or None)
     key["axis"] |= {"grid": True}
     tooltip: list[Spec] = [{"field": "k0", "title": plot.groups or "group", "type": "nominal"}]
@@ -253,31 +243,57 @@ def draw_dots(plot: DotPlot) -> Spec:
         {"field": name, "type": "quantitative", "format": ",.6~g"}
         for name in ("value", "low", "high")
     ]
-    point: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     spec = {
         "data": {"values": rows},
         "width": WIDTH - 20 - estimate_width((row["k0"] for row in rows), 150),
-        "height": {"step": 12, "for": "offset"} if offset else {"step": 24},
-        "encoding": {"y": key, "color": colour, **offset},
+        "height": height,
+        "encoding": {"y": key, **row_encoding},
         "layer": [
             {
                 "mark": {"type": "rule", "strokeWidth": 1.6},
                 "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
             },
-            *(
-                {
-                    "transform": [{"filter": f"datum.{end} != datum.{interval_end}"}],
-                    "mark": point | {"shape": f"triangle-{side}"},
-                    "encoding": {"x": {**x, "field": end}},
-                }
-                for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right"))
-                # Vega warns of a layer without rows.
-                if any(row[end] != row[interval_end] for row in rows)
-            ),
+            *_arrow_layers(rows, x),
             {
-                "mark": point,
+                "mark": {**_POINT},
                 "encoding": {"x": {**x, "field": "value"}, "tooltip": tooltip, **shape},
             },
         ],
     }
     return complete_spec(spec)
+
+
+def _dot_records(
+    rows: Sequence[tuple[str, str, float, float, float]], axis_low: float, axis_high: float
+) -> list[Spec]:
+    """Return the records of points and intervals, cut at the ends of the axis."""
+    room_beyond = (axis_high - axis_low) / 10
+    return [
+        {
+            "k0": group,
+            "group": series,
+            "value": round_to_six_digits(value),
+            "low": round_to_six_digits(low),
+            "high": round_to_six_digits(high),
+            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
+            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
+            "open": low < axis_low or high > axis_high,
+        }
+        for group, series, value, low, high in rows
+    ]
+
+
+def _arrow_layers(rows: Sequence[Spec], x: Spec) -> list[Spec]:
+    """Return the layers of arrows where intervals go beyond the axis."""
+    layers: list[Spec] = []
+    for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right")):
+        # Vega warns of a layer without rows.
+        if any(row[end] != row[interval_end] for row in rows):
+            layers.append(
+                {
+                    "transform": [{"filter": f"datum.{end} != datum.{interval_end}"}],
+                    "mark": _POINT | {"shape": f"triangle-{side}"},
+                    "encoding": {"x": {**x, "field": end}},
+                }
+            )
+    return layers

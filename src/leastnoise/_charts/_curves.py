@@ -346,12 +346,14 @@ def draw_multiples(picture: Picture) -> Spec:
     """
     groups, inner = _groups_and_inner(picture)
     is_histogram = _is_histogram(inner)
-    columns_of_charts = min(groups.size, 2 if groups.size <= 4 or not is_histogram else 3)
+    most_columns = 2
+    if is_histogram and groups.size > 4:
+        most_columns = 3
+    columns_of_charts = min(groups.size, most_columns)
     rows: list[Spec] = []
-    arrays = [
-        values.T if picture.axes[0] is inner else values
-        for values in (picture.answer, picture.low, picture.high)
-    ]
+    arrays = [picture.answer, picture.low, picture.high]
+    if picture.axes[0] is inner:
+        arrays = [values.T for values in arrays]
     order = inner.order_by(np.nansum(arrays[0], axis=0))
     for name, answer, low, high in zip(groups.labels, *arrays, strict=True):
         if is_histogram:
@@ -361,12 +363,14 @@ def draw_multiples(picture: Picture) -> Spec:
     # The labels of the axes need room: numbers on the left of each small chart, or names on the left
     # of the first.
     if is_histogram:
+        spacing = 14
         small_chart = {
             "width": (WIDTH - 45) // columns_of_charts - 14,
             "height": 90,
             **step_layers(picture, inner, ticks=3),
         }
     else:
+        spacing = 24
         layer = bar_layers(
             picture, tooltip_encoding(("group", groups.name), ("k0", inner.name)), ticks=3
         )
@@ -379,7 +383,7 @@ def draw_multiples(picture: Picture) -> Spec:
         "data": {"values": rows},
         "facet": {"field": "group", "type": "nominal", "title": None, "sort": list(groups.labels)},
         "columns": columns_of_charts,
-        "spacing": 14 if is_histogram else 24,
+        "spacing": spacing,
         "spec": small_chart,
     }
 

@@ -163,7 +163,10 @@ def format_digits(value: float) -> str:
     """
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
-    text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
+    decimals = 0
+    if value:
+        decimals = max(2, 5 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     if text == "-0":
@@ -281,7 +284,8 @@ def key_encoding(title: str | None, limit: int | None = None) -> Spec:
         "titleY": -8,
         "titleX": -7,
     }
-    axis |= {} if limit is None else {"labelLimit": limit}
+    if limit is not None:
+        axis["labelLimit"] = limit
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 
@@ -311,10 +315,11 @@ def complete_spec(spec: Spec) -> Spec:
 
     NaN becomes null, which is not drawn.
     """
-    rows = [
-        {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
-        for row in spec["data"]["values"]
-    ]  # noqa: PLR0124, RUF100
+    rows = [dict(row) for row in spec["data"]["values"]]
+    for row in rows:
+        for name, value in row.items():
+            if value != value:  # noqa: PLR0124 - NaN
+                row[name] = None
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         **spec,

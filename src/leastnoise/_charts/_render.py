@@ -134,10 +134,13 @@ def render_svg(
         pictures = json.loads(engine.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return [None] * len(specs)
-    return [
-        None if svg is None else _label_svg(svg, *text)
-        for svg, text in zip(pictures, texts, strict=True)
-    ]
+    labelled: list[str | None] = []
+    for svg, text in zip(pictures, texts, strict=True):
+        if svg is None:
+            labelled.append(None)
+        else:
+            labelled.append(_label_svg(svg, *text))
+    return labelled
 
 
 def draw_for_parent() -> None:
@@ -169,12 +172,16 @@ def _label_svg(svg: str, key: str, title: str, description: str) -> str:
     The picture shrinks with the page.
     """
     head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
-    box = re.search(r'viewBox="[^"]*"', head)
-    width = re.search(r'width="([\d.]+)"', head)
+    view_box = ""
+    if match := re.search(r'viewBox="[^"]*"', head):
+        view_box = match.group()
+    width = "460"
+    if match := re.search(r'width="([\d.]+)"', head):
+        width = match.group(1)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {box.group() if box else ""} '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {view_box} '
         f'aria-labelledby="{key}-title {key}-desc" '
-        f'style="max-width:{width.group(1) if width else 460}px">'
+        f'style="max-width:{width}px">'
         f'<title id="{key}-title">{escape(title)}</title><desc '
         f'id="{key}-desc">{escape(description)}</desc>{body}'
     )

@@ -143,20 +143,11 @@ def _side_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
     is_level = most_labels > 24
     if axis.size <= most_labels:
         is_level = is_level or max(map(len, axis.labels)) * axis.size <= 56
-        return {
-            **encoding,
-            "axis": {
-                "labelOverlap": False,
-                "labelAngle": 0 if is_level else -45,
-                "labelLimit": 120,
-            },
-        }
-    shown_labels = list(axis.labels[:: -(-axis.size // 12)])
-    return {
-        **encoding,
-        "axis": {
-            "values": shown_labels,
-            "labelOverlap": "greedy",
-            "labelAngle": 0 if is_level else -45,
-        },
-    }
+        options: Spec = {"labelOverlap": False, "labelLimit": 120}
+    else:
+        shown_labels = list(axis.labels[:: -(-axis.size // 12)])
+        options = {"values": shown_labels, "labelOverlap": "greedy"}
+    options["labelAngle"] = -45
+    if is_level:
+        options["labelAngle"] = 0
+    return {**encoding, "axis": options}

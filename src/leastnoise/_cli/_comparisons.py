@@ -92,28 +92,20 @@ def difference(
         "share": read_conditions(release.plan.domain, options["share"]) or None,
         "count": "units" if options["units"] else "rows",
     }
+    _check_comparison(groups, other, options["where"])
+    cells = read_groups(release.plan.domain, options["cells"])
     if other is not None:
-        if groups:
-            raise InputError(
-                "Compare two groups of one release, or two releases with --other. To compare one "
-                "group of two releases, select it with --where."
-            )
         against = read_with_progress(other)
         compared = compare_releases(
             release,
             against,
             **quantity,
             where=read_conditions(release.plan.domain, options["where"]),
-            by=read_groups(release.plan.domain, options["cells"]),
+            by=cells,
             level=level,
         )
         _print_comparison(compared, [release, against], as_json=as_json)
         return
-    if options["where"]:
-        raise InputError(
-            "--where is for two releases, with --other. Within one release compare groups along "
-            "several attributes with --cells."
-        )
     along, group, base = _read_two_groups(release, groups)
     compared = compare_groups(
         release,
@@ -121,10 +113,24 @@ def difference(
         group,
         base,
         **quantity,
-        by=read_groups(release.plan.domain, options["cells"]),
+        by=cells,
         level=level,
     )
     _print_comparison(compared, [release], as_json=as_json)
+
+
+def _check_comparison(groups: tuple[str, ...], other: Path | None, where: object) -> None:
+    """Raise if the options mix the comparison of groups and of releases."""
+    if other is not None and groups:
+        raise InputError(
+            "Compare two groups of one release, or two releases with --other. To compare one "
+            "group of two releases, select it with --where."
+        )
+    if other is None and where:
+        raise InputError(
+            "--where is for two releases, with --other. Within one release compare groups along "
+            "several attributes with --cells."
+        )
 
 
 def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[Any], list[Any]]:
@@ -203,7 +209,8 @@ def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
         value = format_number(row[name])
     if f"{name}_low" not in row:
         return value, ""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    low = row[f"{name}_low"]
+    high = row[f"{name}_high"]
     if low is None and high is None:
         return value, "any number"
     if high is None:

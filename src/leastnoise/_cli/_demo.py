@@ -6,7 +6,7 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -134,12 +134,18 @@ def demo(out: Path | None) -> None:
     click.echo()
     with Progress("computing the true answers", about=_TRUTH_SECONDS):
         rows = compare_errors(release, people)
+    _print_errors(rows, spec.options.level)
+    _print_next_commands(folder, spec_path)
+
+
+def _print_errors(rows: list[list[str]], level: float) -> None:
+    """Print the expected and the actual error of each table."""
     headings = [
         "queries",
         "promised\nrmse",
         "realised\nrmse",
         "realised /\npromised",
-        f"within {spec.options.level:.0%}\ninterval",
+        f"within {level:.0%}\ninterval",
     ]
     print_table(
         "Promised and realised error",
@@ -154,27 +160,27 @@ def demo(out: Path | None) -> None:
         "A table of few queries is a small sample of noise: its realised error scatters around "
         "the promise.\n"
     )
+
+
+def _print_next_commands(folder: Path, spec_path: Path) -> None:
+    """Print the commands to try next on the files of the demo."""
+    spec = display_path(spec_path)
+    second = display_path(folder / "second")
     print_facts(
         [
             ("read", display_path(folder / "release" / "report.html")),
-            ("try", f"leastnoise compare {display_path(spec_path)}"),
+            ("try", f"leastnoise compare {spec}"),
             ("", f"leastnoise ledger show {display_path(folder / 'people.ledger')}"),
-            (
-                "",
-                (
-                    f"leastnoise release {display_path(spec_path)} --out {display_path(folder / 'second')}   (refused: "
-                    "the budget is spent)"
-                ),
-            ),
+            ("", f"leastnoise release {spec} --out {second}   (refused: the budget is spent)"),
         ]
     )
 
 
 def _new_folder(out: Path | None) -> Path:
     """Create and return a directory: ``out``, or the next demo-release/N."""
-    candidates = (
-        [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
-    )
+    candidates: Iterable[Path] = (Path("demo-release") / str(number) for number in count(1))
+    if out is not None:
+        candidates = [out]
     for folder in candidates:
         try:
             folder.mkdir(parents=True)

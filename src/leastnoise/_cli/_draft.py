@@ -3,17 +3,23 @@
 From the names and types of columns, or from another tool's description.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from leastnoise._cli._output import display_path
 from leastnoise._descriptions import Description
-from leastnoise._spec import BLANK, SourceColumn, SourceColumns, days_in_name
+from leastnoise._spec import (
+    BLANK,
+    SourceColumn,
+    SourceColumns,
+    days_in_name,
+    escape_comment,
+    format_toml_key,
+    format_toml_value,
+    path_for_spec,
+)
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 _COMMANDS = """\
 #
 #     leastnoise plan %(spec)s                  expected error; reads no data and spends nothing
@@ -140,20 +146,23 @@ def draft_from_columns(
     drafted = [column for column in columns.listed if not column.left_out]
     untyped = not any(column.declares_type for column in columns.listed)
     heading = _HEAD % {
-        "data": _escape_comment(data_name),
+        "data": escape_comment(data_name),
         "spec": display_path(spec_path),
-        "source": "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in source.items()),
+        "source": "".join(f"{key} = {format_toml_value(entry)}\n" for key, entry in source.items()),
     }
     parts = [heading, *_header_note(columns, source, untyped=untyped)]
-    parts += [_TEXTS] if untyped else []
+    if untyped:
+        parts.append(_TEXTS)
     parts += [_PRIVACY, _unit_lines(columns), _DOMAIN]
-    parts += [_GUESSED] if untyped else []
+    if untyped:
+        parts.append(_GUESSED)
     for column in columns.listed:
         if column.left_out:
             parts.append(_left_out_comment(column.name, column.left_out))
         else:
             parts.append(_attribute_lines(column, data_name))
-    parts += [] if drafted else [_NO_COLUMN]
+    if not drafted:
+        parts.append(_NO_COLUMN)
     return "".join([*parts, _TABLES, _WORKLOAD, *_example_lines(drafted), _END])
 
 
@@ -163,28 +172,31 @@ def _header_note(
     """Yield advice if the first line of a text does not look like column names."""
     names = [column.name for column in columns.listed]
     if untyped and "header" not in source and (len(names) == 1 or "" in names):
-        yield _FEW_NAMES % ("a single name" if len(names) == 1 else "names that are empty")
+        names_in_words = "names that are empty"
+        if len(names) == 1:
+            names_in_words = "a single name"
+        yield _FEW_NAMES % names_in_words
 
 
 def _unit_lines(columns: SourceColumns) -> str:
     """Return the lines of the unit: a person column, candidates, or rows."""
     if columns.person is not None:
-        return _COLUMN % (_toml_value(columns.person.name), BLANK)
+        return _COLUMN % (format_toml_value(columns.person.name), BLANK)
     if not columns.candidates:
         return _ROW
-    names = ", ".join(_toml_value(name) for name in columns.candidates)
+    names = ", ".join(format_toml_value(name) for name in columns.candidates)
     return _CANDIDATES % {
         "which": _SEVERAL_PERSON_COLUMNS if columns.names_several_persons else _NO_PERSON_COLUMN,
-        "names": _escape_comment(names),
+        "names": escape_comment(names),
     }
 
 
 def _attribute_lines(column: SourceColumn, data_name: str) -> str:
     """Return the table [domain.NAME] of a column."""
-    lines = [f"\n[domain.{_toml_key(column.attribute)}]\n"]
+    lines = [f"\n[domain.{format_toml_key(column.attribute)}]\n"]
     if column.attribute != column.name:
         lines.append(
-            f"column = {_toml_value(column.name)}     # with its blanks; tables are named after "
+            f"column = {format_toml_value(column.name)}     # with its blanks; tables are named after "
             "the attribute\n"
         )
     return "".join([*lines, *_values_lines(column, data_name)])
@@ -197,7 +209,7 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
     elif column.kind == "truth":
         yield "categories = [true, false]\n"
     elif guess := column.guess:
-        first, *further = [f"{key} = {_toml_value(entry)}" for key, entry in guess.items()]
+        first, *further = [f"{key} = {format_toml_value(entry)}" for key, entry in guess.items()]
         yield f"{first}{'' if guess == {'categories': [BLANK]} else _SUPPOSED}\n"
         yield from (f"{line}\n" for line in further)
     elif column.kind == "whole":
@@ -221,7 +233,7 @@ def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
     dates = {"from": first, "to": last, "by": by}
     if column.draft_zone is not None:
         dates["zone"] = column.draft_zone or BLANK
-    yield f"dates = {_toml_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
+    yield f"dates = {format_toml_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
 
 
 def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
@@ -231,8 +243,8 @@ def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
     ]
     if numbers:
         name = numbers[-1].name
-        yield _EXAMPLE % _toml_key(numbers[-1].attribute)
-        yield _MEASURE % {"key": _toml_key(name), "name": _toml_value(name)}
+        yield _EXAMPLE % format_toml_key(numbers[-1].attribute)
+        yield _MEASURE % {"key": format_toml_key(name), "name": format_toml_value(name)}
 
 
 def draft_from_description(
@@ -241,71 +253,35 @@ def draft_from_description(
     """Return the text of a spec from another tool's description."""
     heading = _DESCRIBED % {
         "tool": description.tool,
-        "file": _escape_comment(description_path.name),
+        "file": escape_comment(description_path.name),
         "spec": display_path(spec_path),
     }
-    parts = [heading, *(f"#\n# {_escape_comment(note)}\n" for note in description.notes)]
+    parts = [heading, *(f"#\n# {escape_comment(note)}\n" for note in description.notes)]
     if data_path is None:
         parts.append('\n# [source]\n# path = "people.csv"\n')
     else:
         path = path_for_spec(data_path, spec_path)
-        parts.append(f"\n[source]\npath = {_toml_value(path)}\n")
+        parts.append(f"\n[source]\npath = {format_toml_value(path)}\n")
     parts.append(_PRIVACY)
     if description.unit is None:
         parts.append(_ROW)
     else:
         unit = {"column": description.unit, "max_rows": description.max_rows}
-        parts.append(f"unit = {_toml_value(unit)}\n")
+        parts.append(f"unit = {format_toml_value(unit)}\n")
     for name, table in description.attributes.items():
-        lines = "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in table.items())
-        parts.append(f"\n[domain.{_toml_key(name)}]\n{lines}")
+        lines = "".join(f"{key} = {format_toml_value(entry)}\n" for key, entry in table.items())
+        parts.append(f"\n[domain.{format_toml_key(name)}]\n{lines}")
     parts += [_left_out_comment(name, reason) for name, reason in description.left_out.items()]
     for name, table in description.measures.items():
-        lines = "".join(f"# {key} = {_toml_value(entry)}\n" for key, entry in table.items())
+        lines = "".join(f"# {key} = {format_toml_value(entry)}\n" for key, entry in table.items())
         parts.append(
-            f"\n# Its sum:\n# [measures.{_toml_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
-            f"sum = {_toml_value(name)}\n"
+            f"\n# Its sum:\n# [measures.{format_toml_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
+            f"sum = {format_toml_value(name)}\n"
         )
     return "".join([*parts, _WORKLOAD, _END])
 
 
-def _toml_key(name: str) -> str:
-    """Return a name as a TOML key, with quotes where it needs them."""
-    if _BARE_KEY.fullmatch(name):
-        return name
-    return _toml_value(name)
-
-
-def _toml_value(value: Any) -> str:
-    """Format a value of TOML on one line.
-
-    A text is formatted as in JSON, with DEL escaped, which JSON leaves.
-    """
-    if isinstance(value, Mapping):
-        entries = [f"{_toml_key(name)} = {_toml_value(entry)}" for name, entry in value.items()]
-        return "{ " + ", ".join(entries) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml_value(entry) for entry in value) + "]"
-    if isinstance(value, (str, bool)):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value)
-
-
-def _escape_comment(text: str) -> str:
-    """Replace the characters that would end a comment or cannot be printed."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def _left_out_comment(name: str, reason: str) -> str:
     """Return a comment with the reason why a column has no attribute."""
-    column = _escape_comment(_toml_value(name))
-    return f"\n# The column {column} was left out: {_escape_comment(reason)}.\n"
-
-
-def path_for_spec(data_path: Path, spec_path: Path) -> str:
-    """Return the path of the data: relative if they are below the spec's folder."""
-    absolute_path = data_path.absolute()
-    spec_folder = spec_path.absolute().parent
-    if absolute_path.is_relative_to(spec_folder):
-        return str(absolute_path.relative_to(spec_folder))
-    return str(absolute_path)
+    column = escape_comment(format_toml_value(name))
+    return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"

@@ -26,7 +26,7 @@ from leastnoise._cli._output import (
 )
 from leastnoise._domain import Dates, Domain
 from leastnoise._estimation import cdf, means, quantiles, shares, variances
-from leastnoise._frames import pluralize
+from leastnoise._frames import number_or_null, pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -37,6 +37,7 @@ from leastnoise._release import (
     Table,
     check_records_file,
     check_target,
+    describe_guessing_chance,
     error_over_bound,
     has_weights,
     list_answer_notices,
@@ -160,6 +161,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
         ("release", f"{answers} in {tables}"),
         ("budget", format_budget(release.privacy.budget, up=True)),
         ("protects", release.privacy.unit),
+        ("risk", describe_guessing_chance(release.privacy, cost=release.plan.cost())),
     ]
     if ratio is not None:
         facts.append(("error / least possible", f"{ratio:.3f}"))
@@ -174,14 +176,9 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
     The shaded end of a bar is the interval.
     """
-    if table.sampling is None:
-        low = table.low
-        high = table.high
-    else:
-        low = table.sampling.both_low
-        high = table.sampling.both_high
     answers, lows, highs = (
-        values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, low, high)
+        values.reshape(-1)[:_MOST_ROWS].tolist()
+        for values in (table.answer, table.whole_low, table.whole_high)
     )
     catalogue = release.options.terminal_catalogue
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
@@ -322,9 +319,12 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
         return
     if len(rows) > _MOST_ANSWERS:
         click.echo(f"The first {_MOST_ANSWERS} of {len(rows):,} answers; --json gives all.")
-    columns = [
-        (name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()
-    ]
+    columns = []
+    for name, value in rows[0].items():
+        alignment = "left"
+        if isinstance(value, float):
+            alignment = "right"
+        columns.append((name, alignment))
     cells = [_format_column([row[name] for row in rows[:_MOST_ANSWERS]]) for name, _ in columns]
     print_table(heading, columns, zip(*cells, strict=True))
     for note in notes:
@@ -464,8 +464,7 @@ def _answer_counts(
     for position, cell in enumerate(table.cell_names()):
         row: dict[str, Any] = {"cell": cell}
         for name in names:
-            value = columns[name][position]
-            row[name] = None if math.isnan(value) else float(value)
+            row[name] = number_or_null(float(columns[name][position]))
         rows.append(row)
     if measure:
         subject = f"sums of {measure}"
@@ -602,15 +601,10 @@ def _answer_shares(
     for numbers in zip(*columns.values(), strict=True):
         row = dict(zip(columns, numbers, strict=True))
         labels = [row[name] for name in table.by]
-        rows.append(
-            {
-                **_cell_entry(table.by, labels),
-                **{
-                    name: None if math.isnan(row[name]) else row[name]
-                    for name in ("share", "low", "high", "std_error")
-                },
-            }
-        )
+        share_facts = {
+            name: number_or_null(row[name]) for name in ("share", "low", "high", "std_error")
+        }
+        rows.append({**_cell_entry(table.by, labels), **share_facts})
     return table.title, rows
 
 
@@ -663,14 +657,11 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
     )
     if name is None:
         typed_name = text.partition("=")[0]
-        if typed_name in domain.names:
-            suggestion = ""
-        else:
+        fault = f"{option} must be {syntax} with one of {', '.join(domain.names)}; got {text!r}."
+        if typed_name not in domain.names:
             suggestion = did_you_mean(typed_name, domain.names)
-        raise InputError(
-            f"{option} must be {syntax} with one of {', '.join(domain.names)}; got {text!r}."
-            + (f" {suggestion}" if suggestion else "")
-        )
+            fault = f"{fault} {suggestion}".rstrip()
+        raise InputError(fault)
     return name, text[len(name) + 1 :]
 
 

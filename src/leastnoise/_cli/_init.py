@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_for_spec
+from leastnoise._cli._draft import draft_from_columns, draft_from_description
 from leastnoise._cli._output import (
     FILE,
     add_options,
@@ -31,7 +31,7 @@ from leastnoise._session import (
     read_spec,
     schema,
 )
-from leastnoise._spec import BLANK, source_columns
+from leastnoise._spec import BLANK, path_for_spec, source_columns
 from leastnoise._trusted.check import InputError
 
 _URL_VARIABLE = "DATABASE_URL"
@@ -193,15 +193,12 @@ def _draft_from_file(path: Path, out: Path | None, layout: Mapping[str, Any]) ->
 
 def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
     """Print how the columns fit the spec; raise an error if some do not."""
-    rows = [
-        [
-            check.column,
-            check.use,
-            check.type or "missing",
-            "does not fit" if check.fault else "fits",
-        ]
-        for check in checks
-    ]
+    rows = []
+    for check in checks:
+        result = "fits"
+        if check.fault:
+            result = "does not fit"
+        rows.append([check.column, check.use, check.type or "missing", result])
     headings = [("column", "fold"), ("used for", "fold"), ("type", "left"), ("", "left")]
     print_table("", headings, rows)
     faults = dict.fromkeys(check.fault for check in checks if check.fault)
@@ -237,15 +234,17 @@ def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> N
             raise InputError("--schema reads no row, so it has no --values. Leave out one of them.")
         _print_schema_check(spec.check_schema(source))
         return
+    data = None
     data_path = source or spec.source
-    if data_path is None:
-        data = None
-    else:
+    if data_path is not None:
         data = spec.data(data_path)
-    with Progress(
-        f"reading {spec.data_name if source is None else source.name}",
-        about=estimate_reading_seconds(data),
-    ):
-        counts = check_rows(spec, data, values=10 if values else 0)
+    name = spec.data_name
+    if source is not None:
+        name = source.name
+    most_values = 0
+    if values:
+        most_values = 10
+    with Progress(f"reading {name}", about=estimate_reading_seconds(data)):
+        counts = check_rows(spec, data, values=most_values)
     for line in counts.lines():
         click.echo(escape_controls(line))

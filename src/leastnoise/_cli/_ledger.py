@@ -26,6 +26,7 @@ from leastnoise._cli._output import (
 from leastnoise._cli._release import describe_drawn_periods
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
+from leastnoise._release import describe_guessing_chance, describe_risk
 from leastnoise._session import (
     Entry,
     Ledger,
@@ -267,10 +268,12 @@ def _warn_if_closed(ledger: Ledger) -> None:
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     """Return labels and texts: the path, data set, unit and budgets of a ledger."""
-    limits = [
-        ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
-        for limit in ledger.limits()
-    ]
+    limits = []
+    for limit in ledger.limits():
+        label = "budget"
+        if limit.share:
+            label = "share"
+        limits.append((label, _format_limit(limit.budget, limit)))
     return [
         ("ledger", display_path(ledger.path)),
         ("data set", ledger.dataset),
@@ -281,11 +284,12 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
     """Format a budget with its period and share: "epsilon = 1 a month for ann"."""
-    return (
-        format_budget(budget)
-        + (f" a {limit.period}" if limit.period else "")
-        + (f" for {limit.share}" if limit.share else "")
-    )
+    text = format_budget(budget)
+    if limit.period:
+        text += f" a {limit.period}"
+    if limit.share:
+        text += f" for {limit.share}"
+    return text
 
 
 @ledger.command()
@@ -322,6 +326,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     facts = [
         ("spent", _format_spent(ledger)),
         ("left", format_left(budget, ledger.left())),
+        *_risk_facts(ledger),
     ]
     if implied_epsilons is not None and isinstance(budget, ZCDP):
         of_budget = implied_epsilons["budget"]
@@ -329,6 +334,27 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
         facts.append(("implies", f"{epsilons}, at delta = {delta}"))
     print_facts(facts)
+
+
+def _risk_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return a label and a sentence about all releases within the budget.
+
+    The sentence is about one period if the budget is renewed.
+    """
+    limit = ledger.limits()[0]
+    if limit.period:
+        label = f"risk of one {limit.period}"
+    else:
+        label = "risk"
+    privacy = ledger.privacy.within(limit.budget)
+    return [(label, describe_guessing_chance(privacy, published="ledger"))]
+
+
+def _risk_json(ledger: Ledger) -> dict[str, Any]:
+    """Return the risk of all releases of one period within the budget."""
+    limit = ledger.limits()[0]
+    risk = describe_risk(ledger.privacy.within(limit.budget), published="ledger")
+    return {**risk, "period": limit.period or None}
 
 
 def _format_spent(ledger: Ledger) -> str:
@@ -482,6 +508,7 @@ def _ledger_json(
         "spent": _charge_json(ledger.privacy.budget, ledger.spent()),
         "left": _charge_json(ledger.privacy.budget, ledger.left()),
         "implied_epsilon": implied_epsilons,
+        "risk": _risk_json(ledger),
         "releases": [
             {
                 "number": entry.number,

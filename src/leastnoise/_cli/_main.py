@@ -31,7 +31,7 @@ from leastnoise._trusted.check import (
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published
 AFTERWARDS = 4  # paid and published, or entered, and something failed then
-MISSED_TARGET = 5  # planned or published, and an error is above its target
+MISSED_TARGET = 5  # an error is above its target, or a planned table determines a cell
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
@@ -85,6 +85,11 @@ def describe_payments(first_run: int) -> tuple[str, str]:
 
 _COMMANDS = {
     "init": ("_init", "init", "Draft a spec file from column names and types."),
+    "profile": (
+        "_profile",
+        "profile",
+        "Take a first look at data without a dictionary, and draft a spec.",
+    ),
     "check": ("_init", "check", "Show the data holder, exactly, how rows fit the spec."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
@@ -122,6 +127,7 @@ _COMMANDS = {
     ),
     "export": ("_finished", "export", "Write a finished release in the format of another tool."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
+    "coarsen": ("_coarsen", "coarsen", "Find cells that rounded or suppressed tables determine."),
     "synthesize": ("_finished", "synthesize", "Draw synthetic records from a finished release."),
     "studio": ("_plan", "studio", "Draft a spec, plan, or explore a release in the browser."),
     "ledger": ("_ledger", "ledger", "Set the budget of a data set, and show its spending."),

@@ -75,11 +75,12 @@ def read_command_spec(path: Path) -> SpecFile:
     """
     spec_path = click.get_current_context().meta.get("spec")
     if (path.suffix == ".sql") != (spec_path is not None):
-        raise InputError(
-            f"{path} has SQL statements: add --spec people.toml for the domain and the budget."
-            if spec_path is None
-            else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
-        )
+        fault = f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
+        if spec_path is None:
+            fault = (
+                f"{path} has SQL statements: add --spec people.toml for the domain and the budget."
+            )
+        raise InputError(fault)
     if spec_path is None:
         return read_spec(path)
     return read_spec(spec_path, statements=path)
@@ -190,7 +191,9 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
     def render_cell(lines: str | tuple[str, ...]) -> Text:
-        return Text("\n".join(map(escape_controls, (lines,) if isinstance(lines, str) else lines)))
+        if isinstance(lines, str):
+            lines = (lines,)
+        return Text("\n".join(map(escape_controls, lines)))
 
     for heading, alignment in columns:
         justify: Any = "right" if alignment == "right" else "left"
@@ -231,11 +234,9 @@ def _print(renderable: RenderableType) -> None:
     with console.capture() as captured:
         console.print(renderable)
     text = captured.get()
-    click.echo(
-        text if console.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")),
-        nl=False,
-        color=console.is_terminal,
-    )
+    if not console.is_terminal:
+        text = "\n".join(line.rstrip() for line in text.split("\n"))
+    click.echo(text, nl=False, color=console.is_terminal)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -47,6 +47,7 @@ from leastnoise._plan import (
     StepChoice,
     Steps,
     guard_share,
+    with_guard,
 )
 from leastnoise._planning import (
     ComparisonStatus,
@@ -71,6 +72,8 @@ from leastnoise._release import (
     Catalogue,
     check_options,
     describe_earlier,
+    describe_guessing_chance,
+    describe_risk,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
@@ -233,6 +236,7 @@ def plan(
         *_comparison_plans(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
         spec.options.terminal_catalogue,
+        guard_share(spec.options.guard),
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
@@ -258,6 +262,7 @@ class _Preview(NamedTuple):
     prices: tuple[Price, ...]
     targets: tuple[ComparisonStatus, ...] = ()
     catalogue: Catalogue = ENGLISH
+    guard_part: Fraction | None = None
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
@@ -287,8 +292,11 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
     """Return a plan and its comparisons as a JSON object with stable keys."""
+    guard = {}
+    if preview.guard is not None:
+        guard = asdict(preview.guard)
     optional: dict[str, Any] = {
-        "guard": {} if preview.guard is None else asdict(preview.guard),
+        "guard": guard,
         "searches": preview.searches,
         "periods": period_errors(preview.plan),
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
@@ -299,7 +307,10 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
         present["error_over_complete"] = preview.error_over_complete
-    return {**_plan_json(preview.plan, preview.seconds, preview.level), **present}
+    return {
+        **_plan_json(preview.plan, preview.seconds, preview.level, preview.guard_part),
+        **present,
+    }
 
 
 def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
@@ -336,7 +347,14 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
 
 def _print_preview(preview: _Preview) -> None:
     """Print a plan and its comparisons."""
-    print_plan(preview.plan, preview.seconds, preview.level, preview.guard, preview.catalogue)
+    print_plan(
+        preview.plan,
+        preview.seconds,
+        preview.level,
+        preview.guard,
+        preview.catalogue,
+        preview.guard_part,
+    )
     _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
     _print_periods(preview.plan, preview.catalogue)
@@ -472,9 +490,12 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
             errors["rmse"] = error.rmse * product.unit
             errors["largest_std"] = error.largest_std * product.unit
             errors["largest_is_bound"] = error.largest_is_bound
+        name = product.name
+        if count > 1:
+            name = f"{product.name} ({count})"
         tables.append(
             {
-                "name": product.name if count == 1 else f"{product.name} ({count})",
+                "name": name,
                 "queries": product.rows,
                 **errors,
                 "weight": float(product.weight),
@@ -498,6 +519,12 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
     facts = []
     for error, target in zip(errors, targets, strict=True):
         statistic = error.statistic
+        size = None
+        if statistic.size is not None:
+            size = float(statistic.size)
+        size_unit = "weights"
+        if plan.workload.weight_of(statistic) is None:
+            size_unit = "rows"
         facts.append(
             {
                 "name": statistic.name,
@@ -505,8 +532,8 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "tables": list(error.tables),
                 "rows": error.rows,
                 "largest_rows": error.largest_rows,
-                "size": None if statistic.size is None else float(statistic.size),
-                "size_is": "rows" if plan.workload.weight_of(statistic) is None else "weights",
+                "size": size,
+                "size_is": size_unit,
                 "std_error": error.std_error,
                 "method": _METHODS.get(statistic.kind, _BY_SHARE),
                 **_target_facts(target),
@@ -522,7 +549,9 @@ def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
     return {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
 
 
-def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
+def _plan_json(
+    plan: Plan, seconds: float, level: float, guard_part: Fraction | None
+) -> dict[str, Any]:
     """Return the promises of a plan as a JSON object with stable keys.
 
     Errors that depend on the data are null.
@@ -549,6 +578,7 @@ def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "strategy": plan.strategy,
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
+        "risk": describe_risk(with_guard(plan.privacy, guard_part), plan.cost()),
         "cost": cost,
         "queries": sum(table["queries"] for table in tables),
         **errors,
@@ -589,6 +619,7 @@ def print_plan(
     level: float,
     guard: GuardForecast | None = None,
     catalogue: Catalogue = ENGLISH,
+    guard_part: Fraction | None = None,
 ) -> None:
     """Print the expected errors of a plan.
 
@@ -600,7 +631,9 @@ def print_plan(
         level: of the margins.
         guard: what the guard will count; None without one.
         catalogue: has the display names of the spec.
+        guard_part: the share of the budget that the guard takes.
     """
+    privacy = with_guard(plan.privacy, guard_part)
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
     if isinstance(plan, AdaptivePlan):
@@ -609,38 +642,32 @@ def print_plan(
         totals = _print_promise(plan, tables, catalogue)
     statistics = _expected_statistics(plan, level)
     if not catalogue.names.is_empty:
-        for facts, statistic in zip(statistics, plan.workload.statistics, strict=True):
-            facts["name"] = statistic_title(statistic, plan.domain, catalogue)
+        for error, statistic in zip(statistics, plan.workload.statistics, strict=True):
+            error["name"] = statistic_title(statistic, plan.domain, catalogue)
     _print_statistics(statistics)
+    remark = ""
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
-    else:
-        remark = ""
-    print_facts(
-        [
-            ("queries", f"{sum(table['queries'] for table in tables):,}"),
-            *totals,
-            ("strategy", plan.strategy),
-            ("protects", plan.privacy.unit),
-            (
-                "cost",
-                f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
-            ),
-            *_earlier_lines(plan),
-            *([] if guard is None else [("guard", guard.words())]),
-            *_cost_shares(plan),
-            *(
-                ("values", sentence)
-                for sentence in list_sum_contributions(plan.workload, catalogue)
-            ),
-            *(("left out", sentence) for sentence in list_dropped_rows(plan, catalogue)),
-            *(
-                ("not protected", ENGLISH.say(key, values=values))
-                for key, values in format_public_facts(plan).items()
-            ),
-            ("seconds", f"{seconds:.2f}"),
-        ]
-    )
+    facts = [
+        ("queries", f"{sum(table['queries'] for table in tables):,}"),
+        *totals,
+        ("strategy", plan.strategy),
+        ("protects", plan.privacy.unit),
+        ("risk", describe_guessing_chance(privacy, catalogue, plan.cost())),
+        ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
+        *_earlier_lines(plan),
+    ]
+    if guard is not None:
+        facts.append(("guard", guard.words()))
+    facts += _cost_shares(plan)
+    for sentence in list_sum_contributions(plan.workload, catalogue):
+        facts.append(("values", sentence))
+    for sentence in list_dropped_rows(plan, catalogue):
+        facts.append(("left out", sentence))
+    for key, values in format_public_facts(plan).items():
+        facts.append(("not protected", ENGLISH.say(key, values=values)))
+    facts.append(("seconds", f"{seconds:.2f}"))
+    print_facts(facts)
 
 
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
@@ -941,8 +968,7 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     rows: list[list[str]] = []
     for position, (label, period) in enumerate(errors):
         if position % stride == 0 or position == last:
-            cells = ["" if error is None else format_number(error) for error in period]
-            rows.append([label, *cells])
+            rows.append([label, *map(_format_optional, period)])
     titles = [product.name for product in plan.workload]
     if not catalogue.names.is_empty:
         titles = [
@@ -952,23 +978,36 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     print_table("Typical error of the answers that end in a period", columns, rows)
 
 
+def _format_optional(error: float | None) -> str:
+    """Format the error of a table in a period; empty where it has none."""
+    if error is None:
+        return ""
+    return format_number(error)
+
+
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     """Return cost and results of the searches for categories, as JSON.
 
     As JSON objects with stable keys.
     """
     plans = search_plans(spec.searches, spec.privacy)
-    return [
-        {
-            "attribute": search.attribute,
-            "budget": plans[search.attribute].privacy.budget.to_json(),
-            "threshold": plans[search.attribute].threshold,
-            "often": plans[search.attribute].often,
-            "most": search.kind.most,
-            "found": None if search.found is None else len(search.found.texts),
-        }
-        for search in spec.searches
-    ]
+    facts = []
+    for search in spec.searches:
+        plan = plans[search.attribute]
+        categories = None
+        if search.found is not None:
+            categories = len(search.found.texts)
+        facts.append(
+            {
+                "attribute": search.attribute,
+                "budget": plan.privacy.budget.to_json(),
+                "threshold": plan.threshold,
+                "often": plan.often,
+                "most": search.kind.most,
+                "found": categories,
+            }
+        )
+    return facts
 
 
 def _describe_search(fact: Mapping[str, Any]) -> str:
@@ -1118,15 +1157,13 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
         (f"within {spec.seconds:g} s", "left"),
         ("needs\nCPU seconds", "right"),
     ]
-    rows = [
-        [
-            candidate.strategy,
-            format_noise(candidate.mechanism),
-            "stopped early" if candidate.plan else "left out",
-            f"{candidate.more:.2g}",
-        ]
-        for candidate in unfinished
-    ]
+    rows = []
+    for candidate in unfinished:
+        result = "left out"
+        if candidate.plan:
+            result = "stopped early"
+        noise = format_noise(candidate.mechanism)
+        rows.append([candidate.strategy, noise, result, f"{candidate.more:.2g}"])
     print_table("", columns, rows)
     advice = "These may have less error: increase seconds under [plan]."
     click.echo(click.wrap_text(advice, 78) + "\n")

@@ -30,7 +30,7 @@ from leastnoise._planning import workload_to_plan
 from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted.check import InputError, whole
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.reading._column import Column
+from leastnoise._trusted.reading._column import Column, Encoder
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
 from leastnoise._trusted.reading._location import protected_tables
 from leastnoise._trusted.reading._locations import CSV, Joined
@@ -144,72 +144,126 @@ def count_fit(
     opened, source_columns = open_columns(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
-    columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
-    for name, measure in sums.items():
-        bins = Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading)
-        columns.append(_Tally(name, bins, values))
-    if unit_column is None:
-        units = None
-    else:
+    counts = _RowCounts(kinds, sums, values, tables)
+    encoders = counts.encoders(source_columns)
+    units = None
+    if unit_column is not None:
         units = Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
-    inside_chunks = [np.zeros(0, dtype=np.bool_)]
-    rows = 0
+        encoders.append((source_columns[-1], units.number))
     unitless = 0
-    readable_chunks = [np.zeros(0, dtype=np.bool_)]
-    filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
-    encoders = [
-        (name, encode)
-        for name, tally in zip(source_columns, columns, strict=False)
-        for encode in tally.encoders
-    ]
-    encoders += [(measure.column, unreadable_encoder(measure.reading)) for measure in sums.values()]
-    encoders += [] if units is None else [(source_columns[-1], units.number)]
     malformed_lines = 0
     for count, encoded, malformed in opened.encoded(encoders):
         malformed_lines += malformed
         chunk = iter(encoded)
-        all_codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns]
-        codes = all_codes[: len(kinds)]
-        inside_chunks.append(_all([column_codes != DROP for column_codes in codes], count))
-        readable_chunks.append(_all([next(chunk) == 0 for _ in sums], count))
-        cells = dict(zip(kinds, codes, strict=True))
-        for table_chunks, names in zip(filled_chunks, tables, strict=True):
-            table_chunks.append(
-                _all([cells[name] < kinds[name].published for name in names], count)
-            )
-        rows += count
+        codes = counts.add(chunk, count)
         if units is not None:
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    is_inside = np.concatenate(inside_chunks)
-    is_in_table = [np.concatenate(parts) for parts in filled_chunks]
     # zeros in place of random keys: only the number of rows that are kept is shown
     if units is None:
-        is_kept = np.ones(rows, dtype=np.bool_)
+        is_kept = np.ones(counts.rows, dtype=np.bool_)
     else:
         is_kept = units.keep(max_rows, bytes)
-    used = is_kept & is_inside & (np.logical_or.reduce(is_in_table) if tables else True)
+    used = is_kept & counts.is_in_some_table()
     faults = Counter[str]()
     if malformed_lines:
         faults = _line_faults(protected_tables(source)[0])
-    left_out = []
-    for names, in_table in zip(tables, is_in_table, strict=True):
-        if any(kinds[name].hidden for name in names):
-            left_out.append((names, int(np.count_nonzero(used & ~in_table))))
+    lines = None
+    if opened.delimiter is not None:
+        lines = counts.rows + malformed_lines
+    join = None
+    if isinstance(source, Joined):
+        join = _join_fit(source)
     return Fit(
-        lines=None if opened.delimiter is None else rows + malformed_lines,
+        lines=lines,
         faults=tuple(faults.most_common(_MOST_FAULTS)),
-        rows=rows,
+        rows=counts.rows,
         without_unit=unitless,
-        cut=rows - unitless - int(np.count_nonzero(is_kept)),
+        cut=counts.rows - unitless - int(np.count_nonzero(is_kept)),
         used=int(np.count_nonzero(used)),
-        unreadable=int(np.count_nonzero(used & ~np.concatenate(readable_chunks))),
-        attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
-        measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
-        join=_join_fit(source) if isinstance(source, Joined) else None,
-        left_out=tuple(left_out),
+        unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
+        attributes=tuple(tally.fit() for tally in counts.attributes),
+        measures=tuple(tally.fit(of_measure=True) for tally in counts.measures),
+        join=join,
+        left_out=tuple(counts.left_out(used)),
     )
+
+
+class _RowCounts:
+    """Which rows of a source fit the domain, chunk by chunk.
+
+    Attributes:
+        rows: the number of rows read.
+        attributes: counts the values of each attribute.
+        measures: counts the values of each measure.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        sums: Mapping[str, Measure],
+        values: int,
+        tables: Sequence[tuple[str, ...]],
+    ) -> None:
+        self.rows = 0
+        self.attributes = [_Tally(name, kind, values) for name, kind in kinds.items()]
+        self.measures = []
+        for name, measure in sums.items():
+            bins = Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading)
+            self.measures.append(_Tally(name, bins, values))
+        self._kinds = kinds
+        self._sums = sums
+        self._tables = tables
+        self._inside_chunks = [np.zeros(0, dtype=np.bool_)]
+        self._readable_chunks = [np.zeros(0, dtype=np.bool_)]
+        self._filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
+
+    def encoders(self, source_columns: Sequence[str]) -> list[tuple[str, Encoder]]:
+        """Return the encoders of a chunk, each with its column."""
+        encoders: list[tuple[str, Encoder]] = []
+        tallies = [*self.attributes, *self.measures]
+        for name, tally in zip(source_columns, tallies, strict=False):
+            encoders += [(name, encode) for encode in tally.encoders]
+        for measure in self._sums.values():
+            encoders.append((measure.column, unreadable_encoder(measure.reading)))
+        return encoders
+
+    def add(self, chunk: Iterator[IntArray], rows: int) -> list[IntArray]:
+        """Count the encoded rows of a chunk, and return the codes of its attributes."""
+        codes = [tally.add_from(chunk) for tally in self.attributes]
+        for tally in self.measures:
+            tally.add_from(chunk)
+        self._inside_chunks.append(_all([column_codes != DROP for column_codes in codes], rows))
+        self._readable_chunks.append(_all([next(chunk) == 0 for _ in self._sums], rows))
+        cells = dict(zip(self._kinds, codes, strict=True))
+        for table_chunks, names in zip(self._filled_chunks, self._tables, strict=True):
+            is_published = [cells[name] < self._kinds[name].published for name in names]
+            table_chunks.append(_all(is_published, rows))
+        self.rows += rows
+        return codes
+
+    def is_in_some_table(self) -> BoolArray:
+        """Return for each row whether some table counts it."""
+        is_inside = np.concatenate(self._inside_chunks)
+        if not self._tables:
+            return is_inside
+        is_filled: BoolArray = np.logical_or.reduce(self._is_in_table())
+        return is_inside & is_filled
+
+    def is_readable(self) -> BoolArray:
+        """Return for each row whether its measures are nulls or numbers."""
+        return np.concatenate(self._readable_chunks)
+
+    def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yield the attributes of tables, and how many used rows they leave out."""
+        for names, in_table in zip(self._tables, self._is_in_table(), strict=True):
+            if any(self._kinds[name].hidden for name in names):
+                yield names, int(np.count_nonzero(used & ~in_table))
+
+    def _is_in_table(self) -> list[BoolArray]:
+        """Return for each table and row whether the table has a cell for it."""
+        return [np.concatenate(chunks) for chunks in self._filled_chunks]
 
 
 def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
@@ -246,7 +300,8 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
                     # most lines are seen to be records without being cut
                     if b'"' in line or line.count(delimiter) != width - 1:
                         fault = line_fault(line, delimiter, width)
-                        faults.update([] if fault is None else [fault])
+                        if fault is not None:
+                            faults[fault] += 1
     return faults
 
 
@@ -277,16 +332,19 @@ class _Tally:
             if key not in {"null", "outside", "hidden"}
         }
         bare = kind_from_json({"name": name, **plain_kind})[1]
-        self._null, self._outside = bare.size, bare.size + 1
+        self._null = bare.size
+        self._outside = bare.size + 1
         self._marked = cell_encoder(rule_of(bare, (self._null, self._outside)))
         self._counts: Counter[str] = Counter()
         self._forms: dict[str, int] = {}
         self._seen: Counter[int] = Counter()
-        self.encoders = [
-            self._marked,
-            cell_encoder(rule_of(kind)),
-            *([self._shown] if values else []),
-        ]
+        self.encoders = [self._marked, cell_encoder(rule_of(kind))]
+        if values:
+            self.encoders.append(self._shown)
+
+    def add_from(self, chunk: Iterator[IntArray]) -> IntArray:
+        """Take the encoded columns of a chunk, count them, and return the cells."""
+        return self.add(*(next(chunk) for _ in self.encoders))
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
         """Count the rows of a chunk, and return the cells of a release."""
@@ -313,12 +371,14 @@ class _Tally:
         -1 for other rows.
         """
         rows = np.flatnonzero(self._marked(column) == self._outside)
-        distinct, where = np.unique(
-            rows if column.index is None else column.index[rows], return_inverse=True
-        )
-        numbers = np.full(
-            len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64
-        )
+        if column.index is None:
+            size = len(column.data)
+            places = rows
+        else:
+            size = len(column.index)
+            places = column.index[rows]
+        distinct, where = np.unique(places, return_inverse=True)
+        numbers = np.full(size, -1, dtype=np.int64)
         numbers[rows] = np.array(
             [self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64
         )[where.reshape(-1)]
@@ -327,14 +387,13 @@ class _Tally:
     def _number(self, value: object) -> int:
         """Return the number of a value's text, a new one for a new text."""
         value_text = text(value)
-        if isinstance(value, bytes):
+        if value_text is not None:
+            description = repr(value_text[:_LONGEST_SHOWN])
+        elif isinstance(value, bytes):
             description = _NOT_TEXT
         else:
             description = f"a value of type {type(value).__name__}"
-        return self._forms.setdefault(
-            description if value_text is None else repr(value_text[:_LONGEST_SHOWN]),
-            len(self._forms),
-        )
+        return self._forms.setdefault(description, len(self._forms))
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
@@ -563,4 +622,6 @@ def _column_lines(
 
 def _format_share(count: int, whole_count: int) -> str:
     """Return a count as text, with its percentage of the whole."""
-    return f"{count:,}" + (f" ({count / whole_count:.1%})" if whole_count else "")
+    if not whole_count:
+        return f"{count:,}"
+    return f"{count:,} ({count / whole_count:.1%})"

@@ -13,6 +13,7 @@ from leastnoise._release._directory import (
     holds_categories,
     make_inert,
     open_draft,
+    open_optional_draft,
     read_categories,
     read_categories_manifest,
     remove_dead_drafts,
@@ -50,6 +51,7 @@ from leastnoise._release._publication import PublicationTable
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
 from leastnoise._release._report import collect_contents, render_report
+from leastnoise._release._risk import guessing_chance
 from leastnoise._release._sentences import (
     describe_answers,
     describe_attribute,
@@ -60,11 +62,11 @@ from leastnoise._release._sentences import (
     describe_guessing_chance,
     describe_measure,
     describe_promise,
+    describe_risk,
     describe_row_limit,
     error_over_bound,
     format_budget,
     format_public_facts,
-    guessing_chance,
     has_weights,
     list_answer_notices,
     list_clipped_values,

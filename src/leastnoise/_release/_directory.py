@@ -16,7 +16,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -52,22 +52,24 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
             for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         )
         for row in chain([header], rows):
-            values = (
-                ""
-                if value != value  # noqa: PLR0124
-                else " x ".join(value)
-                if isinstance(value, (list, tuple))
-                else value
-                for value in row
-            )  # noqa: PLR0124, RUF100
-            fields = [make_inert(value) if isinstance(value, str) else value for value in values]
+            fields = [_format_field(value) for value in row]
             # Before Python 3.13 the writer leaves a carriage return bare, where readers end the
             # line.
-            (
-                quoting_writer
-                if any(isinstance(field, str) and "\r" in field for field in fields)
-                else minimal_writer
-            ).writerow(fields)
+            if any(isinstance(field, str) and "\r" in field for field in fields):
+                quoting_writer.writerow(fields)
+            else:
+                minimal_writer.writerow(fields)
+
+
+def _format_field(value: object) -> object:
+    """Return a value as a CSV file has it: inert texts, no NaN, joined lists."""
+    if value != value:  # noqa: PLR0124 - NaN
+        return ""
+    if isinstance(value, (list, tuple)):
+        value = " x ".join(value)
+    if isinstance(value, str):
+        return make_inert(value)
+    return value
 
 
 def make_file_name(table_id: str, name: str, tables: int) -> str:
@@ -172,6 +174,13 @@ class Draft:
                     folder.rmdir()
             raise
         sync_to_disk(self.target.parent)
+
+
+def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
+    """Open a draft of a directory; None, to write nothing, stays None."""
+    if target is None:
+        return nullcontext()
+    return open_draft(target)
 
 
 @contextmanager

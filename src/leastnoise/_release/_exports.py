@@ -30,7 +30,9 @@ from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, TEMPLATES, Catalogue, table_title
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, dense
+from leastnoise._trusted.measurements import Block
 from leastnoise._workload import queries
 
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
@@ -74,18 +76,23 @@ def format_deployment(publication: Publication) -> str:
     options = publication.release.options
     catalogue = _english_or_main(publication.release)
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."
+    row_or_column = "a row"
+    if unit.column is not None:
+        row_or_column = f"the column {unit.column}"
+    payment_number = FILL_IN
+    if payment is not None:
+        payment_number = f"Payment {payment.number} in the ledger of the data set."
+    warning_line = ""
+    if warning := _seed_warning(publication):
+        warning_line = f"# {warning}\n"
     facts = {
         "written": manifest.written.isoformat(),
         "variant": _FLAVORS[type(budget)],
         "rules": " ".join(manifest.domain.rules),
-        "unit": f"{FILL_IN} (a row)"
-        if unit.column is None
-        else f"{FILL_IN} (the column {unit.column})",
+        "unit": f"{FILL_IN} ({row_or_column})",
         "unit_details": " ".join(filter(None, [neighbours, unit.second_table])),
         "promise": manifest.privacy.promise,
-        "payment": FILL_IN
-        if payment is None
-        else f"Payment {payment.number} in the ledger of the data set.",
+        "payment": payment_number,
         "outside": f"{manifest.domain.rows_outside} {FILL_IN}: any tuning on the data.",
         "mechanisms": f"leastnoise, strategy {plan.strategy}: {plan.mechanism_in_words}.",
         "note": manifest.post_processing.note,
@@ -94,7 +101,7 @@ def format_deployment(publication: Publication) -> str:
         "curator": options.text("agency", catalogue.language) or FILL_IN,
     }
     return _REGISTRY.read_text(encoding="utf-8") % {
-        "warning": f"# {warning}\n" if (warning := _seed_warning(publication)) else "",
+        "warning": warning_line,
         "parameters": "\n".join(
             f"      {name}: {json.dumps(_round_up_to_double(number))}"
             for name, number in parameters(budget).items()
@@ -142,43 +149,18 @@ def format_mbi_measurements(publication: Publication) -> str:
     values = release.observation.values
     listed = []
     for counts in equations(measurements, None):
-        block = counts.block
-        noisy_counts = counts.values(values[counts.index]) / measurements.grid
-        if block.limits is not None:
+        if counts.block.limits is not None:
             raise InputError(
                 _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
             )
-        # rows are scaled to equal noise
-        measurement: dict[str, Any] = {
-            "clique": list(block.attributes),
-            "stddev": math.sqrt(counts.variance),
-        }
-        measurement["noisy_measurement"] = (noisy_counts * block.scaling()).tolist()
-        if not all(
-            factor.operator == Identity(factor.operator.size) and factor.even
-            for factor in block.factors
-        ):
-            entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
-            if not entries <= _MOST_MATRIX_ENTRIES:
-                what = f"the queries on {' x '.join(block.attributes)}"
-                raise refuse(
-                    what, entries, f"of at most {_MOST_MATRIX_ENTRIES} entries in their matrices"
-                )
-            measurement["matrices"] = [
-                (dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist()
-                for factor in block.factors
-            ]
-        listed.append(measurement)
+        noisy_counts = counts.values(values[counts.index]) / measurements.grid
+        listed.append(_mbi_measurement(counts.block, noisy_counts, math.sqrt(counts.variance)))
     if not listed:
         raise InputError(_MBI_REQUIREMENT + "This release measured sums alone; ask for counts too.")
     domain = measurements.domain
-    try:
-        (table,) = release.answer(queries(release.plan.domain))
-        total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
-    # nothing that was measured determines the number of rows; mbi then takes it from tables of
-    # cells alone
-    except InputError:
-        total = None
+    labels = {}
+    for name in domain.names:
+        labels[name] = [str(label) for label in domain.kind(name).labels]
     return json.dumps(
         {
             "format": _MBI_FORMAT,
@@ -186,15 +168,49 @@ def format_mbi_measurements(publication: Publication) -> str:
             "plan_digest": release.plan_digest,
             "noise": noise_name(measurements),
             "domain": {name: domain.kind(name).size for name in domain.names},
-            "total": total,
-            "labels": {
-                name: [str(label) for label in domain.kind(name).labels] for name in domain.names
-            },
+            "total": _mbi_total(release),
+            "labels": labels,
             "measurements": listed,
         },
         ensure_ascii=False,
         allow_nan=False,
     )
+
+
+def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict[str, Any]:
+    """Return one measured table for mbi, its rows scaled to equal noise."""
+    measurement: dict[str, Any] = {
+        "clique": list(block.attributes),
+        "stddev": std,
+        "noisy_measurement": (noisy_counts * block.scaling()).tolist(),
+    }
+    factors = block.factors
+    if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in factors):
+        return measurement
+    entries = sum(factor.operator.rows * factor.operator.size for factor in factors)
+    if not entries <= _MOST_MATRIX_ENTRIES:
+        raise refuse(
+            f"the queries on {' x '.join(block.attributes)}",
+            entries,
+            f"of at most {_MOST_MATRIX_ENTRIES} entries in their matrices",
+        )
+    measurement["matrices"] = [
+        (dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist()
+        for factor in factors
+    ]
+    return measurement
+
+
+def _mbi_total(release: Release) -> dict[str, float] | None:
+    """Return the estimated number of rows; None if no measurement determines it.
+
+    mbi then takes the number from tables of cells alone.
+    """
+    try:
+        (table,) = release.answer(queries(release.plan.domain))
+    except InputError:
+        return None
+    return {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
 
 
 def format_notebook(publication: Publication) -> str:
@@ -319,12 +335,13 @@ def _describe_errors(manifest: Manifest, titles: Mapping[str, str]) -> str:
             "(column rmse)."
         )
     units = {"row": "rows", "unit": "units"}
-    lines = [
-        f"- {escape_markdown(titles[table.name]) if table.name in titles else table.name}: "
-        f"{table.rmse:.4g} "
-        f"{units.get(table.unit, 'in the unit of the measure')}, {table.answers} answers"
-        for table in tables
-    ]
+    lines = []
+    for table in tables:
+        title = table.name
+        if table.name in titles:
+            title = escape_markdown(titles[table.name])
+        unit = units.get(table.unit, "in the unit of the measure")
+        lines.append(f"- {title}: {table.rmse:.4g} {unit}, {table.answers} answers")
     covers = f"{100 * manifest.intervals.level:g}%"
     return "\n".join([f"Typical standard error of an answer (intervals cover {covers}):\n", *lines])
 
@@ -334,23 +351,42 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _describe_choices(manifest: Manifest) -> str:
+    """Return whether the data decided what was measured."""
+    if manifest.plan.outcome is None:
+        return "Not by the program: the plan was made without data."
+    return (
+        "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
+        "manifest (plan.outcome)."
+    )
+
+
+def _describe_least_error(manifest: Manifest) -> str:
+    """Return how far the expected error is from the least possible one."""
+    times = manifest.expected_error.times_the_least_possible
+    if times is None:
+        return "Not known for this release."
+    return f"At most {times:.3f} times the least possible error at this budget."
+
+
 def format_review(publication: Publication) -> str:
     """Return the questions of reviewers with their answers, as Markdown."""
     manifest: Manifest = escape_manifest(publication.manifest)
     privacy = manifest.privacy
     plan = manifest.plan
-    times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
-    warning = _seed_warning(publication)
     # names in the manifest are escaped here, so titles are found by escaped names
     titles = {
         escape_markdown(name): title for name, title in _table_titles(publication.release).items()
     }
-    seed_note = "NOT PRIVATE: the noise came from a seed. This release must not be published."
-    adaptive_note = (
-        "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
-        "manifest (plan.outcome)."
-    )
+    warned = ""
+    randomness = "The noise came from the operating system's generator."
+    if warning := _seed_warning(publication):
+        warned = f"\n\n**{warning}**"
+        randomness = "NOT PRIVATE: the noise came from a seed. This release must not be published."
+    public = "is taken as public"
+    if privacy.neighbours == "add_remove":
+        public = "is not taken as public"
     facts = {
         "written": manifest.written.isoformat(),
         "promise": privacy.promise,
@@ -362,27 +398,19 @@ def format_review(publication: Publication) -> str:
         "note": manifest.post_processing.note,
         "rows_outside": manifest.domain.rows_outside,
         "digest": publication.release.plan_digest,
-        "warned": f"\n\n**{warning}**" if warning else "",
+        "warned": warned,
         "definition": f"{_capitalize(privacy.definition)}, {budget}",
         "cost": _describe_cost(manifest),
         "unit": _describe_unit(privacy.unit),
-        "public": "is not taken as public"
-        if privacy.neighbours == "add_remove"
-        else "is taken as public",
+        "public": public,
         "ledger": _describe_payment(manifest.payment),
         "noise": _capitalize(plan.mechanism_in_words),
         "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
-        "randomness": seed_note
-        if warning
-        else "The noise came from the operating system's generator.",
-        "chosen": "Not by the program: the plan was made without data."
-        if plan.outcome is None
-        else adaptive_note,
+        "randomness": randomness,
+        "chosen": _describe_choices(manifest),
         "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
         "errors": _describe_errors(manifest, titles),
-        "least": "Not known for this release."
-        if times is None
-        else f"At most {times:.3f} times the least possible error at this budget.",
+        "least": _describe_least_error(manifest),
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
         "contact": escape_markdown(manifest.options.text("contact"))
         or "No contact is named in the release.",

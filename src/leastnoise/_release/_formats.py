@@ -35,7 +35,7 @@ from leastnoise._release._sdmx_mapping import (
 )
 from leastnoise._release._sentences import describe_row_limit, dropping_attributes
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import ResultTable, Table
+from leastnoise._release._tables import ResultTable, Table, typical_half_width
 from leastnoise._release._texts import (
     Catalogue,
     display_labels,
@@ -120,13 +120,6 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
     if isinstance(result, StatisticTable):
         return statistic_format(result.statistic, result.domain, catalogue)
     return PLAIN_NUMBERS
-
-
-def _typical_half_width(result: ResultTable) -> float:
-    """Return the root mean square half width of intervals; NaN without any."""
-    half_widths = (result.high - result.low) / 2
-    published = half_widths[np.isfinite(half_widths)]
-    return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
 
 
 def _columns_with_margins(result: ResultTable) -> Columns:
@@ -279,18 +272,8 @@ class Workbook:
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
         """Return the Excel format of each column of numbers."""
         values_format = result_format(result, self._catalogue)
-        half_width = _typical_half_width(result)
-        decimals = values_format.decimals
-        if decimals is None:
-            decimals = (
-                0 if not 0 < half_width < 1 else min(12, 1 - math.floor(math.log10(half_width)))
-            )
-        digits = "0" + ("." + "0" * decimals if decimals else "")
-        if values_format.thousands:
-            digits = f"#,##{digits}"
-        if values_format.percent:
-            digits = f"{digits}%"
-        own_format = self._workbook.add_format({"num_format": digits})
+        spread = typical_half_width(result.low, result.high)
+        own_format = self._workbook.add_format({"num_format": values_format.excel_notation(spread)})
         percent_format = self._workbook.add_format({"num_format": "0.0%"})
         formats = {
             name: own_format
@@ -473,7 +456,8 @@ def _unit_of_measure(
 
     The id is that of the mapping, or made from the measure's name.
     """
-    code, name = "ROWS", name_rows(catalogue)
+    code = "ROWS"
+    name = name_rows(catalogue)
     if result.unit_name:
         (code,) = make_ids([result.unit_name])
         name = result.unit_name
@@ -530,16 +514,19 @@ def _make_dimension_ids(
 ) -> list[str]:
     """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
     time_key = _find_time_key(result)
-    chosen = [
-        TIME_PERIOD if position == time_key else mapping.concepts.get(key, "")
-        for position, key in enumerate(keys)
-    ]
+    chosen = [mapping.concepts.get(key, "") for key in keys]
+    if time_key is not None:
+        chosen[time_key] = TIME_PERIOD
     taken = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
-    ids = [
-        f"D{code}" if code[0].isdigit() or code[0] == "-" else code
-        for code in make_ids(keys, taken)
-    ]
-    return [own or made_id for own, made_id in zip(chosen, ids, strict=True)]
+    ids = []
+    for mapped_id, code in zip(chosen, make_ids(keys, taken), strict=True):
+        if mapped_id:
+            ids.append(mapped_id)
+        elif code[0].isdigit() or code[0] == "-":
+            ids.append(f"D{code}")
+        else:
+            ids.append(code)
+    return ids
 
 
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
@@ -609,16 +596,20 @@ def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
     published, suppressed, unreliable = (
         ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
     )
-    flags = result.numbers().get("reliability")
-    if flags is None:
-        statuses = [published] * result.cells
-    else:
-        statuses = [published if flag == 1 else unreliable for flag in flags.tolist()]
-    is_missing = np.isnan(result.numbers()[result.value_name]).tolist()
-    return [
-        suppressed if missing else status
-        for missing, status in zip(is_missing, statuses, strict=True)
-    ]
+    numbers = result.numbers()
+    statuses = np.full(result.cells, published, dtype=object)
+    if "reliability" in numbers:
+        statuses[numbers["reliability"] != 1] = unreliable
+    statuses[np.isnan(numbers[result.value_name])] = suppressed
+    statuses_of_answers: list[str] = statuses.tolist()
+    return statuses_of_answers
+
+
+def _empty_if_missing(value: float) -> float | str:
+    """Return a number; the field of NaN is empty."""
+    if math.isnan(value):
+        return ""
+    return value
 
 
 @dataclass(slots=True)
@@ -637,7 +628,9 @@ class SdmxMessages:
             kinds = {query_set.kind for query_set in product.query_sets}
             if kinds <= {*_MERGED_QUERIES}:
                 time_key = _find_time_key(result)
-                time_attribute = None if time_key is None else product.attributes[time_key]
+                time_attribute = None
+                if time_key is not None:
+                    time_attribute = product.attributes[time_key]
                 key = (product.measure, time_attribute)
                 self._merged.setdefault(key, []).append(result)
                 return
@@ -672,7 +665,7 @@ class SdmxMessages:
         last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
         statuses = _list_statuses(result, self._mapping)
         for key, values, status in zip(keys, zip(*columns, strict=True), statuses, strict=True):
-            number_fields = ["" if math.isnan(value) else value for value in values]
+            number_fields = [_empty_if_missing(value) for value in values]
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _write_merged_flows(self) -> None:
@@ -725,15 +718,7 @@ class SdmxMessages:
                 list(zip(dimension.codes, dimension.labels, strict=True)),
             )
             code_lists.setdefault(dimension.key, code_list)
-        fixed_code_lists = {
-            "OBS_STATUS": _in_english(
-                dict.fromkeys(
-                    self._mapping.status_of(answer)
-                    for answer in ("published", "suppressed", "unreliable")
-                )
-            ),
-            "UNIT_MEASURE": _in_english(dict(sorted(flow.unit for flow in self.flows)).items()),
-        }
+        fixed_code_lists = self._fixed_code_lists()
         text = fill_template(
             STRUCTURE_FILE,
             agency=agency_id(self.release),
@@ -760,6 +745,17 @@ class SdmxMessages:
         path.write_text(
             _CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n"
         )
+
+    def _fixed_code_lists(self) -> dict[str, Any]:
+        """Return the code lists that no dimension has: statuses and units."""
+        statuses = [
+            self._mapping.status_of(answer) for answer in ("published", "suppressed", "unreliable")
+        ]
+        units = dict(sorted(flow.unit for flow in self.flows))
+        return {
+            "OBS_STATUS": _in_english(dict.fromkeys(statuses)),
+            "UNIT_MEASURE": _in_english(units.items()),
+        }
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
         """Return the concept id of each dimension column, by column name.
@@ -839,7 +835,11 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
         cells |= own_cells
     quantity = tables[0].unit_name or "rows"
     has_time = any(dimension.is_time for dimension in dimensions)
-    (flow_id,) = make_ids([f"{quantity} by time" if has_time else quantity])
+    flow_name = quantity
+    if has_time:
+        flow_name = f"{quantity} by time"
+    (flow_id,) = make_ids([flow_name])
+    all_values = {value for flow in flows for value in flow.values}
     flow = DataFlow(
         id=flow_id,
         names=tuple(
@@ -847,9 +847,7 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
             for catalogue in catalogues
         ),
         dimensions=_with_coded_dimension(dimensions),
-        values=tuple(
-            value for value in _VALUE_NAMES if any(value in flow.values for flow in flows)
-        ),
+        values=tuple(value for value in _VALUE_NAMES if value in all_values),
         unit=flows[0].unit,
     )
     extra = len(flow.dimensions) - len(names)
@@ -875,9 +873,10 @@ def _merge_dimensions(
     labels_of: dict[str, LocalTexts] = {_TOTAL: totals}
     codes_of: dict[str, list[str]] = {}
     for dimension in in_order:
-        codes = [
-            f"{dimension.id}_{code}" if code in labels_of else code for code in dimension.codes
-        ]
+        codes = list(dimension.codes)
+        for position, code in enumerate(dimension.codes):
+            if code in labels_of:
+                codes[position] = f"{dimension.id}_{code}"
         codes_of[dimension.column] = codes
         labels_of |= dict(zip(codes, dimension.labels, strict=True))
     merged = replace(
@@ -887,7 +886,7 @@ def _merge_dimensions(
         labels=tuple(labels_of.values()),
     )
     cell_of = dict(zip(merged.codes, merged.cells, strict=True))
-    cells: dict[str, Sequence[str]] = {
-        key: [cell_of[code] for code in codes] for key, codes in codes_of.items()
-    }
+    cells: dict[str, Sequence[str]] = {}
+    for key, codes in codes_of.items():
+        cells[key] = [cell_of[code] for code in codes]
     return merged, cells

@@ -4,6 +4,7 @@ A text is one string for all languages, or a mapping with a string for each lang
 what people read. Columns, ids and codes in files keep their own names.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,27 @@ class NumberFormat:
     decimals: int | None = None
     percent: bool = False
     thousands: bool = True
+
+    def excel_notation(self, spread: float) -> str:
+        """Return the format in the notation of Excel.
+
+        Args:
+            spread: a typical half width of an interval; without own decimals, two digits of it are
+                shown. In percent, if the sheet shows the values in percent.
+        """
+        decimals = self.decimals
+        if decimals is None:
+            decimals = 0
+            if 0 < spread < 1:
+                decimals = min(12, 1 - math.floor(math.log10(spread)))
+        digits = "0"
+        if decimals:
+            digits = f"0.{'0' * decimals}"
+        if self.thousands:
+            digits = f"#,##{digits}"
+        if self.percent:
+            digits = f"{digits}%"
+        return digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

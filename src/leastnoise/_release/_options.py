@@ -195,10 +195,11 @@ class Options:
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
         checked["searches"] = tuple(dict(search) for search in self.searches)
-        checked |= {
-            name: None if options[name] is None else _check_publishable_sizes(name, options[name])
-            for name in ("round", "below")
-        }
+        for name in ("round", "below"):
+            if options[name] is None:
+                checked[name] = None
+            else:
+                checked[name] = _check_publishable_sizes(name, options[name])
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -283,7 +284,9 @@ class Options:
 
         They are the English names if there are any, else those of the main language.
         """
-        language = "en" if "en" in self.languages else self.language
+        language = self.language
+        if "en" in self.languages:
+            language = "en"
         return replace(load_catalogue(), names=self.names_in(language))
 
     def _check_labels_and_searches(self) -> None:
@@ -292,11 +295,7 @@ class Options:
             label_texts = self.labels.values()
         else:
             label_texts = [None]
-        if not all(
-            isinstance(texts_of_codes, Mapping)
-            and all(isinstance(code, str) and code for code in texts_of_codes)
-            for texts_of_codes in label_texts
-        ):
+        if not all(map(_has_text_keys, label_texts)):
             allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
             raise refuse("labels", self.labels, allowed)
         for name, texts_of_codes in self.labels.items():
@@ -364,10 +363,10 @@ class Options:
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
         """
-        values = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        values = asdict(self)
+        for name, value in values.items():
+            if isinstance(value, tuple):
+                values[name] = list(value)
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
         exact_texts = {
             name: _exact_to_json(value) for name, value in exact.items() if value is not None
@@ -510,8 +509,9 @@ def check_rounding(options: Options, domain: Domain) -> None:
     """Raise for a rounding step or bound of a quantity that does not exist."""
     keys = ["rows", "units", *domain.measures]
     for name, value in (("round", options.round), ("below", options.below)):
-        for key in value if isinstance(value, Mapping) else ():
-            check_key(f"a key of {name}", key, keys)
+        if isinstance(value, Mapping):
+            for key in value:
+                check_key(f"a key of {name}", key, keys)
 
 
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
@@ -548,20 +548,27 @@ def _name_quantity(key: str, catalogue: Catalogue) -> str:
     return catalogue.say("sums_of", names=catalogue.names.measure(key).name or key)
 
 
+def _has_text_keys(value: object) -> bool:
+    """Return whether a value is a mapping whose keys are texts, none empty."""
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(key, str) and key for key in value)
+
+
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
     """Return the tables that are written for a workload.
 
     A table that is too large is replaced by its cells; its prefix sums come last.
     """
-    cells = tuple(
-        _replace_all_ranges(product, identity()) if is_too_large_to_write(product) else product
-        for product in products
-    )
-    return cells + tuple(
-        _replace_all_ranges(product, prefix())
-        for product in products
-        if is_too_large_to_write(product)
-    )
+    tables = []
+    prefix_sums = []
+    for product in products:
+        if is_too_large_to_write(product):
+            tables.append(_replace_all_ranges(product, identity()))
+            prefix_sums.append(_replace_all_ranges(product, prefix()))
+        else:
+            tables.append(product)
+    return (*tables, *prefix_sums)
 
 
 def is_too_large_to_write(product: Product) -> bool:
@@ -682,10 +689,11 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
     """Return a product with its sets of all ranges replaced by another set."""
-    sets = tuple(
-        replacement if queries == all_ranges() else queries for queries in product.query_sets
-    )
-    return replace(product, query_sets=sets)
+    query_sets = list(product.query_sets)
+    for position, queries in enumerate(product.query_sets):
+        if queries == all_ranges():
+            query_sets[position] = replacement
+    return replace(product, query_sets=tuple(query_sets))
 
 
 def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leastnoise._release import _sentences as sentences
+from leastnoise._release._formats import result_headings
 from leastnoise._release._names import NumberFormat, capitalize
 from leastnoise._release._options import Options, describe_rounding, display_texts
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import ResultTable, Table
+from leastnoise._release._tables import ResultTable, Table, typical_half_width
 from leastnoise._release._texts import (
     Catalogue,
     first_moment,
-    key_headings,
     name_quantity,
     name_with_row_limit,
     statistic_axis_title,
@@ -110,15 +110,10 @@ class PublicationTable:
 
     def excel_format(self) -> str:
         """Return the number format of its values in Excel's own notation."""
-        decimals = self.number_format.decimals
-        if decimals is None:
-            spread = self.spread * (100 if self.number_format.percent else 1)
-            is_small = 0 < spread < 1
-            decimals = min(12, 1 - math.floor(math.log10(spread))) if is_small else 0
-        digits = "0" + ("." + "0" * decimals if decimals else "")
-        if self.number_format.thousands:
-            digits = f"#,##{digits}"
-        return f"{digits}%" if self.number_format.percent else digits
+        spread = self.spread
+        if self.number_format.percent:
+            spread *= 100
+        return self.number_format.excel_notation(spread)
 
 
 def make_publication_table(
@@ -127,45 +122,33 @@ def make_publication_table(
     """Return a table or statistic with the labels and titles of a language."""
     texts = display_texts(release.options, release.plan.domain, catalogue.language)
     result = replace(result, code_texts=texts)
+    flags = None
+    if result.sampling is not None:
+        flags = np.asarray(result.sampling.reliability)
     percent = catalogue.format_percent(release.level)
-    sampling = result.sampling
-    flags = None if sampling is None else np.asarray(sampling.reliability)
-    blocks: tuple[ValueBlock, ...]
     if isinstance(result, Table):
         product = result.product
-        unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
-        heading = catalogue.say("col_answer")
-        if not catalogue.names.is_empty:
-            heading = capitalize(name_quantity(product, catalogue))
-        blocks = (
-            ValueBlock(heading, result.answer),
-            ValueBlock(catalogue.say("col_margin", percent=percent), result.whole_margins, True),
-        )
         title = table_title(product, catalogue)
+        unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
         unit = name_with_row_limit(unit, release.privacy, catalogue)
-        headings = key_headings(product.along, catalogue)
+        blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
         spread = result.typical_margin
     elif isinstance(result, StatisticTable):
         title = statistic_title(result.statistic, result.domain, catalogue)
         unit = statistic_axis_title(result.statistic, result.domain, catalogue)
-        blocks = (
-            ValueBlock(catalogue.say(f"col_{result.value_name}"), result.values),
-            ValueBlock(catalogue.say("book_low", percent=percent), result.whole_low, True),
-            ValueBlock(catalogue.say("book_high", percent=percent), result.whole_high, True),
-        )
-        headings = result.key_headings(catalogue)
+        blocks = _statistic_blocks(result, percent, catalogue)
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
-        spread = _typical_half_width(result)
+        spread = typical_half_width(result.whole_low, result.whole_high)
     else:
         raise TypeError(f"{type(result).__name__} is no table of a release")
     return PublicationTable(
         id=result.id,
         title=title,
         unit=capitalize(unit),
-        headings=tuple(headings),
+        headings=tuple(result_headings(result, catalogue)),
         labels=result.display_labels,
         blocks=blocks,
         flags=flags,
@@ -175,11 +158,26 @@ def make_publication_table(
     )
 
 
-def _typical_half_width(result: StatisticTable) -> float:
-    """Return the root mean square half width of intervals; NaN without any."""
-    half_widths = (result.whole_high - result.whole_low) / 2
-    published = half_widths[np.isfinite(half_widths)]
-    return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
+def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
+    """Return the answers of a table and their margins, each with its heading."""
+    heading = catalogue.say("col_answer")
+    if not catalogue.names.is_empty:
+        heading = capitalize(name_quantity(table.product, catalogue))
+    return (
+        ValueBlock(heading, table.answer),
+        ValueBlock(catalogue.say("col_margin", percent=percent), table.whole_margins, True),
+    )
+
+
+def _statistic_blocks(
+    table: StatisticTable, percent: str, catalogue: Catalogue
+) -> tuple[ValueBlock, ...]:
+    """Return the values of a statistic and the ends of their intervals."""
+    return (
+        ValueBlock(catalogue.say(f"col_{table.value_name}"), table.values),
+        ValueBlock(catalogue.say("book_low", percent=percent), table.whole_low, True),
+        ValueBlock(catalogue.say("book_high", percent=percent), table.whole_high, True),
+    )
 
 
 class PublicationWorkbook:

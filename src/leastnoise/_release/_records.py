@@ -172,11 +172,9 @@ def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> A
     A cell behind the regular cells gives a null, or a text that no cell has. The hidden cell gives
     a null.
     """
-    null = kind.reading.nulls[0] if kind.reading.nulls else None
-    further_values: dict[int, Any] = {
-        kind.regular + position: null if kind.regular + position == kind.null_cell else label
-        for position, label in enumerate(kind.further_labels)
-    }
+    further_values: dict[int, Any] = dict(enumerate(kind.further_labels, kind.regular))
+    if kind.null_cell in further_values:
+        further_values[kind.null_cell] = next(iter(kind.reading.nulls), None)
     if kind.hidden:
         further_values[kind.published] = None
     values = _draw_values(kind, np.minimum(codes, kind.regular - 1), random)
@@ -186,24 +184,31 @@ def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> A
             for code, value in zip(codes.tolist(), values, strict=True)
         ]
     if any(isinstance(value, str) for value in values):  # a column has one type
-        values = [None if value is None else str(value) for value in values]
-    return np.array(values, dtype=object if None in values or isinstance(values[0], str) else None)
+        values = [_text_or_null(value) for value in values]
+    if None in values or isinstance(values[0], str):
+        return np.array(values, dtype=object)
+    return np.array(values)
+
+
+def _text_or_null(value: object) -> str | None:
+    """Return a value as a text; None stays None."""
+    if value is None:
+        return None
+    return str(value)
 
 
 @singledispatch
 def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
     """Return a value for each code of an attribute: its label."""
-    labels = [*kind.regular_labels]
-    if (mark := kind.reading.decimal) != ".":  # numbers have the decimal mark of the data
-        numbers = [
-            isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit()
-            for label in labels
-        ]
-        labels = [
-            str(label).replace(".", mark) if number else label
-            for label, number in zip(labels, numbers, strict=True)
-        ]
+    labels = [_with_decimal_mark(label, kind.reading.decimal) for label in kind.regular_labels]
     return [labels[code] for code in codes.tolist()]
+
+
+def _with_decimal_mark(label: Any, mark: str) -> Any:
+    """Return a label; a number that is a text has the decimal mark of the data."""
+    if isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit():
+        return label.replace(".", mark)
+    return label
 
 
 @_draw_values.register(Bins)

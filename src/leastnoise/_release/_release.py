@@ -717,10 +717,9 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        positions = (
-            self.tables.position(key)
-            for key in (table_id, table_id if other_id is None else other_id)
-        )
+        if other_id is None:
+            other_id = table_id
+        positions = (self.tables.position(key) for key in (table_id, other_id))
         return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
@@ -790,29 +789,25 @@ def build_release(
 ) -> Release:
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
-    options = with_table_ids(Options() if options is None else options, workload.products)
+    options = with_table_ids(options or Options(), workload.products)
     options = call_tables_by_name(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
     estimate = outcome.least_squares()
-    measures = _non_negative_measures(workload)
     public_counts = public_counts_of_plan(outcome.plan)
+    joint_estimates = {}
+    local_estimates = {}
     # Both projections stop after a bounded number of rounds.
-    covariances = {
-        measure: None if public_counts else estimate.covariance_of(measure)
-        for measure in measures
-        if options.nnls
-    }
-    joint_estimates = {
-        measure: nnls(outcome.observation, measure=measure, known=covariance)
-        for measure, covariance in covariances.items()
-    }
-    local_estimates = {
-        measure: locally_non_negative(estimate, _attribute_sets(workload, measure), measure=measure)
-        for measure in measures
-        if options.local_non_negative
-    }
+    for measure in _non_negative_measures(workload):
+        if options.nnls:
+            covariance = None
+            if not public_counts:
+                covariance = estimate.covariance_of(measure)
+            joint_estimates[measure] = nnls(outcome.observation, measure=measure, known=covariance)
+        if options.local_non_negative:
+            sets = _attribute_sets(workload, measure)
+            local_estimates[measure] = locally_non_negative(estimate, sets, measure=measure)
     interval = interval_width(outcome.observation.measurements, options.level, workload.products)
     tables = Tables(
         outcome.estimator(),

@@ -88,15 +88,17 @@ def render_report(release: Release, content: "ReportContent") -> str:
         summary for summary in content.summaries if not math.isnan(summary.margin)
     ]
     first_warnings = sentences.list_first_warnings(release, catalogue)
+    notices = [
+        notice
+        for notice in _list_headline_notices(release, catalogue)
+        if notice not in first_warnings
+    ]
     rules = _describe_rules(release, catalogue)
+    more_rules = ""
+    if len(rules) > MOST_RULES:
+        more_rules = catalogue.say("rows_more", count=MOST_RULES, all=len(rules))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    cut_rules = catalogue.say("rows_more", count=MOST_RULES, all=len(rules))
     attributes = (product.attributes for product in release.workload if product.attributes)
-    row_limit = sentences.describe_row_limit(release, catalogue)
-    if row_limit:
-        row_limit_note = f" {catalogue.say('beyond', of=row_limit)}"
-    else:
-        row_limit_note = ""
     return fill_template(
         "report.html",
         t=catalogue,
@@ -107,20 +109,16 @@ def render_report(release: Release, content: "ReportContent") -> str:
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         title=_make_title(release, catalogue),
-        warning="" if release.private else catalogue.say("not_private"),
+        warning=_describe_seed(release, catalogue),
         source=_format_source(release, catalogue),
         first_warnings=first_warnings,
-        notices=[
-            notice
-            for notice in _list_headline_notices(release, catalogue)
-            if notice not in first_warnings
-        ],
+        notices=notices,
         description=_describe_workload(
             release, [summary.quoted_name for summary in statistics], catalogue
         ),
         protected_unit=_describe_unit(release, catalogue),
         main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
-        row_limit_note=row_limit_note,
+        row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         ratio=sentences.error_over_bound(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
@@ -128,13 +126,28 @@ def render_report(release: Release, content: "ReportContent") -> str:
         levels=_list_level_tables(content.summaries, catalogue),
         content=content,
         rules=rules[:MOST_RULES],
-        more_rules=cut_rules if len(rules) > MOST_RULES else "",
+        more_rules=more_rules,
         spending=_list_spending_facts(release, catalogue),
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
         contact=release.options.text("contact", catalogue.language),
         other_languages=list_other_languages(release.options, catalogue),
     )
+
+
+def _describe_seed(release: Release, catalogue: Catalogue) -> str:
+    """Return the warning of a release with seeded noise; else empty."""
+    if release.private:
+        return ""
+    return catalogue.say("not_private")
+
+
+def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
+    """Return the remark on rows beyond the limit of a unit; else empty."""
+    row_limit = sentences.describe_row_limit(release, catalogue)
+    if not row_limit:
+        return ""
+    return f" {catalogue.say('beyond', of=row_limit)}"
 
 
 def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
@@ -341,17 +354,26 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
     """Return the summary of a table, with the largest cells if it is one-way."""
     published_answers = table.answer[~np.isnan(table.answer)]
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
+    answer = math.nan
+    if not table.labels:
+        answer = float(table.answer)
+    typical = 0.0
+    if published_answers.size:
+        typical = float(abs(published_answers).mean())
+    largest: tuple[str, ...] = ()
+    if len(table.labels) == 1:
+        largest = _describe_largest_cells(table, catalogue)
     return Summary(
         product=table.product,
         name=table_title(table.product, catalogue),
         unit=_unit_behind_numbers(table.product, catalogue),
-        answer=math.nan if table.labels else float(table.answer),
-        typical=float(abs(published_answers).mean()) if published_answers.size else 0.0,
+        answer=answer,
+        typical=typical,
         margin=table.typical_margin,
         largest_margin=table.largest_margin,
         catalogue=catalogue,
-        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
-        largest=_describe_largest_cells(table, catalogue) if len(table.labels) == 1 else (),
+        flag_counts=table.flag_counts,
+        largest=largest,
     )
 
 
@@ -385,17 +407,26 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     first_table = release.plan.workload.tables_of(table.statistic)[0]
     is_published = ~np.isnan(table.values)
     half_widths = (table.whole_high - table.whole_low)[is_published] / 2
-    has_published = bool(is_published.any())
+    answer = math.nan
+    if table.cells == 1:
+        answer = float(table.values.item())
+    typical = math.nan
+    margin = math.nan
+    largest_margin = math.nan
+    if is_published.any():
+        typical = float(abs(table.values[is_published]).mean())
+        margin = math.sqrt((half_widths**2).mean())
+        largest_margin = float(half_widths.max())
     return Summary(
         product=first_table,
         name=statistic_title(table.statistic, table.domain, catalogue),
         unit="",
-        answer=float(table.values.item()) if table.cells == 1 else math.nan,
-        typical=float(abs(table.values[is_published]).mean()) if has_published else math.nan,
-        margin=math.sqrt((half_widths**2).mean()) if has_published else math.nan,
-        largest_margin=float(half_widths.max()) if has_published else math.nan,
+        answer=answer,
+        typical=typical,
+        margin=margin,
+        largest_margin=largest_margin,
         catalogue=table.with_own_format(catalogue),
-        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
+        flag_counts=table.flag_counts,
     )
 
 
@@ -899,6 +930,9 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
             statistic.with_own_format(catalogue),
         )
         rows = [[*row, *cells] for row, cells in zip(rows, sampling_cells, strict=True)]
+    rows_note = cut_note
+    if statistic.cells <= MOST_SHORTENED_ROWS:
+        rows_note = catalogue.say("rows_whole")
     return TableView(
         id=statistic.id,
         name=statistic_title(statistic.statistic, statistic.domain, catalogue),
@@ -907,9 +941,7 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
         number_headings=number_headings,
         rows=rows,
         has_sampling_error=statistic.sampling is not None,
-        rows_note=catalogue.say("rows_whole")
-        if statistic.cells <= MOST_SHORTENED_ROWS
-        else cut_note,
+        rows_note=rows_note,
     )
 
 
@@ -1051,68 +1083,85 @@ def _table_view(
     else:
         cells = find_largest(table.answer, MOST_SHORTENED_ROWS)
         rows_note = catalogue.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
-    margins = table.whole_margins.reshape(-1)[cells].tolist()
-    numbers = table.numbers()
-    extra_columns = [name for name in numbers if name.startswith(("answer_", "nnls"))]
+    columns = _format_number_columns(release, table, cells, catalogue)
+    total = ""
+    rows: list[list[str]] = []
     if table.labels:
-        indices = np.unravel_index(cells, table.answer.shape)
+        all_columns = [*_select_labels(table, cells), *columns.values()]
+        rows = [list(row) for row in zip(*all_columns, strict=True)]
     else:
-        indices = ()
-    columns = [
-        np.array(labels, dtype=object)[index].tolist()
-        for labels, index in zip(table.display_labels, indices, strict=True)
-    ]
-    columns.append(
-        [
-            catalogue.format_number(answer, margin / 4)
-            for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)
-        ]
+        total = catalogue.format_answer(float(table.answer), float(table.whole_margins))
+    return TableView(
+        id=table.id,
+        name=table_title(product, catalogue),
+        description=_describe_table(table, unit, catalogue),
+        total=total,
+        key_headings=key_headings(product.along, catalogue),
+        number_headings=list(columns),
+        has_sampling_error=table.sampling is not None,
+        rows=rows,
+        rows_note=rows_note,
+        file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
-    errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
-    columns.append([errors[margin] for margin in margins])
-    number_headings = [
-        catalogue.say("col_answer"),
-        catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
-    ]
-    if table.sampling is not None:
-        number_headings += _sampling_headings(catalogue)
-        sampling_cells = _format_sampling_errors(table.sampling, table.margins, cells, catalogue)
-        columns += [list(column) for column in zip(*sampling_cells, strict=True)]
-    for name in extra_columns:
-        number_headings.append(name)
-        values = numbers[name][cells].tolist()
-        columns.append(
-            [
-                "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
-                for value in values
-            ]
-        )
+
+
+def _describe_table(table: Table, unit: str, catalogue: Catalogue) -> str:
+    """Return the line under a table's name: its answers, unit and errors."""
     description = catalogue.say(
         "meta",
         answers=catalogue.say_count("answers", table.cells),
         unit=name_with_row_limit(unit, table.privacy, catalogue),
         margin=catalogue.format_error(table.typical_margin),
     )
-    if table.sampling is not None and not table.labels:
-        noise, sample, flag = _format_sampling_errors(
-            table.sampling, table.margins, cells, catalogue
-        )[0]
-        both_errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
-        description = f"{description}; {both_errors}"
-    return TableView(
-        id=table.id,
-        name=table_title(product, catalogue),
-        description=description,
-        total=""
-        if table.labels
-        else catalogue.format_answer(float(table.answer), float(table.whole_margins)),
-        key_headings=key_headings(product.along, catalogue),
-        number_headings=number_headings,
-        has_sampling_error=table.sampling is not None,
-        rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
-        rows_note=rows_note,
-        file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
+    if table.sampling is None or table.labels:
+        return description
+    ((noise, sample, flag),) = _format_sampling_errors(
+        table.sampling, table.margins, np.arange(1), catalogue
     )
+    both_errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
+    return f"{description}; {both_errors}"
+
+
+def _select_labels(table: Table, cells: IntArray) -> list[list[str]]:
+    """Return the labels of some cells of a table, one list for each key."""
+    indices = np.unravel_index(cells, table.answer.shape)
+    return [
+        np.array(labels, dtype=object)[index].tolist()
+        for labels, index in zip(table.display_labels, indices, strict=True)
+    ]
+
+
+def _format_number_columns(
+    release: Release, table: Table, cells: IntArray, catalogue: Catalogue
+) -> dict[str, list[str]]:
+    """Return the numbers of some cells of a table as texts, by heading."""
+    numbers = table.numbers()
+    margins = table.whole_margins.reshape(-1)[cells].tolist()
+    margin_heading = catalogue.say("col_margin", percent=catalogue.format_percent(release.level))
+    errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
+    columns = {
+        catalogue.say("col_answer"): [
+            catalogue.format_number(answer, margin / 4)
+            for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)
+        ],
+        margin_heading: [errors[margin] for margin in margins],
+    }
+    if table.sampling is not None:
+        sampling_cells = _format_sampling_errors(table.sampling, table.margins, cells, catalogue)
+        for number, heading in enumerate(_sampling_headings(catalogue)):
+            columns[heading] = [row[number] for row in sampling_cells]
+    for name in numbers:
+        if name.startswith(("answer_", "nnls")):
+            values = numbers[name][cells].tolist()
+            columns[name] = [_format_extra_number(float(value), catalogue) for value in values]
+    return columns
+
+
+def _format_extra_number(value: float, catalogue: Catalogue) -> str:
+    """Return a number of an extra column as a text; NaN is empty."""
+    if math.isnan(value):
+        return ""
+    return catalogue.format_number(value, 0.5)
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:

@@ -6,7 +6,7 @@ The catalogue has the texts; the functions here choose sentences and fill in the
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from statistics import NormalDist
+from typing import Any
 
 from leastnoise._domain import (
     Bins,
@@ -35,6 +35,7 @@ from leastnoise._release._options import (
     rounding_rule,
 )
 from leastnoise._release._release import MissingRows, Release
+from leastnoise._release._risk import PRIOR, guessing_chance, risk_holds_always
 from leastnoise._release._survey import Survey
 from leastnoise._release._texts import (
     ENGLISH,
@@ -66,6 +67,7 @@ from leastnoise._workload import Product, Workload
 _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
+_LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated", GDP: "gaussian"}
 
 
@@ -144,39 +146,51 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     return f"{unit} ({privacy.neighbours})"
 
 
-def guessing_chance(privacy: Privacy) -> float:
-    """Return the largest chance to guess which of two tables is the true one.
+def describe_guessing_chance(
+    privacy: Privacy,
+    catalogue: Catalogue = ENGLISH,
+    cost: Cost | None = None,
+    published: str = "release",
+) -> str:
+    """Explain the budget by the best guess about one unit, without formulas.
 
-    The tables are neighbours and equally likely, and the guess is based on the results.
+    Args:
+        privacy: the budget of everything that is published together.
+        catalogue: the language.
+        cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
+        published: "release", or "ledger" for all releases within its budget.
     """
-    budget = privacy.budget
-    if isinstance(budget, ZCDP):
-        rho = float(budget.rho)
-        return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
-    if isinstance(budget, GDP):
-        return NormalDist().cdf(math.sqrt(budget.mu_squared) / 2)
-    inverse_factor = math.exp(-float(budget.epsilon))
-    if isinstance(budget, ApproxDP):
-        delta = float(budget.delta)
-    else:
-        delta = 0.0
-    return min(1.0, (1 + delta * inverse_factor) / (1 + inverse_factor))
-
-
-def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain the budget by the chance to guess right, without formulas."""
-    share = math.ceil(100 * guessing_chance(privacy) - 1e-9)
+    percent = math.ceil(100 * guessing_chance(privacy, cost) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
-    difference = catalogue.say(
+    suspicion = catalogue.say(
         f"guess_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column)
     )
-    if share > 99:
-        return catalogue.say("protects_little", change=difference)
+    if percent > _LARGEST_CHANCE:
+        key = "protects_little"
+    elif risk_holds_always(privacy, cost):
+        key = "protects"
+    else:
+        key = "protects_average"
     return catalogue.say(
-        "protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects",
-        change=difference,
-        share=share,
+        key,
+        suspicion=suspicion,
+        published=catalogue.say(f"protects_{published}"),
+        prior=catalogue.format_percent(PRIOR),
+        chance=catalogue.format_percent(min(percent, _LARGEST_CHANCE) / 100),
     )
+
+
+def describe_risk(
+    privacy: Privacy, cost: Cost | None = None, published: str = "release"
+) -> dict[str, Any]:
+    """Return the risk sentence and its numbers for JSON."""
+    sentence = describe_guessing_chance(privacy, cost=cost, published=published)
+    return {
+        "in_words": sentence,
+        "prior": PRIOR,
+        "best_guess": guessing_chance(privacy, cost),
+        "every_result": risk_holds_always(privacy, cost),
+    }
 
 
 def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
@@ -472,17 +486,14 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
         name: catalogue.format_exact(measures[name].largest * measures[name].unit)
         for name in summed
     }
-    return [
-        *list_measure_values(workload, catalogue),
-        *(
-            catalogue.say(
-                "unit_adds" if isinstance(measures[name], UnitTotal) else "row_adds",
-                name=name_measure(workload.domain, name, catalogue),
-                most=text,
-            )
-            for name, text in contributions.items()
-        ),
-    ]
+    sentences = [*list_measure_values(workload, catalogue)]
+    for name, text in contributions.items():
+        key = "row_adds"
+        if isinstance(measures[name], UnitTotal):
+            key = "unit_adds"
+        display_name = name_measure(workload.domain, name, catalogue)
+        sentences.append(catalogue.say(key, name=display_name, most=text))
+    return sentences
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:

@@ -157,12 +157,17 @@ def _render_page(
     report = report_file(options, catalogue.language)
     published_periods = [label for label in errors if (folder / label / report).exists()]
     source = options.text("source", catalogue.language)
+    if source:
+        source = catalogue.say("source_line", source=source)
+    rows = []
+    for label, row in errors.items():
+        rows.append((label, [_format_optional_error(error, catalogue) for error in row]))
     return fill_template(
         "series.html",
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         title=options.text("title", catalogue.language) or catalogue.say("series_title"),
-        source=catalogue.say("source_line", source=source) if source else "",
+        source=source,
         report=report,
         other_languages=[
             (language, name, file.replace("report", "index"))
@@ -176,11 +181,15 @@ def _render_page(
             catalogue.say("col_period"),
             *(table_title(product, catalogue) for product in tables),
         ],
-        rows=[
-            (label, ["" if error is None else catalogue.format_error(error) for error in row])
-            for label, row in errors.items()
-        ],
+        rows=rows,
     )
+
+
+def _format_optional_error(error: float | None, catalogue: Catalogue) -> str:
+    """Format the error of a table in a period; empty where it has none."""
+    if error is None:
+        return ""
+    return catalogue.format_error(error)
 
 
 def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
@@ -238,8 +247,6 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
 def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTable:
     product = table.product
     position = product.attributes.index(along)
-    low = table.low if table.sampling is None else table.sampling.both_low
-    high = table.high if table.sampling is None else table.sampling.both_high
     quantity: Mapping[str, Any] | None = {}
     if product.of_units:
         quantity = {"count": "units"}
@@ -252,8 +259,8 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
         name=table_title(product, catalogue),
         **_groups_without(along, product.along, table.display_labels, catalogue),
         values=np.moveaxis(table.answer, position, -1),
-        low=np.moveaxis(low, position, -1),
-        high=np.moveaxis(high, position, -1),
+        low=np.moveaxis(table.whole_low, position, -1),
+        high=np.moveaxis(table.whole_high, position, -1),
         periods=tuple(map(str, table.labels[position])),
         quantity=quantity,
         rounding_key=quantity_key(product.domain, product.measure),

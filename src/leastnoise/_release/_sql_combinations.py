@@ -77,7 +77,8 @@ class CombinationReader:
         except InputError:  # of such answers no covariance is known
             return unknown, unknown
         if self._is_at_least_zero(combination):
-            low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+            low = np.maximum(low, 0.0)
+            high = np.maximum(high, 0.0)
         is_known = np.isfinite(low) & np.isfinite(high)
         return tuple(np.where(is_known, ends, np.nan).reshape(-1) for ends in (low, high))  # type: ignore[return-value]
 
@@ -100,7 +101,8 @@ class CombinationReader:
     def _quotient_ends(
         self, numerator: LinearSum, denominator: LinearSum
     ) -> tuple[FloatArray, FloatArray]:
-        top, bottom = self._value(numerator), self._value(denominator)
+        top = self._value(numerator)
+        bottom = self._value(denominator)
         top_variance = self._covariance(numerator, numerator)
         bottom_variance = self._covariance(denominator, denominator)
         shared = self._covariance(numerator, denominator)
@@ -174,7 +176,8 @@ class CombinationReader:
 
     def _term_covariance(self, first: AnswerTerm, second: AnswerTerm) -> FloatArray:
         """Return the covariances between two answers, in every group."""
-        first_places, second_places = self._placements(first), self._placements(second)
+        first_places = self._placements(first)
+        second_places = self._placements(second)
         positions = []
         for name, keys in self.keys.items():
             shared = [

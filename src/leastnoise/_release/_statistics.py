@@ -110,16 +110,6 @@ class StatisticTable(ResultTable):
         return display_labels(self.labels, attributes, self.code_texts)
 
     @property
-    def whole_low(self) -> FloatArray:
-        """The lower ends of the intervals, with the sampling error if it is stated."""
-        return self.low if self.sampling is None else self.sampling.both_low
-
-    @property
-    def whole_high(self) -> FloatArray:
-        """The upper ends of the intervals, with the sampling error if it is stated."""
-        return self.high if self.sampling is None else self.sampling.both_high
-
-    @property
     def meaning_key(self) -> str:
         """The key of the sentence that explains how it was computed."""
         if "sum_of_weights" in self.extra_columns:
@@ -150,7 +140,7 @@ class StatisticTable(ResultTable):
             name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1)
             for name, values in columns.items()
         }
-        return numbers if self.sampling is None else numbers | self.sampling.columns()
+        return numbers | self.sampling_columns()
 
     def rows(
         self, limit: int | None = None
@@ -168,7 +158,9 @@ class StatisticTable(ResultTable):
             np.array(labels, object)[index[:limit]]
             for labels, index in zip(self.display_labels, self.indices(), strict=True)
         ]
-        return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
+        if not keys:
+            return zip([()], numbers, strict=True)
+        return zip(zip(*keys, strict=True), numbers, strict=True)
 
     def format_rows(self, catalogue: Catalogue, limit: int) -> list[list[str]]:
         """Return the first rows as texts: keys, value and interval.
@@ -501,8 +493,10 @@ class Statistics(LazySequence[StatisticTable]):
             self._compute(position)
             sampling = self._own_tables[position].sampling
             if sampling is not None:
-                own = sampling.is_suppressed
-                suppressed = own if suppressed is None else suppressed | own
+                if suppressed is None:
+                    suppressed = sampling.is_suppressed
+                else:
+                    suppressed = suppressed | sampling.is_suppressed
         return suppressed
 
 
@@ -513,11 +507,16 @@ def add_sampling_errors(
 
     A mean that is suppressed has no sum and no count in its file either.
     """
-    rule = None if survey is None else survey.rule_of_statistic(table.statistic, table.domain)
-    if survey is None or rule is None:
+    if survey is None:
+        return table
+    rule = survey.rule_of_statistic(table.statistic, table.domain)
+    if rule is None:
         return table
     extra_columns = table.extra_columns
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
+    group_weights = None
+    if divisor is not None:
+        group_weights = extra_columns[divisor]
     # The standard error of quantiles and of means whose count is not clear of 0 is unknown; the
     # half width of the interval takes its place.
     half_widths = (table.high - table.low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
@@ -525,7 +524,7 @@ def add_sampling_errors(
     sampling_std = rule.standard_errors(
         table.values,
         is_weighted=divisor == "sum_of_weights",
-        group_weights=None if divisor is None else extra_columns[divisor],
+        group_weights=group_weights,
     )
     sampling = combine_errors(
         table.values,
@@ -549,7 +548,7 @@ def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> Statisti
 
     return replace(
         table,
-        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
+        sampling=table.sampling_without(is_suppressed),
         values=without_suppressed(table.values),
         low=without_suppressed(table.low),
         high=without_suppressed(table.high),
@@ -606,8 +605,6 @@ def _compute_statistic(
             "high": numbers.pop("high"),
             "extra_columns": numbers,
         }
-    (product,) = workload.tables_of(statistic)
-    labels_of = dict(zip(product.attributes, product.labels, strict=True))
     if statistic.kind == "quantiles":
         estimated = quantiles(
             source,
@@ -619,6 +616,15 @@ def _compute_statistic(
         if choices is not None:
             estimated = place_at_choices(estimated, workload.domain, statistic, choices)
         return _quantile_values(statistic, estimated, workload)
+    return _distribution_values(source, statistic, level, workload)
+
+
+def _distribution_values(
+    source: HasLeastSquares, statistic: Statistic, level: float, workload: Workload
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the key column and the values of a distribution function."""
+    (product,) = workload.tables_of(statistic)
+    labels_of = dict(zip(product.attributes, product.labels, strict=True))
     distribution = cdf(
         source,
         statistic.of,

@@ -6,6 +6,7 @@ Rounding and suppressing small answers protect nobody: the noise does. Both only
 so they cost nothing, and error bars get wider.
 """
 
+import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -153,6 +154,39 @@ class ResultTable:
         """The index of each value's label, one array for each key."""
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
+    @property
+    def whole_low(self) -> FloatArray:
+        """The lower ends of the intervals, with the sampling error if it is stated."""
+        if self.sampling is None:
+            return self.low
+        return self.sampling.both_low
+
+    @property
+    def whole_high(self) -> FloatArray:
+        """The upper ends of the intervals, with the sampling error if it is stated."""
+        if self.sampling is None:
+            return self.high
+        return self.sampling.both_high
+
+    @property
+    def flag_counts(self) -> tuple[int, ...]:
+        """The number of values with each flag; empty without a sampling error."""
+        if self.sampling is None:
+            return ()
+        return self.sampling.flag_counts
+
+    def sampling_columns(self) -> Columns:
+        """Return the columns of the sampling error; empty if none is stated."""
+        if self.sampling is None:
+            return {}
+        return self.sampling.columns()
+
+    def sampling_without(self, is_suppressed: BoolArray) -> SamplingErrors | None:
+        """Return the sampling errors without those of suppressed values."""
+        if self.sampling is None:
+            return None
+        return self.sampling.without(is_suppressed)
+
     def columns(self) -> Columns:
         """The long form: ``query``, one column for each key, then `numbers`.
 
@@ -245,7 +279,7 @@ class Table(ResultTable):
             for name, value in zip(NUMBER_COLUMNS, values, strict=False)
             if value is not None
         }
-        return numbers if self.sampling is None else numbers | self.sampling.columns()
+        return numbers | self.sampling_columns()
 
     @property
     def typical_margin(self) -> float:
@@ -285,9 +319,7 @@ class Table(ResultTable):
         """
         if self.sampling is None:
             return self.margins
-        return np.maximum(
-            self.sampling.both_high - self.answer, self.answer - self.sampling.both_low
-        )
+        return np.maximum(self.whole_high - self.answer, self.answer - self.whole_low)
 
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
@@ -309,13 +341,8 @@ class Table(ResultTable):
         ):
             keys[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                (
-                    keys[names.make_unique(f"{key}_low")],
-                    keys[names.make_unique(f"{key}_high")],
-                ) = (
-                    axis.first[index],
-                    axis.last[index],
-                )
+                keys[names.make_unique(f"{key}_low")] = axis.first[index]
+                keys[names.make_unique(f"{key}_high")] = axis.last[index]
             elif axis.moments:
                 keys[names.make_unique(f"{key}_start")] = np.array(
                     axis.moments, dtype="datetime64[ms]"
@@ -366,8 +393,8 @@ class Table(ResultTable):
             self.product,
             self.display_labels,
             self.answer,
-            self.low if self.sampling is None else self.sampling.both_low,
-            self.high if self.sampling is None else self.sampling.both_high,
+            self.whole_low,
+            self.whole_high,
             self.privacy,
             catalogue,
         )
@@ -410,14 +437,27 @@ class Table(ResultTable):
         keys_of_table = self.product.keys
         if catalogue is not None:
             keys_of_table = key_headings(self.product.along, catalogue)
-        cell_names = [""]
-        for name, labels in zip(keys_of_table, self.display_labels, strict=True):
-            keys = [
-                f"{name} {label}" if label.startswith("<") else f"{name}={label}"
-                for label in labels
-            ]
-            cell_names = [f"{cell}, {key}" if cell else key for cell in cell_names for key in keys]
-        return cell_names
+        names_of_keys = [
+            [_name_cell(name, label) for label in labels]
+            for name, labels in zip(keys_of_table, self.display_labels, strict=True)
+        ]
+        return [", ".join(names) for names in itertools.product(*names_of_keys)]
+
+
+def _name_cell(name: str, label: str) -> str:
+    """Return the text of one key of a cell, such as ``sex=F`` or ``age <= 30``."""
+    if label.startswith("<"):
+        return f"{name} {label}"
+    return f"{name}={label}"
+
+
+def typical_half_width(low: FloatArray, high: FloatArray) -> float:
+    """Return the root mean square half width of intervals; NaN without any."""
+    half_widths = (high - low) / 2
+    published = half_widths[np.isfinite(half_widths)]
+    if not published.size:
+        return math.nan
+    return math.sqrt(float(np.mean(published**2)))
 
 
 def round_table(table: Table, options: Options, controlled: FloatArray | None = None) -> Table:
@@ -487,8 +527,10 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
     Everything follows from the published answers and from public figures of the spec. A
     suppressed answer is missing in all columns.
     """
-    rule = None if survey is None else survey.rule_of_table(table.product)
-    if survey is None or rule is None:
+    if survey is None:
+        return table
+    rule = survey.rule_of_table(table.product)
+    if rule is None:
         return table
     weighted = is_weighted(table.product.domain, table.product.measure)
     sampling = combine_errors(
@@ -517,7 +559,7 @@ def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
     is_dropped = is_suppressed & ~np.isnan(table.answer)
     return replace(
         table,
-        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
+        sampling=table.sampling_without(is_suppressed),
         answer=np.where(is_dropped, np.nan, table.answer),
         low=np.where(is_dropped, np.nan, table.low),
         high=np.where(is_dropped, np.nan, table.high),
@@ -858,36 +900,20 @@ class Tables(LazySequence[Table]):
         for name, queries in attribute_queries:  # computed once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
-        biased, integers = self._post_process(product, estimate.values)
-        joint = self.joint_estimates.get(product.measure)
-        local = self.local_estimates.get(product.measure)
-        if joint is None:
-            joint_answer = None
-        else:
-            joint_answer = joint.estimate(product)
         reach_below, reach_above = estimate.reaches(
             interval.multiplier, interval.one_sided, interval.half_step
         )
-        if integers is not None and product.measure is not None:
-            integers = integers.astype(np.float64)
-        numbers: dict[str, Array | None] = {
-            "answer": estimate.values,
-            "noise_std": estimate.noise_std,
-            "approximation_std": estimate.approximation_std,
-            "non_negative": biased,
-            "integer": integers,
-            "nnls": None if joint_answer is None else joint_answer.values,
-            "nnls_rmse": None if joint_answer is None else joint_answer.std,
-            "local": None if local is None else local.estimate(product).values,
-        }
         amounts: dict[str, Any] = {
-            name: None if values is None else convert_to_amounts(product, values)
-            for name, values in numbers.items()
+            name: convert_to_amounts(product, values)
+            for name, values in self._number_columns(product, estimate).items()
         }
+        unit_name = product.measure or ""
+        if product.of_units:
+            unit_name = "units"
         table = Table(
             id=f"q{position + 1}",
             name=product.name,
-            unit_name="units" if product.of_units else product.measure or "",
+            unit_name=unit_name,
             attributes=product.attributes,
             product=product,
             labels=tuple(self._labels[pair] for pair in attribute_queries),
@@ -901,6 +927,28 @@ class Tables(LazySequence[Table]):
         )
         rounded = round_table(table, self.options, self._controlled_answers(product))
         return add_sampling_errors(rounded, self._survey, self.options.level)
+
+    def _number_columns(self, product: Product, estimate: Answer) -> dict[str, Array]:
+        """Return the columns of a product's numbers, in units of its measurement."""
+        columns: dict[str, Array] = {"answer": estimate.values, "noise_std": estimate.noise_std}
+        if estimate.approximation_std is not None:
+            columns["approximation_std"] = estimate.approximation_std
+        biased, integers = self._post_process(product, estimate.values)
+        if biased is not None:
+            columns["non_negative"] = biased
+        if integers is not None and product.measure is not None:
+            integers = integers.astype(np.float64)
+        if integers is not None:
+            columns["integer"] = integers
+        joint = self.joint_estimates.get(product.measure)
+        if joint is not None:
+            joint_answer = joint.estimate(product)
+            columns["nnls"] = joint_answer.values
+            columns["nnls_rmse"] = joint_answer.std
+        local = self.local_estimates.get(product.measure)
+        if local is not None:
+            columns["local"] = local.estimate(product).values
+        return columns
 
     def _controlled_answers(self, product: Product) -> FloatArray | None:
         """Return the answers of a table after controlled rounding; None without it."""

@@ -256,9 +256,9 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
     else:
         promised_errors = ()
     # A table that is too large to write has no promise: the table of its cells is in its place.
-    has_promise = (
-        position < len(promised_errors) and promised_errors[position].queries == table.cells
-    )
+    promised_rmse = None
+    if position < len(promised_errors) and promised_errors[position].queries == table.cells:
+        promised_rmse = promised_errors[position].rmse * float(unit or 1)
     if product.of_units:
         unit_text = "unit"
     elif product.of_values:
@@ -277,7 +277,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
-        promised_rmse=promised_errors[position].rmse * float(unit or 1) if has_promise else None,
+        promised_rmse=promised_rmse,
         leaves_out=sentences.dropping_attributes(release.plan, product),
         of=sentences.describe_row_limit(release),
     )
@@ -331,7 +331,8 @@ def _write_result(
     for axis, (column, labels) in enumerate(zip(result.key_columns(), result.labels, strict=True)):
         array = label_array(labels)
         if array.dtype == object:
-            texts[column], array = [*map(str, labels)], np.arange(len(labels), dtype=np.int32)
+            texts[column] = [*map(str, labels)]
+            array = np.arange(len(labels), dtype=np.int32)
         columns[column] = np.broadcast_to(
             np.expand_dims(array, [*range(1, result.low.ndim - axis)]), result.low.shape
         )
@@ -684,19 +685,22 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
 
 def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
     """Return attributes, queries, scale and variance of every measured block."""
-    return [
-        {
+    tables = []
+    for block in measurements.blocks:
+        facts: dict[str, Any] = {
             "attributes": list(block.attributes),
             "queries": block.rows,
             "scale": str(block.scale),
             "variance": block_variance(measurements, block),
             "row_weights": any(factor.row_weights is not None for factor in block.factors),
             "measure": block.measure,
-            **({"ends": True} if block.ends else {}),
-            **({} if block.k_norm_group is None else {"k_norm_group": block.k_norm_group}),
         }
-        for block in measurements.blocks
-    ]
+        if block.ends:
+            facts["ends"] = True
+        if block.k_norm_group is not None:
+            facts["k_norm_group"] = block.k_norm_group
+        tables.append(facts)
+    return tables
 
 
 def _earlier_facts(plan: Plan) -> dict[str, Any]:
@@ -769,6 +773,7 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
             "definition": definition,
             "parameters": parameters,
             "promise": sentences.describe_promise(privacy),
+            "risk": sentences.describe_risk(privacy, cost),
             "neighbours": privacy.neighbours,
             "unit": _unit_facts(release),
             "cost": {
@@ -817,7 +822,21 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
     as_promised = bool(errors or release.large_tables) and all(
         math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in errors
     )
-    is_short = len(measurements.blocks) <= MOST_LISTED_TABLES
+    measured_tables: Any = "listed in measurements/tables.csv"
+    if len(measurements.blocks) <= MOST_LISTED_TABLES:
+        measured_tables = list_measured_blocks(measurements)
+    expected_error: dict[str, Any] = {"total_squared_error": None, "lower_bound": None}
+    if promise is not None:
+        expected_error["total_squared_error"] = promise.total_squared_error
+        expected_error["lower_bound"] = promise.lower_bound
+    expected_error |= {
+        "times_the_least_possible": sentences.error_over_bound(release.plan),
+        "meaning": "sum over all answers of weight squared times variance; errors of sums count "
+        "in units of the most that one row can add",
+        "error_bars_are_as_promised": as_promised,
+    }
+    if not release.finding.linear:
+        expected_error["note"] = _ADAPTIVE_ERROR_NOTE
     return {
         "measurements": {
             "plan": "measurements/plan.json",
@@ -828,20 +847,9 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
             "grid": measurements.grid,
             "variance": "of a query of weight 1, in squared rows (or squared units of the "
             "measure); a row of weight w has 1/w^2 of it",
-            "tables": list_measured_blocks(measurements)
-            if is_short
-            else "listed in measurements/tables.csv",
+            "tables": measured_tables,
         },
-        "expected_error": {
-            "total_squared_error": None if promise is None else promise.total_squared_error,
-            "lower_bound": None if promise is None else promise.lower_bound,
-            "times_the_least_possible": sentences.error_over_bound(release.plan),
-            "meaning": "sum over all answers of weight squared times variance; errors of sums "
-            "count in units of the most that one row can "
-            "add",
-            "error_bars_are_as_promised": as_promised,
-            **({} if release.finding.linear else {"note": _ADAPTIVE_ERROR_NOTE}),
-        },
+        "expected_error": expected_error,
     }
 
 
@@ -901,7 +909,9 @@ def _describe_steps(options: Options) -> str:
     if isinstance(options.round, Mapping):
         steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
         return f"rounded to multiples of {steps}"
-    return "not rounded" if options.round is None else f"rounded to multiples of {options.round}"
+    if options.round is None:
+        return "not rounded"
+    return f"rounded to multiples of {options.round}"
 
 
 def _rounding_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
@@ -932,7 +942,6 @@ def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]
 def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's part on answers, statistics, SQL, covariances."""
     options = release.options
-    row_limit = sentences.describe_row_limit(release)
     if len(release.tables) > MOST_TABLE_FILES:
         layout = (
             "one folder for every number of attributes, with parts of many tables each: query, "
@@ -940,36 +949,27 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
         )
     else:
         layout = "one file a table: query, one key column an attribute, and the numbers"
-    tables = []
-    for product, entry in zip(
-        release.workload.products[:MOST_LISTED_TABLES], entries, strict=False
-    ):
-        key_columns = name_key_columns(product.keys, NUMBER_COLUMNS)
-        table_facts = {**asdict(entry), "key_columns": key_columns}
-        if options.non_negative:
-            table_facts["answer_non_negative"] = release.tables.projection(product)
-        tables.append(table_facts)
-    large_tables = [
-        sentences.describe_large_table(release, product) for product in release.large_tables
-    ]
-    answers = {
+    answers: dict[str, Any] = {
         "index": "tables.csv",
         "layout": layout,
         "formats": list(options.formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, "
         "times its unit)",
-        **({"of": row_limit} if row_limit else {}),
-        "columns": {
-            **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
-            "low": f"lower end of the {ENGLISH.format_percent(release.level)} interval",
-            "high": f"upper end of the {ENGLISH.format_percent(release.level)} interval",
-            **(SURVEY_COLUMNS if release.options.survey else {}),
-        },
-        **({"too_large_to_write": large_tables} if large_tables else {}),
-        "number_of_tables": len(entries),
-        "number_of_answers": sum(entry.answers for entry in entries),
-        "tables": tables if len(entries) <= MOST_LISTED_TABLES else "listed in tables.csv",
     }
+    row_limit = sentences.describe_row_limit(release)
+    if row_limit:
+        answers["of"] = row_limit
+    answers["columns"] = _describe_answer_columns(release)
+    large_tables = [
+        sentences.describe_large_table(release, product) for product in release.large_tables
+    ]
+    if large_tables:
+        answers["too_large_to_write"] = large_tables
+    answers["number_of_tables"] = len(entries)
+    answers["number_of_answers"] = sum(entry.answers for entry in entries)
+    answers["tables"] = "listed in tables.csv"
+    if len(entries) <= MOST_LISTED_TABLES:
+        answers["tables"] = _list_tables(release, entries)
     statistics = [_statistic_facts(release, statistic) for statistic in release.statistics]
     statements = [
         _statement_entry(release, number, text) for number, text in enumerate(options.statements, 1)
@@ -980,6 +980,31 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
         meaning = _MEANINGS["covariances"]
         further_facts["covariances"] = {"tables": covariances, "meaning": meaning}
     return {"answers": answers, **{name: value for name, value in further_facts.items() if value}}
+
+
+def _describe_answer_columns(release: Release) -> dict[str, str]:
+    """Return what each column of numbers of a table file means."""
+    level = ENGLISH.format_percent(release.level)
+    columns = dict(_ADAPTIVE_COLUMNS)
+    if release.finding.linear:
+        columns = dict(_COLUMNS)
+    columns["low"] = f"lower end of the {level} interval"
+    columns["high"] = f"upper end of the {level} interval"
+    if release.options.survey:
+        columns |= SURVEY_COLUMNS
+    return columns
+
+
+def _list_tables(release: Release, entries: Sequence[TableEntry]) -> list[dict[str, Any]]:
+    """Return the facts of each table for the manifest."""
+    tables = []
+    for product, entry in zip(release.workload.products, entries, strict=False):
+        key_columns = name_key_columns(product.keys, NUMBER_COLUMNS)
+        facts = {**asdict(entry), "key_columns": key_columns}
+        if release.options.non_negative:
+            facts["answer_non_negative"] = release.tables.projection(product)
+        tables.append(facts)
+    return tables
 
 
 def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:

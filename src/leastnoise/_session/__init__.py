@@ -30,6 +30,7 @@ from leastnoise._session._payments import (
     is_published,
     is_resumable,
     list_csv_sizes,
+    open_or_create_ledger_of,
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,

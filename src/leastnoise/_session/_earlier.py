@@ -37,7 +37,9 @@ def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dat
     """
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return
-    entries = {} if ledger is None else {entry.id: entry for entry in ledger.entries()}
+    entries = {}
+    if ledger is not None:
+        entries = {entry.id: entry for entry in ledger.entries()}
     for release in plan.earlier:
         name = f"The earlier release {quoted(release.name)}"
         if not release.observation.private or not release.receipts:

@@ -381,7 +381,8 @@ def judge_counts(
         facts |= {"cut": counts[CUT][0], "cut_std": stds[CUT]}
     amounts = []
     for name, total in (totals or {}).items():
-        kept, cut = kept_amount(name), cut_amount(name)
+        kept = kept_amount(name)
+        cut = cut_amount(name)
         numbers = {
             "kept": counts[kept][0],
             "cut": counts[cut][0],
@@ -583,15 +584,24 @@ def forecast_guard(
         rows = None
     else:
         rows = public_rows
+    std = scale
+    if laplace:
+        std = scale * math.sqrt(2)
+    largest_noise = None
+    if rows is None:
+        largest_noise = single_draw_bound(measured.noise, scale, MISSED)
+    rows_for_columns = None
+    if columns:
+        rows_for_columns = rows_to_see_columns(measured)
     return GuardForecast(
         str(share),
         _size_text(measured.privacy.budget),
         _size_text(privacy.budget),
-        scale * math.sqrt(2) if laplace else scale,
-        single_draw_bound(measured.noise, scale, MISSED) if rows is None else None,
+        std,
+        largest_noise,
         rows,
         columns,
-        rows_to_see_columns(measured) if columns else None,
+        rows_for_columns,
     )
 
 

@@ -9,7 +9,7 @@ import glob
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -64,7 +64,7 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
-from leastnoise._trusted.ledgers import find_ledger, read_receipt
+from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger, read_receipt
 
 IN_MEMORY = "(in memory)"
 _MOST_NOTE = 500  # characters
@@ -113,12 +113,22 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
         )
     if entry.output == GUARD:
         return PaymentState("guard", f"Its guard was paid ({entry.charge}).")
+    return _state_of_paid(ledger, ledger_path, entry, is_whole)
+
+
+def _state_of_paid(
+    ledger: Ledger,
+    ledger_path: Path,
+    entry: Entry,
+    is_whole: bool | None,  # noqa: FBT001 - None: unknown
+) -> PaymentState:
+    """Return the state of a paid release: whole, resumable, absent or unknown."""
     paid_text = f"The release was paid ({entry.charge})"
     if is_whole:
-        return PaymentState(
-            "whole",
-            f"{paid_text} and is whole{'' if entry.output == IN_MEMORY else f' in {entry.output}'}.",
-        )
+        place = ""
+        if entry.output != IN_MEMORY:
+            place = f" in {entry.output}"
+        return PaymentState("whole", f"{paid_text} and is whole{place}.")
     if is_whole is None:
         return PaymentState(
             "unknown", f"{paid_text}; whether it is whole in {entry.output} cannot be told now."
@@ -313,9 +323,11 @@ def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
 
 def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
     """Refuse data without the columns that a plan needs."""
-    attributes, measures = (
-        ((plan.attribute,), ()) if isinstance(plan, CategoryPlan) else plan.used()
-    )
+    if isinstance(plan, CategoryPlan):
+        attributes: tuple[str, ...] = (plan.attribute,)
+        measures: tuple[str, ...] = ()
+    else:
+        attributes, measures = plan.used()
     unit = plan.privacy
     reading.check_source(
         source, plan.domain, attributes, measures, unit.unit_column, unit.unit_reading
@@ -371,6 +383,28 @@ def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Priv
     that covers both.
     """
     return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, share)
+
+
+def open_or_create_ledger_of(
+    source: Any, path: Path, whole: Privacy, dataset: str | None = None
+) -> Ledger:
+    """Open the ledger of a data set, or create it with a budget.
+
+    Args:
+        source: the data; only their name and their place are used.
+        path: the file of the ledger.
+        whole: the budget of a ledger that is created now.
+        dataset: the name of the data in the ledger; None for the name of their file or table.
+
+    Raises:
+        InputError: the ledger belongs to other data.
+        LedgerError: it cannot be used, or would be a second ledger of the data.
+    """
+    ledger = find_ledger(path, source, dataset, [])
+    if ledger is not None:
+        return ledger
+    name = dataset or reading.dataset_name(source) or "data"
+    return open_or_create_ledger(path, name, whole)
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:
@@ -553,16 +587,16 @@ def list_csv_sizes(source: Any) -> list[int]:
         source_location = source_location["joined"][0]
     if source_location is None:
         return []
-    path = Path(
-        str(source_location["path"] if isinstance(source_location, dict) else source_location)
-    )
-    files = (
-        path.rglob("*")
-        if path.is_dir()
-        else [path]
-        if path.is_file()
-        else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
-    )  # noqa: PTH207, RUF100
+    if isinstance(source_location, dict):
+        source_location = source_location["path"]
+    path = Path(str(source_location))
+    files: Iterable[Path]
+    if path.is_dir():
+        files = path.rglob("*")
+    elif path.is_file():
+        files = [path]
+    else:
+        files = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
     return [
         file.stat().st_size
         for file in files
@@ -617,7 +651,10 @@ def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
     measured = _BYTES_PER_CELL * max(map(max, tables)) + _BYTES_PER_NOISY_ANSWER * sum(
         rows for rows, _ in tables
     )
-    return measured + _BYTES_PER_ANSWER * answers + (_BYTES_PER_LABEL * labels if in_files else 0)
+    bytes_of_answers = measured + _BYTES_PER_ANSWER * answers
+    if in_files:
+        return bytes_of_answers + _BYTES_PER_LABEL * labels
+    return bytes_of_answers
 
 
 def check_memory(plan: Plan, *, in_files: bool) -> None:

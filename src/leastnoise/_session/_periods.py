@@ -197,11 +197,9 @@ def publish_due_periods(
     check_writable(spec)
     dataset = spec.dataset
     ledger = find_ledger(ledger_path, source, dataset, [target.parent], share=spec.share)
+    entry = None
     if ledger is not None:
         reconcile_ledger(ledger)
-    if ledger is None:
-        entry = None
-    else:
         entry = _find_series_entry(ledger, target)
     if ledger is None or entry is None:
         job = _new_job(spec, source, target, ledger, plan)

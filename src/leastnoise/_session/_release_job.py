@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -46,7 +46,7 @@ from leastnoise._release import (
     fill_draft,
     holds_categories,
     list_dropped_rows,
-    open_draft,
+    open_optional_draft,
     read_categories,
     read_categories_manifest,
     read_manifest,
@@ -343,7 +343,7 @@ def finish_paid(
     else:
         target = check_target(out or entry.output)
     with (
-        nullcontext() if target is None else open_draft(target) as folder,
+        open_optional_draft(target) as folder,
         payment_run(ledger, job.room) as process,
     ):
         receipt = ledger.take_over(entry, process)

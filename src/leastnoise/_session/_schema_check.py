@@ -46,9 +46,11 @@ def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
     Raises:
         InputError: the source cannot be opened.
     """
-    types = {
-        field.name: "text" if field.type is None else str(field.type) for field in schema(data)
-    }
+    types = {}
+    for field in schema(data):
+        types[field.name] = "text"
+        if field.type is not None:
+            types[field.name] = str(field.type)
     privacy = smallest_privacy(spec.privacy)
     unit_column = privacy.unit_column
     checks: list[ColumnCheck] = []

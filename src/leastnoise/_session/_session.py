@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +20,7 @@ from leastnoise._release import (
     check_options,
     check_target,
     finishing_seconds,
-    open_draft,
+    open_optional_draft,
 )
 from leastnoise._session._earlier import check_earlier_payments, read_earlier
 from leastnoise._session._guard import (
@@ -259,20 +258,13 @@ def release(
         raise refuse("whole", whole, "a Privacy, or None")
     check_options(plan, options)
     check_note(note)
-    if out is None:
-        target = None
-    else:
+    target = None
+    if out is not None:
         target = check_target(out)
     check_memory(plan, in_files=target is not None)
     if seed is not None:
-        result = _simulate_release(
-            job,
-            source,
-            _seeded_entropy(seed, ledger, "release"),
-            options,
-            target,
-            row_progress(progress),
-        )
+        entropy = _seeded_entropy(seed, ledger, "release")
+        result = _simulate_release(job, source, entropy, options, target, row_progress(progress))
     else:
         result = _pay_and_release(
             job,
@@ -311,7 +303,7 @@ def _simulate_release(
     share = guard_share(options.guard)
     guard: dict[str, Any] = {}
     check_readable(plan, source)
-    with nullcontext() if target is None else open_draft(target) as folder:
+    with open_optional_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             columns = partial_columns(cast(Plan, plan))
@@ -355,27 +347,24 @@ def _pay_and_release(
     check_environment()
     plan = job.plan
     share = guard_share(options.guard)
-    ledger = find_ledger(ledger_source, source, dataset, [] if target is None else [target.parent])
+    folders = []
+    output = IN_MEMORY
+    if target is not None:
+        folders = [target.parent]
+        output = str(target)
+    ledger = find_ledger(ledger_source, source, dataset, folders)
     if ledger is None:
-        if whole is None:
-            raise LedgerError(
-                f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
-                "of the releases after it: `leastnoise ledger set`, "
-                "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
-            )
+        _check_may_create(ledger_source, whole)
         dataset_name = dataset or reading.dataset_name(source) or "data"
-        check_affordable_at_first(whole, dataset_name, plan, share)
+        check_affordable_at_first(cast(Privacy, whole), dataset_name, plan, share)
     else:
         dataset_name = ledger.dataset
         reconcile_ledger(ledger)
         if target is None:
             warn_of_unfinished(ledger)
-        elif (paid := find_stopped_entry(ledger, plan.digest(), str(target))) is not None:
+        elif (paid := find_stopped_entry(ledger, plan.digest(), output)) is not None:
             return finish_paid(ledger, paid, source, options=options, progress=progress).release
-        if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
-            check_affordable(ledger, plan, None)
-        else:
-            plan = fit_plan_to_ledger(ledger, plan, share)
+        plan = _plan_within_ledger(ledger, plan, share)
     reduction = {}
     if plan is not job.plan:
         reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
@@ -383,39 +372,66 @@ def _pay_and_release(
     check_search_datasets(options.searches, dataset_name)
     check_earlier_payments(plan, ledger, dataset_name)
     check_readable(plan, source)
-    with nullcontext() if target is None else open_draft(target) as folder:
+    with open_optional_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if ledger is None:  # another process may have made it meanwhile
             ledger = open_or_create_ledger(ledger_source, dataset_name, cast(Privacy, whole))
             check_affordable(ledger, plan, share)
         guard = None
+        guard_facts: dict[str, Any] = {}
+        paid_before = ""
         if share is not None and isinstance(plan, Plan):
             guard = pay_for_guard(ledger, table, plan, share, options.rows)
+            guard_facts = guard.facts
+            paid_before = guard.payment_words
         request = ReleaseRequest(
             options,
             reading.source_location(source),
-            ({} if guard is None else guard.facts) | reduction,
+            guard_facts | reduction,
             reading.join_facts(source),
             find_library(type(source)),
         )
-        paid_before = "" if guard is None else guard.payment_words
         with payment_run(ledger, job.room, paid_before) as run:
-            facts = {
-                "output": IN_MEMORY if target is None else str(target),
-                "description": with_note(job.description, note),
-            }
             series = Series.paid(
-                job.terms, table, ledger, options=request.to_json(), run=run, **facts
+                job.terms,
+                table,
+                ledger,
+                options=request.to_json(),
+                run=run,
+                output=output,
+                description=with_note(job.description, note),
             )
             receipt = require_receipt(series)
             log_payment(ledger, receipt)
             if guard is not None:
                 guard.seal(ledger)
-            result = publish(
-                plan, request, job.draw(series), folder, receipt_facts(ledger, receipt)
-            )
+            outcome = job.draw(series)
+            result = publish(plan, request, outcome, folder, receipt_facts(ledger, receipt))
             ledger.seal(receipt)
             return result
+
+
+def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
+    """Raise if there is no ledger and no budget to make one with."""
+    if whole is None:
+        raise LedgerError(
+            f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
+            "of the releases after it: `leastnoise ledger set`, "
+            "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
+        )
+
+
+def _plan_within_ledger(
+    ledger: Ledger, plan: Plan | CategoryPlan, share: Fraction | None
+) -> Plan | CategoryPlan:
+    """Return a plan that the ledger can pay, rescaled if its guards cost the rest.
+
+    A search, and a plan whose guard is paid and waits, are not rescaled.
+    """
+    if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
+        check_affordable(ledger, plan, None)
+        return plan
+    return fit_plan_to_ledger(ledger, plan, share)
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:

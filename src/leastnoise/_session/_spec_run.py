@@ -248,9 +248,9 @@ class SpecFile(Spec):
         """
         run = run_spec(
             self,
-            None if out is None else Path(out),
+            _path_or_none(out),
             source=source,
-            ledger=None if ledger is None else Path(ledger),
+            ledger=_path_or_none(ledger),
             dataset=dataset,
             share=share,
             plan=plan,
@@ -289,8 +289,15 @@ def read_spec(
     return SpecFile(
         **settings,
         path=Path(path),
-        statements=None if statements is None else Path(statements),
+        statements=_path_or_none(statements),
     )
+
+
+def _path_or_none(path: str | Path | None) -> Path | None:
+    """Return a path; None stays None."""
+    if path is None:
+        return None
+    return Path(path)
 
 
 def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
@@ -337,14 +344,11 @@ def run_spec(
     if spec.series is not None:
         return _run_series(spec, out, ledger_path, plan, through, note, observer)
     earlier_ids = settle_earlier_releases(ledger_path, observer)
+    folder = Path.cwd()
     if out is not None:
         published = find_same_release(spec, out, ledger_path)
         if published is not None:
             return published
-        check_target(out)
-    if out is None:
-        folder = Path.cwd()
-    else:
         folder = check_target(out).parent
     check_before_planning(ledger_path, spec, folder)
     observer.warn(warnings_of_spec(spec))
@@ -355,8 +359,11 @@ def run_spec(
     _check_plan(spec, plan, observer)
     finished = _release_plan(spec, plan, out, observer, note=note, payer=_payer(spec, ledger_path))
     opened_ledger = Ledger.open(ledger_path)
+    status: RunStatus = "released"
+    if finished.observation.receipt in earlier_ids:
+        status = "finished"
     return SpecRun(
-        "finished" if finished.observation.receipt in earlier_ids else "released",
+        status,
         finished,
         opened_ledger,
         _entry_of(opened_ledger, finished),
@@ -699,14 +706,20 @@ def _run_series(
             note=note,
         )
     newest = _newest_period(spec, out)
+    status: RunStatus = "nothing due"
+    if periods.releases:
+        status = "released"
+    missed: tuple[str, ...] = ()
+    if newest is not None:
+        missed = missed_targets(newest.plan, spec.options.level)
     return SpecRun(
-        "released" if periods.releases else "nothing due",
+        status,
         newest,
         Ledger.open(ledger_path),
         periods.entry,
         is_new_ledger,
         periods,
-        () if newest is None else missed_targets(newest.plan, spec.options.level),
+        missed,
     )
 
 

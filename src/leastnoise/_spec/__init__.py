@@ -2,7 +2,7 @@
 
 Begin with `_spec.py`, which also has the searches for categories. `_domain.py` reads where the rows
 are and what columns may hold; `_draft_columns.py` and `_column_names.py` what the types and names
-of columns suggest for a draft; `_warnings.py` warns of valid but probably mistaken settings.
+of columns suggest for a draft; `_toml_text.py` formats a draft; `_warnings.py` warns of valid but probably mistaken settings.
 """
 
 from leastnoise._spec._domain import domain_from_spec
@@ -27,7 +27,14 @@ from leastnoise._spec._spec import (
     search_plans,
     spec_from_table,
 )
+from leastnoise._spec._toml_text import (
+    escape_comment,
+    format_toml_key,
+    format_toml_value,
+    path_for_spec,
+)
 from leastnoise._spec._warnings import (
+    budget_warnings,
     crowded_warnings,
     early_warnings,
     plan_warnings,

@@ -130,6 +130,23 @@ def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Dat
     return Data(source.name, source.absolute().parent, table, source_columns(schema(file)))
 
 
+def _has_margin(form: Form) -> bool:
+    """Return whether a form states a margin of the answers instead of a budget."""
+    return form.get("how") == "within"
+
+
+def _read_margin(form: Form) -> str:
+    """Return the margin that a form states; empty if it states a budget."""
+    if not _has_margin(form):
+        return ""
+    margin = form.get("margin", "")
+    if not margin:
+        raise InputError(
+            "State how far a number may be from the truth, such as 500; or enter a budget."
+        )
+    return margin
+
+
 def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
     """Return the text of the spec that a form describes.
 
@@ -148,24 +165,14 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     columns = _column_numbers(data, form, with_units=bool(question_numbers))
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
-    is_within = form.get("how") == "within"
-    if not questions and (not in_sql or is_within):
+    if not questions and (not in_sql or _has_margin(form)):
         raise InputError("No table is chosen yet; choose what to publish.")
-    if is_within:
-        margin = form.get("margin", "")
-    else:
-        margin = ""
-    if is_within and not margin:
-        raise InputError(
-            "State how far a number may be from the truth, such as 500; or enter a budget."
-        )
+    margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
-    else:
-        attributes = set(columns)
-    if questions:
         measures = _used_measures(questions)
     else:
+        attributes = set(columns)
         measures = _number_columns(columns, form)
     has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
     # A domain needs an attribute, even if no question is about one.
@@ -191,7 +198,10 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     if output:
         table["output"] = output
     text = _HEAD + _format_toml(table)
-    parse_spec(text if questions else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
+    complete_text = text
+    if not questions:
+        complete_text = f"{text}\n[[workload]]\nqueries = {{}}\n"
+    parse_spec(complete_text, data.folder)
     return text
 
 
@@ -288,10 +298,11 @@ def _output_table(form: Form, language: str) -> dict[str, str]:
 
 def _replace_decimal_commas(form: Form) -> dict[str, str]:
     """Replace the decimal commas in the fields of numbers by points."""
-    return {
-        key: _replace_decimal_comma(text) if key.rpartition(".")[2] in _NUMBERS else text
-        for key, text in form.items()
-    }
+    changed = dict(form)
+    for key, text in form.items():
+        if key.rpartition(".")[2] in _NUMBERS:
+            changed[key] = _replace_decimal_comma(text)
+    return changed
 
 
 def _replace_decimal_comma(text: str) -> str:
@@ -343,9 +354,12 @@ class Question(NamedTuple):
 
     def workload_entry(self) -> dict[str, Any]:
         """Return its [[workload]] table."""
-        group_list = [
-            name if sets == "identity" else {name: sets} for name, sets in self.groups.items()
-        ]
+        group_list: list[Any] = []
+        for name, sets in self.groups.items():
+            if sets == "identity":
+                group_list.append(name)
+            else:
+                group_list.append({name: sets})
         fields = {"groups": self.groups, "by": group_list, "of": self.of}
         entry: dict[str, Any] = {**_fill_template(_QUESTIONS[self.kind], fields)}
         if self.size and "queries" not in entry:
@@ -625,27 +639,70 @@ def source_page(show_page: ShowPage, language: str = "en") -> Page:
 def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
     """Return the page that makes a spec from the names and types of columns."""
     catalogue = load_catalogue(language)
-    plannings: list[Planning] = []  # the last planned form, if there is one
+    drafting = _FormPlanning(data, language, catalogue)
 
-    def stop_planning() -> None:
-        while plannings:
-            plannings.pop().background.stop()
+    def render() -> str:
+        return render_page(
+            "beginning.html", t=catalogue, data=data, **_template_choices(data, catalogue)
+        )
 
-    def plan(arguments: dict[str, Any]) -> Any:
-        text = spec_from_form(data, _read_form(arguments), language)
-        stop_planning()
-        plannings.append(Planning(data.folder / "draft.toml", text))
-        plannings[0].begin()
-        return current_state()
+    def open_planning(arguments: dict[str, Any]) -> Any:
+        path = data.folder / Path(str(arguments.get("name", ""))).name
+        if path.suffix != ".toml" or not path.is_file():
+            raise InputError("Save the spec first.")
+        return show_page(planning_page(path))
 
-    def current_state() -> Any:
-        if not plannings:
+    def change_language(arguments: dict[str, Any]) -> Any:
+        return show_page(form_page(data, show_page, _read_language(arguments)))
+
+    return Page(
+        routes=[
+            page_route("/", render),
+            *asset_routes("beginning.js", charts=True),
+            page_route("/view", drafting.view, JSONResponse),
+            action_route("/plan", drafting.plan, catalogue),
+            action_route("/save", drafting.save, catalogue),
+            action_route("/further", open_planning, catalogue),
+            action_route("/language", change_language, catalogue),
+        ],
+        close=drafting.stop,
+    )
+
+
+class _FormPlanning:
+    """Plans and saves the spec of a form; at most one plan is being made."""
+
+    def __init__(self, data: Data, language: str, catalogue: Catalogue) -> None:
+        self._data = data
+        self._language = language
+        self._catalogue = catalogue
+        self._planning: Planning | None = None
+
+    def stop(self) -> None:
+        """Stop the planning of the last form, if there is one."""
+        planning = self._planning
+        self._planning = None
+        if planning is not None:
+            planning.background.stop()
+
+    def plan(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Begin to plan the form of the page, and return the view of it."""
+        text = spec_from_form(self._data, _read_form(arguments), self._language)
+        self.stop()
+        self._planning = Planning(self._data.folder / "draft.toml", text)
+        self._planning.begin()
+        return self.view()
+
+    def view(self) -> dict[str, Any]:
+        """Return how far planning is, with charts once there is a plan."""
+        planning = self._planning
+        if planning is None:
             return {"refused": "Nothing is planned yet."}
-        state = plannings[0].state
+        state = planning.state
         charts = []
         if state.plan is not None and state.ready:
-            charts = _invented_charts(state.plan, state.draft.level, catalogue)
-        names = [row.name(catalogue) for row in state.draft.rows]
+            charts = _invented_charts(state.plan, state.draft.level, self._catalogue)
+        names = [row.name(self._catalogue) for row in state.draft.rows]
         return {
             **state_json(state),
             "names": names,
@@ -654,45 +711,18 @@ def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
             "ended": not state.doing,
         }
 
-    def save(arguments: dict[str, Any]) -> Any:
+    def save(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Save the spec of the form, and return the commands to continue with."""
         name = str(arguments.get("name", ""))
-        text = spec_from_form(data, _read_form(arguments), language, in_sql=True)
-        path = save_spec(data.folder / ".toml", "", name, text)
+        text = spec_from_form(self._data, _read_form(arguments), self._language, in_sql=True)
+        path = save_spec(self._data.folder / ".toml", "", name, text)
         has_workload = "\n[[workload]]" in text
         return {
-            "done": catalogue.say("st_saved", file=str(path)),
+            "done": self._catalogue.say("st_saved", file=str(path)),
             "commands": list_commands(path, in_sql=not has_workload),
             "name": name,
             "asked": has_workload,
         }
-
-    def open_planning(arguments: dict[str, Any]) -> Any:
-        path = data.folder / Path(str(arguments.get("name", ""))).name
-        if path.suffix != ".toml" or not path.is_file():
-            raise InputError("Save the spec first.")
-        return show_page(planning_page(path))
-
-    return Page(
-        routes=[
-            page_route(
-                "/",
-                lambda: render_page(
-                    "beginning.html", t=catalogue, data=data, **_template_choices(data, catalogue)
-                ),
-            ),
-            *asset_routes("beginning.js", charts=True),
-            page_route("/view", current_state, JSONResponse),
-            action_route("/plan", plan, catalogue),
-            action_route("/save", save, catalogue),
-            action_route("/further", open_planning, catalogue),
-            action_route(
-                "/language",
-                lambda arguments: show_page(form_page(data, show_page, _read_language(arguments))),
-                catalogue,
-            ),
-        ],
-        close=stop_planning,
-    )
 
 
 def _read_form(arguments: Mapping[str, Any]) -> Form:

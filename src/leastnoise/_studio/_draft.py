@@ -334,6 +334,20 @@ def to_toml(value: Any, *, inline: bool = False) -> Any:
     return table
 
 
+def _check_file_name(name: str, folder: Path) -> None:
+    """Raise if a name is not that of a visible TOML file in the folder."""
+    is_plain = name == Path(name).name and name.isprintable() and "\\" not in name
+    if not is_plain or name.startswith(".") or not name.endswith(".toml"):
+        raise InputError(
+            message(
+                "A spec must have the name of a file in {folder}, such as people.toml; got "
+                "{name!r}.",
+                folder=folder,
+                name=name,
+            )
+        )
+
+
 def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
     """Write a spec, and return its file; never replace a changed file.
 
@@ -345,21 +359,7 @@ def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
         name: the name of the file to write, in the same folder.
         text: the text of the spec.
     """
-    if (
-        not name.endswith(".toml")
-        or name != Path(name).name
-        or name.startswith(".")
-        or not name.isprintable()
-        or "\\" in name
-    ):
-        raise InputError(
-            message(
-                "A spec must have the name of a file in {folder}, such as people.toml; got "
-                "{name!r}.",
-                folder=opened.parent,
-                name=name,
-            )
-        )
+    _check_file_name(name, opened.parent)
     path = opened.parent / name
     draft = path.with_name(f".{name}.{token_hex(4)}")
     try:

@@ -3,7 +3,6 @@
 It shows tables of any attributes and sums of their cells, computed from the measurements.
 """
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from leastnoise._charts import draw_chart
+from leastnoise._domain import Domain
+from leastnoise._frames import number_or_null
 from leastnoise._release import (
     Catalogue,
     Release,
@@ -232,8 +233,19 @@ def _sum_json(table: Table, cell_count: int, catalogue: Catalogue) -> dict[str, 
     )
     shown_numbers: dict[str, float | None] = {}
     for name in ("answer", "noise_std", "low", "high"):
-        shown_numbers[name] = None if math.isnan(numbers[name]) else numbers[name]
+        shown_numbers[name] = number_or_null(numbers[name])
     return {"sum": sentence, **shown_numbers}
+
+
+def _list_level_choices(
+    domain: Domain, attribute: str, catalogue: Catalogue
+) -> list[tuple[str, str]]:
+    """Return the levels of an attribute with their display names."""
+    choices = []
+    for level_name in level_names(domain.kind(attribute)):
+        names = catalogue.names.level(f"{attribute}:{level_name}")
+        choices.append((level_name, names.name or level_name))
+    return choices
 
 
 def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[str, Any]:
@@ -244,10 +256,9 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     release = explorer.release
     domain = release.plan.domain
     first, measure = explorer.first()
-    if release.private:
-        notices = []
-    else:
-        notices = [catalogue.say("not_private")]
+    notices = []
+    if not release.private:
+        notices.append(catalogue.say("not_private"))
     rounding = describe_rounding(release.options, catalogue)
     if rounding:
         notices.append(rounding)
@@ -259,27 +270,20 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
         *zip(KINDS, (catalogue.say("st_values"), catalogue.say("name_along_prefix")), strict=True),
     ]
     percent = catalogue.format_percent(release.level)
+    kinds = {}
+    for name in domain.names:
+        kinds[name] = [*common_choices, *_list_level_choices(domain, name, catalogue)]
+    measures = [("", capitalize(name_rows(catalogue)))]
+    measures += [
+        (name, name_measure(domain, name, catalogue))
+        for name in release.workload.measures
+        if name is not None
+    ]
     return {
-        "kinds": {
-            name: [
-                *common_choices,
-                *(
-                    (level, catalogue.names.level(f"{name}:{level}").name or level)
-                    for level in level_names(domain.kind(name))
-                ),
-            ]
-            for name in domain.names
-        },
+        "kinds": kinds,
         "headings": {name: attribute_heading(name, catalogue) for name in domain.names},
         "first": dict(first),
-        "measures": [
-            ("", capitalize(name_rows(catalogue))),
-            *(
-                (measure, name_measure(domain, measure, catalogue))
-                for measure in release.workload.measures
-                if measure is not None
-            ),
-        ],
+        "measures": measures,
         "measure": measure or "",
         "lead": catalogue.say("st_explore", percent=percent),
         "notices": notices,

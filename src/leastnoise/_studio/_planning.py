@@ -403,12 +403,18 @@ def state_json(state: PlanningState) -> dict[str, Any]:
     warnings = [*spec_warnings(draft.spec, catalogue)]
     if state.plan is not None and state.ready:
         warnings += plan_warnings(draft.spec, state.plan, catalogue)
+    error = state.error
+    if error == _ENDED:
+        error = catalogue.translate(error)
+    reference_facts = None
+    if state.reference is not None:
+        reference_facts = _draft_facts(*state.reference, catalogue)
     return {
         "version": state.version,
         "busy": bool(state.doing),
         "lead": catalogue.say("st_lead", percent=catalogue.format_percent(draft.level)),
         "status": _describe_status(state, catalogue),
-        "error": catalogue.translate(state.error) if state.error == _ENDED else state.error,
+        "error": error,
         "size": draft.size,
         "delta": draft.delta,
         "objective": draft.objective,
@@ -416,7 +422,7 @@ def state_json(state: PlanningState) -> dict[str, Any]:
         "periods": draft.periods,
         "horizon": draft.horizon,
         "facts": _draft_facts(draft, state.plan, catalogue),
-        "kept": None if state.reference is None else _draft_facts(*state.reference, catalogue),
+        "kept": reference_facts,
         "warnings": warnings,
         "ready": state.ready,
         "rows": _rows_json(state, catalogue),
@@ -489,7 +495,9 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     for sentence in list_sum_contributions(spec.workload, catalogue):
         facts.append((catalogue.say("st_of_values"), sentence))
     if privacy is not None:
-        facts.append((catalogue.say("h_protects"), describe_guessing_chance(privacy, catalogue)))
+        cost = None if plan is None else plan.cost()
+        sentence = describe_guessing_chance(privacy, catalogue, cost)
+        facts.append((catalogue.say("h_protects"), sentence))
     return facts
 
 
@@ -544,18 +552,14 @@ def _row_texts(
     catalogue: Catalogue,
 ) -> dict[str, Any]:
     """Return the setting of a row of the page, and a text for each column."""
+    row_margins = []
     if setting.on:
         row_margins = [margins[key] for key in row.table_keys if key in margins]
-    else:
-        row_margins = []
     old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
     targets = [margin.target for margin in row_margins if margin.target is not None]
     columns = {
         "typical": _join_cells(catalogue.format_error(margin.typical) for margin in row_margins),
-        "largest": _join_cells(
-            ("≤ " if margin.is_bound else "") + catalogue.format_error(margin.largest)
-            for margin in row_margins
-        ),
+        "largest": _join_cells(_format_largest_error(margin, catalogue) for margin in row_margins),
         "share": _join_cells(
             catalogue.format_percent(margin.share, 2)
             for margin in row_margins
@@ -580,6 +584,14 @@ def _row_texts(
         "price": price_text,
         "change": change,
     }
+
+
+def _format_largest_error(margin: Margin, catalogue: Catalogue) -> str:
+    """Format the largest margin of a table, or the bound of it that is known."""
+    error = catalogue.format_error(margin.largest)
+    if margin.is_bound:
+        return f"≤ {error}"
+    return error
 
 
 def _join_cells(cells: Iterable[str]) -> str:
@@ -631,43 +643,48 @@ def _statistic_verdict(
     return {}
 
 
+def _render_planning(state: PlanningState, name: str, catalogue: Catalogue) -> str:
+    """Return the page of a spec as HTML."""
+    draft = state.draft
+    rows = []
+    for row in draft.rows:
+        answers = sum(product.rows for product in row.products)
+        rows.append((row.name(catalogue), catalogue.format_value(answers)))
+    levels = sorted({*_LEVELS, draft.level})
+    return render_page(
+        "planning.html",
+        t=catalogue,
+        name=name,
+        lead=state_json(state)["lead"],
+        rows=rows,
+        of=draft.parameter,
+        delta=bool(draft.delta),
+        horizon=min(4 * draft.periods, MOST_PERIODS),
+        levels=[(level, catalogue.format_percent(level)) for level in levels],
+        objectives=[(objective, catalogue.say(f"st_{objective}")) for objective in OBJECTIVES],
+        targets=_list_target_choices(catalogue),
+    )
+
+
+def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Return the kinds of targets with their names; first none."""
+    choices = [("", catalogue.say("st_none"))]
+    for target in TARGETS:
+        key = f"st_{target}"
+        if target == "relative":
+            key = "st_share"
+        choices.append((target, catalogue.say(key)))
+    return choices
+
+
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
     catalogue = planning.state.draft.spec.options.catalogue()
 
-    def page() -> str:
-        draft = planning.state.draft
-        targets = [
-            (name, catalogue.say(f"st_{'share' if name == 'relative' else name}"))
-            for name in TARGETS
-        ]
-        return render_page(
-            "planning.html",
-            t=catalogue,
-            name=path.name,
-            lead=state_json(planning.state)["lead"],
-            rows=[
-                (
-                    row.name(catalogue),
-                    catalogue.format_value(sum(product.rows for product in row.products)),
-                )
-                for row in draft.rows
-            ],
-            of=draft.parameter,
-            delta=bool(draft.delta),
-            horizon=min(4 * draft.periods, MOST_PERIODS),
-            levels=[
-                (level, catalogue.format_percent(level))
-                for level in sorted({*_LEVELS, draft.level})
-            ],
-            objectives=[(name, catalogue.say(f"st_{name}")) for name in OBJECTIVES],
-            targets=[("", catalogue.say("st_none")), *targets],
-        )
-
     return Page(
         routes=[
-            page_route("/", page),
+            page_route("/", lambda: _render_planning(planning.state, path.name, catalogue)),
             *asset_routes("planning.js"),
             page_route("/view", lambda: state_json(planning.state), JSONResponse),
             page_route("/spec", lambda: format_spec(planning.state.draft), PlainTextResponse),

@@ -7,7 +7,7 @@ what its queries are.
 """
 
 import datetime as dt
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -401,14 +401,24 @@ def _cells_between_edges(
     """Return the first and the last bin between two edges."""
     edges = kind.edges
     low, high = (exact(f"a bound of {range_name}", end) for end in pair)
-    if low in edges and high in edges and low < high:
-        return edges.index(low), edges.index(high) - 1
+    first = _edge_position(edges, low)
+    end = _edge_position(edges, high)
+    if first is not None and end is not None and first < end:
+        return first, end - 1
     advice = ""
     if isinstance(kind, Bins):
         advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
     advice += _nearest("edges", edges, [low, high])
     allowed = "two different edges of its bins, the lower first"
     raise refuse(range_name, list(pair), allowed, advice)
+
+
+def _edge_position(edges: Sequence[Fraction], value: Fraction) -> int | None:
+    """Return the position of an edge among ascending ones; None if it is none."""
+    position = bisect_left(edges, value)
+    if position < len(edges) and edges[position] == value:
+        return position
+    return None
 
 
 def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:

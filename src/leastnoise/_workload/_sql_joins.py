@@ -195,7 +195,8 @@ class _JoinReader:
         alias = self.join.alias_or_name.lower()
         if not isinstance(term, exp.EQ):
             return None
-        left, right = term.left.unnest(), term.right.unnest()
+        left = term.left.unnest()
+        right = term.right.unnest()
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return None
         of_join = [side.table.lower() == alias for side in (left, right)]

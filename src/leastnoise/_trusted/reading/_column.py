@@ -454,7 +454,9 @@ def _numbers(array: Any, filler: int = 0) -> Array:
     """Return the numbers of an Arrow array, with a filler for nulls."""
     # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
     # pandas, which takes most of a second.
-    numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
+    if array.null_count:
+        array = array.fill_null(filler)
+    numbers: Array = np.from_dlpack(array)
     return numbers
 
 

@@ -139,7 +139,9 @@ def _category_encoder(rule: Rule, table: Forms) -> Encoder:
         known = table.cells.get(form)
         if known is None and isinstance(value, (str, bytes)):
             known = table.wholes.get(without_zeros(form) or "")
-        return rule.outside if known is None else known
+        if known is None:
+            return rule.outside
+        return known
 
     return by_value(
         lambda values: np.fromiter(map(cell, values), dtype=np.int64, count=len(values))
@@ -179,7 +181,9 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     # a double that is no whole number inside must not reach the conversion, whose result would be
     # undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
-    return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
+    if table.again is not None:
+        cells = cells % table.again
+    return np.where(inside, cells, rule.outside)
 
 
 def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
@@ -201,7 +205,7 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
 
     def of_values(values: Sequence[object]) -> IntArray:
         times = [read_time(value) for value in values]
-        pairs = [(NO_DAY, False) if time is None else time for time in times]
+        pairs = [time or (NO_DAY, False) for time in times]
         seconds = np.array([second for second, _ in pairs], dtype=np.int64)
         zoned = np.array([utc for _, utc in pairs], dtype=np.bool_)
         return place(seconds, zoned, np.array([time is None for time in times], dtype=np.bool_))
@@ -262,9 +266,10 @@ def _number_encoder(
             data.dtype.kind in "biu" or data.dtype == np.float64
         ):
             return others(column)
-        numbers: Array = data.astype(
-            np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64
-        )
+        if data.dtype.kind == "i" and not len(nulls):
+            numbers: Array = data.astype(np.int64)
+        else:
+            numbers = data.astype(np.float64)
         if len(nulls):
             numbers[np.isin(numbers, nulls)] = np.nan
         return column.rows(cells_of(numbers, np.isinf(numbers)), missing)

@@ -7,7 +7,7 @@ SQL is the same for all of them.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -118,10 +118,11 @@ class Engine:
         order = list(wish.rules)
         sizes = [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
-        proposed = groups(
-            [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
-        )
-        covers = [tuple(order[position] for position in group.attributes) for group in proposed]
+        proposed = groups([_positions(order, names) for names in sets], sizes, _ROWS)
+        covers: list[tuple[str, ...]] = []
+        for group in proposed:
+            names_of_group = [order[position] for position in group.attributes]
+            covers.append(tuple(names_of_group))
         counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
         rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
         if rows is not None and wish.rules:
@@ -284,7 +285,9 @@ class Engine:
         used = exp.and_(*_inside_conditions(wish), sql("unreadable = :no", no=0))
         if wish.filled:
             used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
-        unit = [] if wish.unit_column is None else ["u0"]
+        unit = []
+        if wish.unit_column is not None:
+            unit.append("u0")
         if unit:
             beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))"
         else:
@@ -342,7 +345,7 @@ class Engine:
             if factor_measures(measure)
         }
         added = [part.column for measure in sums.values() for part in factor_measures(measure)]
-        wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
+        wanted = [*sources, *added, *_unit_columns(wish)]
         if not set(wanted) <= set(self.values):
             return None
         # each value is computed once, and called by a name of ours
@@ -368,11 +371,8 @@ class Engine:
                 columns[f"g{number}"] = amount_of(ValueCount(part), values[part.column])
         if wish.usage:
             columns["unreadable"] = _unreadable(wish, values)
-        columns |= (
-            {}
-            if wish.unit_column is None
-            else {"u0": unit_of(values[wish.unit_column], wish.unit_reading)}
-        )
+        if wish.unit_column is not None:
+            columns["u0"] = unit_of(values[wish.unit_column], wish.unit_reading)
         if any(column is None for column in columns.values()):
             return None
         raw = _select_columns(
@@ -433,7 +433,9 @@ class Engine:
         if flagged:
             rows = exp.select("*", exp.alias_(hashed, "hashed")).from_(rows.subquery("placed"))
             rows = self._once(rows)
-        turns: list[str | Expression] = ["hashed" if flagged else hashed, "place"]
+        turns: list[str | Expression] = [hashed, "place"]
+        if flagged:
+            turns[0] = "hashed"
         apart = ["u0"]
         if wish.max_per_cell is not None:
             alike = ["u0", *_cell_columns(wish, wish.max_per_cell.attributes)]
@@ -465,7 +467,9 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
     for number, measure in enumerate(wish.sums.values()):
         if not isinstance(measure, PerUnit):
             continue
-        most = wish.max_rows if measure.attributes else 1
+        most = 1
+        if measure.attributes:
+            most = wish.max_rows
         cell = ["u0", *_cell_columns(wish, measure.attributes)]
         published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
         eligible = _filled(wish, published)
@@ -504,11 +508,24 @@ def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Selec
     return exp.select("*", named).from_(rows.subquery(f"before_total{number}"))
 
 
+def _positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
+    """Return the sorted positions of some attributes."""
+    return tuple(sorted(order.index(name) for name in names))
+
+
+def _unit_columns(wish: CountRequest) -> list[str]:
+    """Return the column of the unit in a list; an empty one without it."""
+    if wish.unit_column is None:
+        return []
+    return [wish.unit_column]
+
+
 def _with_flag(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
     """Return the query with a column: an amount if a condition holds, else 0."""
-    amount = sql(":one", one=1) if amount is None else amount
+    if amount is None:
+        amount = sql(":one", one=1)
     flag = sql(
         "CASE WHEN :condition THEN :amount ELSE :no END", condition=condition, amount=amount, no=0
     )

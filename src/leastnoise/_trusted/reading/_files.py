@@ -152,7 +152,10 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
         match = field.match(line, at)
         if match is None:
             return None
-        fields.append(match[0] if match[1] is None else match[1].replace(b'""', b'"'))
+        if match[1] is None:
+            fields.append(match[0])
+        else:
+            fields.append(match[1].replace(b'""', b'"'))
         at = match.end()
         if at == len(line):
             return fields
@@ -320,7 +323,9 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
     # a file without a header begins with a row, which has no say in anything
-    line = _first_line(path, what, layout) if headed else ""
+    line = ""
+    if headed:
+        line = _first_line(path, what, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
@@ -359,7 +364,9 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 def _delimiter_of(header: str, path: Path) -> str:
     """Return the delimiter that a header holds most of, outside of quoted names."""
     outside_quotes = _QUOTED_NAME.sub("", header)
-    candidates = ("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS
+    candidates = _DELIMITERS
+    if ".tsv" in path.name.lower():
+        candidates = "\t" + _DELIMITERS
     return max(candidates, key=outside_quotes.count)
 
 
@@ -375,7 +382,9 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     elif fields is None:
         *_, last_name = re.split(_NAME_START % re.escape(delimiter), header)
         is_open = last_name.replace('""', "").count('"') == 0
-        reason = BROKEN_HEADER if is_open else MISQUOTED_HEADER
+        reason = MISQUOTED_HEADER
+        if is_open:
+            reason = BROKEN_HEADER
     elif not any(fields):
         reason = EMPTY_HEADER
     if fields is None or reason:
@@ -508,6 +517,38 @@ def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path,
     return None
 
 
+def _fixed_folder(path: str | os.PathLike[str]) -> Path:
+    """Return a path, or what its pattern begins with, absolute and without ".."."""
+    root = Path(os.fsdecode(path))
+    start = root
+    if not root.exists():
+        start = next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
+    return Path(os.path.abspath(start))  # noqa: PTH100
+
+
+def _check_files(
+    path: str | os.PathLike[str], files: Sequence[Path], kind: FileKind, below: Path
+) -> None:
+    """Raise if a file is elsewhere, of another kind, or there twice."""
+    others = [file for file in files if not _absolute(file).is_relative_to(below)]
+    if (
+        others
+        or kind not in KINDS
+        or not all(file.name.lower().endswith(kind.endings) for file in files)
+    ):
+        raise InternalError(
+            "the files of a source must be below its path and of the kind that their names say; "
+            "please report this."
+        )
+    # of whom a row twice would be two
+    entries = [file.stat() for file in files]
+    if len({(entry.st_dev, entry.st_ino) for entry in entries}) < len(files):
+        raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
+    if twins := find_two_forms(files, kind.endings):
+        first_form, second_form = map(str, twins)
+        raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
+
+
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Return the files of a path as one source.
 
@@ -523,37 +564,14 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     ...     open_files(folder).names
     ('age', 'sex')
     """
-    layout = path if isinstance(path, CSV) else None
-    path = path.path if isinstance(path, CSV) else path
+    layout = None
+    if isinstance(path, CSV):
+        layout = path
+        path = path.path
     matched = find_files(path, KINDS)
     kind = matched[0][1]  # of all
-    root = Path(os.fsdecode(path))
-    # itself, or what its pattern begins with, as they are without ".."
-    below = Path(
-        os.path.abspath(  # noqa: PTH100
-            root
-            if root.exists()
-            else next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
-        )
-    )
-    others = [file for file, _ in matched if not _absolute(file).is_relative_to(below)]
-    if (
-        others
-        or kind not in KINDS
-        or not all(file.name.lower().endswith(kind.endings) for file, _ in matched)
-    ):
-        raise InternalError(
-            "the files of a source must be below its path and of the kind that their names say; "
-            "please report this."
-        )
-    # of whom a row twice would be two
-    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(
-        matched
-    ):
-        raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
-    if twins := find_two_forms([file for file, _ in matched], kind.endings):
-        first_form, second_form = map(str, twins)
-        raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
+    below = _fixed_folder(path)
+    _check_files(path, [file for file, _ in matched], kind, below)
     if layout is not None and not kind.rows_are_lines:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
 
@@ -574,7 +592,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
-        first = opened if first is None else first
+        if first is None:
+            first = opened
         if sorted(opened.names) != sorted(first.names):
             names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
             raise InputError(
@@ -585,7 +604,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             for field in opened.fields
         }
         types.append(opened.holds)
-        total = None if total is None or opened.total is None else total + opened.total
+        if total is None or opened.total is None:
+            total = None
+        else:
+            total += opened.total
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         for file, _ in matched:
@@ -632,7 +654,10 @@ def folder_values(below: Path) -> dict[str, str | None]:
     for folder in below.parts[:-1]:
         name, mark, value = folder.partition("=")
         if mark and name:
-            values[_decode_percent(name)] = None if value == _NO_VALUE else _decode_percent(value)
+            if value == _NO_VALUE:
+                values[_decode_percent(name)] = None
+            else:
+                values[_decode_percent(name)] = _decode_percent(value)
     return values
 
 

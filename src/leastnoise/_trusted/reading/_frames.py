@@ -4,7 +4,7 @@ Data frames of pandas, Polars, PyArrow and Ibis are read through narwhals, which
 them; relations of DuckDB are read by DuckDB.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -86,11 +86,12 @@ def open_frame(frame: Any) -> Source | None:
     lazy = isinstance(native, nw.LazyFrame)
     try:
         # pandas allows names that are not text; no domain can name them
-        names = tuple(
-            name
-            for name in (native.collect_schema() if lazy else native.columns)
-            if isinstance(name, str)
-        )
+        all_names: Iterable[Any]
+        if lazy:
+            all_names = native.collect_schema()
+        else:
+            all_names = native.columns
+        names = tuple(name for name in all_names if isinstance(name, str))
         if lazy:
             kinds = native.collect_schema()
         else:
@@ -108,9 +109,10 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield Chunk(len(part), [_column(part[name]) for name in columns])
 
-    if lazy:
-        dtypes = {}
-    else:
+    total = None
+    dtypes = {}
+    if not lazy:
+        total = len(native)
         dtypes = {name: _native_dtype(native[name]) for name in names}
     holds = _frame_value_types(kinds)
     of_nulls = [name for name, dtype in dtypes.items() if str(dtype) in _NULL_TYPES]
@@ -123,7 +125,7 @@ def open_frame(frame: Any) -> Source | None:
     return Source(
         what=what,
         fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
-        total=None if lazy else len(native),
+        total=total,
         encoded=by_columns(chunks),
         holds=holds,
     )

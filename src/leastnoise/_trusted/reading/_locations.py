@@ -405,10 +405,8 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
     ('/data/people.csv', ';')
     """
     if isinstance(recorded, dict) and "joined" in recorded and not isinstance(moved, Joined):
-        (first, second), terms = (
-            recorded["joined"],
-            {key: value for key, value in recorded.items() if key != "joined"},
-        )
+        first, second = recorded["joined"]
+        terms = {key: value for key, value in recorded.items() if key != "joined"}
         return Joined(source_from_location(first, moved), source_from_location(second), **terms)
     if isinstance(recorded, dict) and (moved is None or isinstance(moved, (str, Path))):
         return CSV(**{**recorded, "path": moved or recorded["path"]})

@@ -211,7 +211,9 @@ def _session(
             connection = driver.connect(url)
         except (driver.Error, pa.ArrowException, OSError) as error:
             cause = explain_failure(url, str(error))
-            reason = NO_POSTGRES if cause is None else NO_CONNECTION
+            reason = NO_CONNECTION
+            if cause is None:
+                reason = NO_POSTGRES
             raise InputError(
                 message(reason, what=what, connection=source.connection, cause=cause or "")
             ) from None

@@ -6,7 +6,7 @@ Rows may have the columns of their partner in a second table beside their own (E
 """
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -174,14 +174,14 @@ def read(
     if allowance is not None and (unit_column is None or allowance.most != most):
         raise refuse("max_rows", most, f"the bound of the series, {allowance.most}, with units")
     wanted = wanted or ReadRequest()
-    sizes = {
-        name: domain.cells(name)
-        for name in (domain.names if wanted.attributes is None else wanted.attributes)
-    }
-    sums = {
-        name: domain.measure(name)
-        for name in (domain.measures if wanted.measures is None else wanted.measures)
-    }
+    attributes: Iterable[str] = domain.names
+    if wanted.attributes is not None:
+        attributes = wanted.attributes
+    measures: Iterable[str] = domain.measures
+    if wanted.measures is not None:
+        measures = wanted.measures
+    sizes = {name: domain.cells(name) for name in attributes}
+    sums = {name: domain.measure(name) for name in measures}
     if unit_column is None:
         units = None
     else:
@@ -266,8 +266,11 @@ def _read_rows(
         use = units.use(_counted_rows(keep, encoded.inside, chosen))
     stay = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
-        if name not in of_units:  # a row that does not count as a row adds nothing to sums (T6)
-            values[name] = amounts * counting if of_units else amounts
+        if name in of_units:
+            continue
+        values[name] = amounts
+        if of_units:  # a row that does not count as a row adds nothing to sums (T6)
+            values[name] = amounts * counting
     rows_counting: IntArray = counting[stay].astype(np.int64)
     cells = _chosen_rows(encoded.cells, stay)
     values = _chosen_rows(values, stay)
@@ -277,6 +280,9 @@ def _read_rows(
         values = {other: _with_zeros(column, number) for other, column in values.items()}
         values[name] = np.append(np.zeros_like(rows_counting), np.ones(number, dtype=np.int64))
         rows_counting = _with_zeros(rows_counting, number)
+    table_counting = None
+    if of_units:
+        table_counting = rows_counting
     return Table(
         domain,
         cells,
@@ -285,12 +291,19 @@ def _read_rows(
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
         rows=len(rows_counting),
-        counting=rows_counting if of_units else None,
-        usage=None
-        if usage is None
-        else usage_table(usage, request.unit_column, request.max_rows, totals),
+        counting=table_counting,
+        usage=_usage_table(usage, request, totals),
         use=use,
     )
+
+
+def _usage_table(
+    usage: RowUsage | None, request: CountRequest, totals: Mapping[str, UnitTotal]
+) -> Table | None:
+    """Return the counts of rows read and used as a table; None without them."""
+    if usage is None:
+        return None
+    return usage_table(usage, request.unit_column, request.max_rows, totals)
 
 
 def _measures_of_units(sums: Mapping[str, Measure]) -> dict[str, PerUnit]:
@@ -359,13 +372,15 @@ def _encode_rows(
     encoders = [
         *map(cell_encoder, rules.values()),
         *map(amount_encoder, chain.from_iterable(factors.values())),
-        *([] if units is None else [units.number]),
     ]
+    if units is not None:
+        encoders.append(units.number)
     value_encoders = [
         (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
     ]
-    unreadable = _unreadable([*factors.values()]) if request.usage else []
-    requests = [*zip(names, encoders, strict=True), *value_encoders, *unreadable]
+    requests = [*zip(names, encoders, strict=True), *value_encoders]
+    if request.usage:
+        requests += _unreadable([*factors.values()])
     # small codes of the rows that are inside so far, and which rows of the source they were
     types = [
         *(np.min_scalar_type(rule.size - 1) for rule in rules.values()),
@@ -377,12 +392,13 @@ def _encode_rows(
     readable = [np.zeros(0, dtype=np.bool_)]
     malformed_lines = 0
     for rows, encoded, malformed in opened.encoded(requests):
-        codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        codes = encoded[: len(rules)]
+        numbers = iter(encoded[len(rules) :])
         malformed_lines += malformed
-        amounts = [
-            combined_amounts(sums[name], [next(numbers) for _ in parts])
-            for name, parts in factors.items()
-        ]
+        amounts = []
+        for name, parts in factors.items():
+            part_amounts = [next(numbers) for _ in parts]
+            amounts.append(combined_amounts(sums[name], part_amounts))
         inside.append(
             np.logical_and.reduce(
                 [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
@@ -430,11 +446,13 @@ def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int],
 
     None at all where every row is in some table, so that there is nothing to look at.
     """
-    tables = [
-        {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
-        for names in wanted.published or ()
-    ]
-    return () if {} in tables else tuple(tables)
+    tables = []
+    for names in wanted.published or ():
+        kinds = {name: domain.kind(name) for name in names}
+        tables.append({name: kind.published for name, kind in kinds.items() if kind.hidden})
+    if {} in tables:
+        return ()
+    return tuple(tables)
 
 
 def _check_amounts_of_units(
@@ -462,10 +480,10 @@ def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) 
     """
     if not tables:
         return None
-    in_table = [
-        np.logical_and.reduce([cells[name] < hidden for name, hidden in table.items()])
-        for table in tables
-    ]
+    in_table = []
+    for table in tables:
+        is_published = [cells[name] < hidden for name, hidden in table.items()]
+        in_table.append(np.logical_and.reduce(is_published))
     filled: BoolArray = np.logical_or.reduce(in_table)
     return filled
 
@@ -506,9 +524,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        usage=None
-        if usage is None
-        else usage_table(usage, request.unit_column, request.max_rows, totals),
+        usage=_usage_table(usage, request, totals),
     )
 
 
@@ -743,11 +759,11 @@ def open_columns(
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
-    wanted = [
-        *(domain.kind(name).reading.column or name for name in attributes),
-        *(part.column for name in measures for part in factor_measures(domain.measure(name))),
-        *([] if unit_column is None else [unit_column]),
-    ]
+    wanted = [domain.kind(name).reading.column or name for name in attributes]
+    for name in measures:
+        wanted += [part.column for part in factor_measures(domain.measure(name))]
+    if unit_column is not None:
+        wanted.append(unit_column)
     opened = open_source(source, wanted)
     for name in wanted:
         if opened.names.count(name) != 1:
@@ -899,7 +915,9 @@ def read_keys(
     else:
         units = Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
-    encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
+    encoders = [numbering(numbers, _key_of(rule))]
+    if units is not None:
+        encoders.append(units.number)
     parts = [np.zeros(0, dtype=np.int64)]
     read = 0
     counts = np.zeros(0, dtype=np.int64)
@@ -929,8 +947,11 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
     """Return the function from a value to its key, None where it has none."""
 
     def key(value: object) -> str | None:
-        form = None if is_null(value) else text(value)
-        form = None if form is None else rule.reading.form(form)
+        form = None
+        if not is_null(value):
+            form = text(value)
+        if form is not None:
+            form = rule.reading.form(form)
         if form is None or is_spelled_null(form, rule.reading):
             return None
         if isinstance(rule.table, Keys) and rule.table.allows(form):
@@ -994,8 +1015,10 @@ def joined_source(
     else:
         asked = tuple(dict.fromkeys(wanted))
     beside = [name for name in asked if name in joined_names and name not in first.names]
-    engine = None if beside else first.engine
-    if beside and first.engine is not None and second.engine is not None:
+    engine = None
+    if not beside:
+        engine = first.engine
+    elif first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
         engine = first.engine.joined(
             second.engine, (joined.own, joined.key), mine, beside, joined.reading

@@ -83,7 +83,9 @@ def open_spark(frame: Any) -> Source:
         for name, type_name, required in schema
     ]
     source = engine_source(engine, types, fields, partial(session, batches=_batches))
-    return source if plain else replace(source, engine=None)
+    if plain:
+        return source
+    return replace(source, engine=None)
 
 
 def _batches(frame: Any) -> Iterator[Any]:

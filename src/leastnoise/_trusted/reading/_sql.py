@@ -83,9 +83,10 @@ def _part(given: Any) -> Expression:
     if isinstance(given, str):
         return exp.Literal.string(given)
     if isinstance(given, (int, float)):
-        return exp.cast(
-            exp.Literal.string(repr(given)), "BIGINT" if isinstance(given, int) else "DOUBLE"
-        )
+        kind = "DOUBLE"
+        if isinstance(given, int):
+            kind = "BIGINT"
+        return exp.cast(exp.Literal.string(repr(given)), kind)
     if isinstance(given, (exp.Binary, exp.Not, exp.Neg)):
         return exp.Paren(this=given.copy())
     return given.copy()
@@ -302,7 +303,8 @@ def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expressio
     The text ends in zeros, and without them in the point; of other texts the cell is ``outside``.
     """
     again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
-    again += [("-0.", table.wholes["0"])] if "0" in table.wholes else []
+    if "0" in table.wholes:
+        again.append(("-0.", table.wholes["0"]))
     if not again:
         return _part(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
@@ -332,7 +334,8 @@ def _key(
             controls=_CONTROLS,
         )
     )
-    fits += [] if sound is None else [sound(value.it)]
+    if sound is not None:
+        fits.append(sound(value.it))
     return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
 
 
@@ -360,9 +363,15 @@ _ROUNDING: dict[str, Callable[[Expression], Expression]] = {
 
 def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
     """Return the cell of a number in SQL by the steps of a rule."""
-    scale = _MICROSECONDS if number.held == "clock" else 1
-    low, high, it = table.low * scale, (table.high + 1) * scale - 1, number.it
-    kind: type[int | float] = float if number.held == "double" else int
+    scale = 1
+    if number.held == "clock":
+        scale = _MICROSECONDS
+    low = table.low * scale
+    high = (table.high + 1) * scale - 1
+    it = number.it
+    kind: type[int | float] = int
+    if number.held == "double":
+        kind = float
     whole = kind is int or table.rounding is not None
     if rule.clip:
         it = clipped(it, kind(low), kind(high))
@@ -370,7 +379,8 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
         # a step beyond the bounds on either side stays beyond them
         it = clipped(it, kind(low - 1), kind(high + 1))
     if kind is float and whole:
-        it, kind = _ROUNDING[str(table.rounding)](it), int
+        it = _ROUNDING[str(table.rounding)](it)
+        kind = int
     cell = sql(
         ":it - :origin",
         it=it if whole else exp.cast(it.copy(), "BIGINT"),
@@ -379,27 +389,23 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
     if table.step > 1:
         # of the multiple below it, so that no engine rounds
         cell = sql("CAST((:it - :it % :step) / :step AS BIGINT)", it=cell, step=table.step * scale)
-    cell = cell if table.again is None else sql(":it % :again", it=cell, again=table.again)
-    cell = (
-        cell
-        if whole
-        else sql(
+    if table.again is not None:
+        cell = sql(":it % :again", it=cell, again=table.again)
+    if not whole:
+        cell = sql(
             "CASE WHEN :it = FLOOR(:it) THEN :cell ELSE :outside END",
             it=it,
             cell=cell,
             outside=rule.outside,
         )
-    )
     inside = sql(":it >= :low AND :it <= :high", it=it, low=kind(low), high=kind(high))
-    return (
-        cell
-        if rule.clip
-        else sql(
-            "CASE WHEN :inside THEN :cell ELSE :outside END",
-            inside=inside,
-            cell=cell,
-            outside=rule.outside,
-        )
+    if rule.clip:
+        return cell
+    return sql(
+        "CASE WHEN :inside THEN :cell ELSE :outside END",
+        inside=inside,
+        cell=cell,
+        outside=rule.outside,
     )
 
 
@@ -442,7 +448,9 @@ def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | N
     microseconds = sql("CAST(FLOOR(:it) AS BIGINT) * :times", it=seconds, times=_MICROSECONDS)
     missing = value.is_missing(null_numbers(reading).tolist())
     it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
-    held: Held = "instant" if counts_in_utc(clock.counted_in) else "stamp"
+    held: Held = "stamp"
+    if counts_in_utc(clock.counted_in):
+        held = "instant"
     return _on_the_clock(clock, Value(held, it))
 
 

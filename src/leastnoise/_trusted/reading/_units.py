@@ -64,14 +64,14 @@ class Units:
                 "attributes that are read: " + ", ".join(names),
             )
         self._bound = bound
-        self._within = (
-            [(names.index(name), sizes[name]) for name in bound.attributes]
-            if bound and sizes
-            else []
-        )
+        self._within: list[tuple[int, int]] = []
+        if bound and sizes:
+            self._within = [(names.index(name), sizes[name]) for name in bound.attributes]
         self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         self._names = names
-        self._series = None if allowance is None else _SeriesRows(allowance, sizes or {})
+        self._series: _SeriesRows | None = None
+        if allowance is not None:
+            self._series = _SeriesRows(allowance, sizes or {})
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
         """Add the rows of a chunk.
@@ -138,7 +138,8 @@ class Units:
         then preferred, which the argument above does not mind.
         """
         units = self._open_rows()
-        units = units if among is None else np.where(among, units, -1)
+        if among is not None:
+            units = np.where(among, units, -1)
         keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
@@ -523,7 +524,9 @@ def _first(
     ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
     come first, whatever their keys.
     """
-    ranks: tuple[Array, ...] = (keys,) if before is None else (keys, before)
+    ranks: tuple[Array, ...] = (keys,)
+    if before is not None:
+        ranks = (keys, before)
     order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
@@ -544,9 +547,11 @@ def _order_by_group(
     """
     order = np.lexsort((*ranks, *groups))
     new = np.ones(rows, dtype=np.bool_)
-    new[1:] = np.logical_or.reduce(
-        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
-    )
+    changes = []
+    for group in groups:
+        ordered = group[order]
+        changes.append(ordered[1:] != ordered[:-1])
+    new[1:] = np.logical_or.reduce(changes)
     return order, np.flatnonzero(new)
 
 

@@ -1,0 +1,244 @@
+"""The command ``coarsen``: cells that planned tables determine.
+
+It reads a data holder's planned tables, never rows, and claims no privacy.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leastnoise._cli._main import MISSED_TARGET
+from leastnoise._cli._output import (
+    FILE,
+    format_number,
+    json_option,
+    plan_with_progress,
+    print_json,
+    print_table,
+)
+from leastnoise._coarsening import (
+    ROUNDINGS,
+    HiddenCell,
+    PlannedTable,
+    RoundingRule,
+    read_planned_table,
+    solve_tables,
+)
+from leastnoise._error import measured_multiplier
+from leastnoise._frames import pluralize
+from leastnoise._plan import AdaptivePlan
+from leastnoise._progress import Progress
+from leastnoise._session import read_spec
+from leastnoise._trusted.check import InputError, refuse
+
+_MOST_CELLS = 40  # lines that are printed; --json has all
+_SECONDS_PER_CELL = 0.02  # for the progress line
+_NO_CLAIM = (
+    "The intervals hold for readers who know these tables and nothing else. Other tables, and people "
+    "who know their own row, narrow them. This is no privacy guarantee."
+)
+_UNPROVED = (
+    "For some cells the solver reached its time limit: fewer counts may be possible than printed. "
+    "Solve fewer tables at once."
+)
+
+
+@click.command()
+@click.argument("paths", metavar="TABLE...", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--base", type=int, default=1, show_default=True, help="Counts are rounded to multiples of it."
+)
+@click.option(
+    "--rounding",
+    type=click.Choice(ROUNDINGS),
+    default="nearest",
+    show_default=True,
+    help="How counts are rounded: random is up or down to a neighbouring multiple.",
+)
+@click.option(
+    "--suppressed",
+    default="0..",
+    show_default=True,
+    metavar="LOW..HIGH",
+    help="The counts that may be suppressed, such as 1..4.",
+)
+@click.option(
+    "--values",
+    "least_values",
+    type=int,
+    default=2,
+    show_default=True,
+    help="The least number of counts that must be possible for every hidden cell.",
+)
+@click.option(
+    "--total", default="Total", show_default=True, help="The label of sums over an attribute."
+)
+@click.option("--spec", "spec_path", type=FILE, help="Also show the margins of this spec's plan.")
+@json_option
+def coarsen(
+    paths: tuple[Path, ...],
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    least_values: int,
+    total: str,
+    spec_path: Path | None,
+    **rounding: Any,
+) -> None:
+    """Find cells that rounded or suppressed tables determine.
+
+    TABLE is a CSV file of counts that you plan to publish: a column for each attribute, and the
+    column "count", empty where a cell is suppressed. For every rounded or suppressed cell, the
+    command computes which counts all tables together leave possible. It reads no rows and costs
+    nothing. The exit code is 5 if a cell has fewer possible counts than --values, or if the solver
+    cannot tell in time.
+    """
+    if least_values < 2:
+        raise refuse("--values", least_values, "a whole number of at least 2")
+    rule = _read_rule(**rounding)
+    tables = [read_planned_table(path) for path in paths]
+    _check_names(tables)
+    margins = {}
+    if spec_path is not None:
+        margins = _plan_margins(spec_path, tables, total)
+    expected_seconds = _SECONDS_PER_CELL * sum(len(table.counts) for table in tables)
+    with Progress("solving", about=expected_seconds):
+        cells = solve_tables(tables, rule, total)
+    disclosed = [cell for cell in cells if cell.is_disclosed(least_values)]
+    has_unproved = not all(cell.is_proved for cell in cells)
+    summaries = [_summarise(table, cells, least_values) for table in tables]
+    if spec_path is not None:
+        for summary in summaries:
+            summary["plan_margin"] = margins[summary["table"]]
+    if as_json:
+        print_json(
+            {"tables": summaries, "cells": [_cell_json(cell, least_values) for cell in cells]}
+        )
+    else:
+        _print_summaries(summaries, has_margins=spec_path is not None)
+        _print_disclosed(disclosed)
+        if has_unproved:
+            click.echo(click.wrap_text(_UNPROVED, 100))
+        elif not disclosed:
+            click.echo("Every hidden cell has enough possible counts.")
+        click.echo(click.wrap_text(_NO_CLAIM, 100))
+    if disclosed or has_unproved:
+        click.get_current_context().exit(MISSED_TARGET)
+
+
+def _read_rule(base: int, rounding: str, suppressed: str) -> RoundingRule:
+    """Return the rounding rule of the options."""
+    if base < 1:
+        raise refuse("--base", base, "a whole number of at least 1; 1 is for exact counts")
+    low, dots, high = suppressed.partition("..")
+    ends_are_whole = low.isdecimal() and (high.isdecimal() or not high)
+    if not dots or not ends_are_whole or (high and int(high) < int(low)):
+        raise refuse("--suppressed", suppressed, "LOW..HIGH in whole numbers, such as 1..4, or 0..")
+    return RoundingRule(base, rounding, (int(low), int(high) if high else None))
+
+
+def _check_names(tables: Sequence[PlannedTable]) -> None:
+    """Raise for two files of one name, which the output could not tell apart."""
+    names = [table.name for table in tables]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"Two tables have the file name {name!r}. Rename one of them.")
+
+
+def _plan_margins(
+    path: Path, tables: Sequence[PlannedTable], total: str
+) -> dict[str, float | None]:
+    """Return the typical margin of a spec's plan for each planned table.
+
+    None if the plan has no table of counts of the same attributes, or its errors depend on data.
+    """
+    spec = read_spec(path)
+    plan, _ = plan_with_progress(spec)
+    margin_of: dict[frozenset[str], float] = {}
+    if plan.promise is not None and not isinstance(plan, AdaptivePlan):
+        measured = plan.measured()
+        multiplier = measured_multiplier(measured, spec.options.level, plan.workload)
+        for product, error in zip(plan.workload.products, plan.promise.tables, strict=True):
+            if product.measure is None and product.is_marginal:
+                margin = multiplier * error.rmse + 0.5 / measured.grid
+                margin_of[frozenset(product.attributes)] = margin
+    return {table.name: margin_of.get(_attributes_of(table, total)) for table in tables}
+
+
+def _attributes_of(table: PlannedTable, total: str) -> frozenset[str]:
+    """Return the attributes of a table that have other labels than the total."""
+    return frozenset(
+        name
+        for position, name in enumerate(table.attributes)
+        if any(labels[position] != total for labels in table.counts)
+    )
+
+
+def _summarise(
+    table: PlannedTable, cells: Sequence[HiddenCell], least_values: int
+) -> dict[str, Any]:
+    """Return the number of hidden and disclosed cells of a table."""
+    hidden = [cell for cell in cells if cell.table == table.name]
+    numbers = [cell.values for cell in hidden if cell.values is not None]
+    return {
+        "table": table.name,
+        "cells": len(table.counts),
+        "hidden": len(hidden),
+        "determined": sum(cell.values == 1 for cell in hidden),
+        "disclosed": sum(cell.is_disclosed(least_values) for cell in hidden),
+        "fewest_values": min(numbers, default=None),
+    }
+
+
+def _cell_json(cell: HiddenCell, least_values: int) -> dict[str, Any]:
+    """Return a hidden cell as a JSON object."""
+    return {
+        "table": cell.table,
+        "cell": dict(cell.labels),
+        "published": cell.published,
+        "low": cell.low,
+        "high": cell.high,
+        "proved": cell.is_proved,
+        "disclosed": cell.is_disclosed(least_values),
+    }
+
+
+def _print_summaries(summaries: Sequence[Mapping[str, Any]], *, has_margins: bool) -> None:
+    """Print a line for each table."""
+    columns = [
+        ("table", "fold"),
+        ("cells", "right"),
+        ("hidden", "right"),
+        ("determined", "right"),
+        ("too few\nvalues", "right"),
+        ("fewest\nvalues", "right"),
+    ]
+    if has_margins:
+        columns.append(("margin of\nthe plan", "right"))
+    rows = []
+    for summary in summaries:
+        names = ("cells", "hidden", "determined", "disclosed")
+        row = [summary["table"], *(f"{summary[name]:,}" for name in names)]
+        fewest = summary["fewest_values"]
+        row.append("no limit" if fewest is None else f"{fewest:,}")
+        if has_margins:
+            margin = summary["plan_margin"]
+            row.append("not planned" if margin is None else format_number(margin))
+        rows.append(row)
+    print_table("What readers can compute from these tables", columns, rows)
+
+
+def _print_disclosed(cells: Sequence[HiddenCell]) -> None:
+    """Print the cells with too few possible counts."""
+    if not cells:
+        return
+    rows = []
+    for cell in cells[:_MOST_CELLS]:
+        labels = ", ".join(f"{name}={label}" for name, label in cell.labels.items())
+        published = "suppressed" if cell.published is None else f"{cell.published:,}"
+        possible = f"{cell.low:,}" if cell.values == 1 else f"{cell.low:,} to {cell.high:,}"
+        rows.append([cell.table, labels, published, possible])
+    columns = [("table", "fold"), ("cell", "fold"), ("published", "right"), ("possible", "right")]
+    print_table("Cells with too few possible counts", columns, rows)
+    if len(cells) > _MOST_CELLS:
+        click.echo(f"... and {pluralize(len(cells) - _MOST_CELLS, 'more cell')}.")

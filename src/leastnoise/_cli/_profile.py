@@ -1,0 +1,184 @@
+"""The command ``leastnoise profile``: a first look at data without a dictionary."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leastnoise._cli._output import (
+    FILE,
+    add_options,
+    display_path,
+    format_number,
+    plan_with_progress,
+    print_facts,
+    print_table,
+)
+from leastnoise._cli._plan import expected_tables
+from leastnoise._cli._release import CommandObserver
+from leastnoise._profile import (
+    ColumnFindings,
+    Profile,
+    ProfilePlan,
+    ProfileRequest,
+    measured_spec,
+    plan_profile,
+    run_profile,
+    summarize_column,
+)
+from leastnoise._release import describe_search, load_catalogue
+from leastnoise._session import DatabaseTable
+from leastnoise._spec import search_plans
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError
+
+_URL_VARIABLE = "DATABASE_URL"
+_MOST_PRINTED_COLUMNS = 60
+
+
+@click.command("profile")
+@click.argument("place", metavar="DATA|URL")
+@add_options(
+    ("--epsilon", str, "The budget of the profile, such as 1."),
+    ("--delta", str, "With it, half of the budget finds the categories of texts; such as 1e-9."),
+    (
+        "--total",
+        str,
+        "The epsilon of a new ledger: this profile and the later releases.  [default: --epsilon]",
+    ),
+    ("--unit", str, "The column that names a person, or row if every row is another person."),
+    ("--max-rows", int, "The most rows of a person that count, with a --unit that is a column."),
+    ("--out", FILE, "The directory to write.  [default: the name of DATA and -profile]"),
+    ("--ledger", FILE, "The ledger.  [default: next to the data, created if it does not exist]"),
+    ("--delimiter", str, "The character between the fields of a CSV file."),
+    ("--encoding", str, "The encoding of a CSV file, such as latin-1.  [default: utf-8]"),
+    ("--null", str, "Further texts for a missing value, separated by commas, such as NA,-9."),
+    ("--table", str, "The table of a database, such as public.visits; DATA is its URL then."),
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be measured and its error; read no row, and pay nothing.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="NOT PRIVATE: reproducible noise, only for tests. Nothing is paid.",
+)
+def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> None:
+    """Take a first look at data without a dictionary, for a small budget.
+
+    For each column it measures missing and unreadable values and a histogram over public cells that
+    follow from the names and types of the columns. It writes a page for colleagues and a drafted
+    spec, whose bounds and categories come from the paid answers.
+
+    Repeat the same command to finish a profile that was stopped; nothing is paid twice.
+    """
+    if settings["epsilon"] is None:
+        raise InputError(
+            "A profile must have a budget; got no --epsilon. Add for example --epsilon 1, and --dry-run "
+            "to see the errors first."
+        )
+    plan = _plan_from_settings(place, settings)
+    _print_cost(plan)
+    if dry_run:
+        _print_dry_run(plan)
+        return
+    observer = CommandObserver()
+    finished = run_profile(
+        plan, ledger=settings["ledger"], total=settings["total"], seed=seed, observer=observer
+    )
+    _print_profile(finished)
+
+
+def _plan_from_settings(place: str, settings: dict[str, Any]) -> ProfilePlan:
+    """Return the tables of a profile from the arguments of the command."""
+    source: Any = Path(place)
+    name = source.name.split(".")[0]
+    if "://" in place or settings["table"]:
+        if settings["table"] is None:
+            raise InputError(
+                "A profile of a database needs --table, such as --table public.visits."
+            )
+        os.environ[_URL_VARIABLE] = place
+        source = DatabaseTable(settings["table"], f"env:{_URL_VARIABLE}")
+        name = source.parts[-1]
+    layout: dict[str, Any] = {
+        key: settings[key] for key in ("delimiter", "encoding") if settings[key] is not None
+    }
+    if settings["null"] is not None:
+        layout["null"] = [text.strip() for text in settings["null"].split(",")]
+    request = ProfileRequest(
+        source=source,
+        epsilon=settings["epsilon"],
+        delta=settings["delta"],
+        unit=settings["unit"],
+        max_rows=settings["max_rows"],
+        layout=layout,
+    )
+    return plan_profile(request, settings["out"] or Path(f"{name}-profile"))
+
+
+def _print_cost(plan: ProfilePlan) -> None:
+    """Print what a profile costs, before anything is read or paid."""
+    request = plan.request
+    cost = f"epsilon = {request.epsilon}"
+    if request.delta is not None:
+        cost += f" and delta = {request.delta}"
+    unit = "one row" if request.unit_column is None else f"one value of {request.unit_column!r}"
+    searches = sum(table.kind == "text" for table in plan.tables)
+    measured = f"{len(plan.tables)} tables"
+    if searches:
+        measured += f", after {searches} searches for categories"
+    left_out = [column.name for column in plan.columns.listed if column.left_out]
+    facts = [("costs", cost), ("protects", unit), ("measures", measured)]
+    if left_out:
+        facts.append(("left out", ", ".join(left_out)))
+    print_facts(facts)
+
+
+def _print_dry_run(plan: ProfilePlan) -> None:
+    """Print the error of every table and search of a profile."""
+    with measured_spec(plan) as spec:
+        if isinstance(spec.privacy, Privacy):
+            for attribute, search in search_plans(spec.searches, spec.privacy).items():
+                click.echo(f"{attribute}: {describe_search(search)}")
+        error_plan, _ = plan_with_progress(spec)
+    rows = [
+        [table["name"], f"{table['queries']:,}", format_number(table["rmse"])]
+        for table in expected_tables(error_plan)
+    ]
+    print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
+    click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
+
+
+def _print_profile(finished: Profile) -> None:
+    """Print the findings of a profile, its files and the next command."""
+    catalogue = load_catalogue()
+    rows = finished.findings.rows
+    columns = list(finished.findings.by_column().values())
+    lines = [_column_line(column) for column in columns[:_MOST_PRINTED_COLUMNS]]
+    headings = [("column", "fold"), ("values", "fold"), ("missing", "right"), ("no cell", "right")]
+    print_table("", headings, lines)
+    more = len(columns) - len(lines)
+    facts = [("rows", catalogue.format_answer(rows.value, rows.margin))]
+    if more > 0:
+        facts.append(("more", f"{more} further columns are on the page"))
+    facts += [("page", display_path(finished.page)), ("draft", display_path(finished.draft))]
+    if finished.run.ledger is None:
+        facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
+    else:
+        facts.append(("ledger", display_path(finished.run.ledger.path)))
+    print_facts(facts)
+    click.echo(f"Next: leastnoise plan {display_path(finished.draft)}")
+
+
+def _column_line(column: ColumnFindings) -> list[str]:
+    """Return the line of a column: name, values, and the shares of the other values."""
+    return [
+        column.measured.column.name,
+        summarize_column(column, load_catalogue()),
+        f"{column.missing_share.value:.1%}",
+        f"{column.unreadable_share.value:.1%}",
+    ]

@@ -1,0 +1,31 @@
+"""Describe data without a dictionary for a small budget, and draft a spec.
+
+A profile is an ordinary release of one table for each column, over public cells that follow from the
+names and types of the columns. Its page and its drafted spec are post-processing.
+"""
+
+from leastnoise._profile._columns import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    MeasuredColumn,
+    choose_measured_columns,
+    number_edges,
+)
+from leastnoise._profile._draft import DRAFT_FILE, draft_text, round_down
+from leastnoise._profile._findings import (
+    FALSE_CELL_RATE,
+    TAIL_SHARE,
+    ColumnFindings,
+    Interval,
+    ProfileFindings,
+    compute_findings,
+)
+from leastnoise._profile._page import page_file, render_page, summarize_column
+from leastnoise._profile._request import (
+    RELEASE_FOLDER,
+    SPEC_FILE,
+    ProfilePlan,
+    ProfileRequest,
+    plan_profile,
+)
+from leastnoise._profile._run import Profile, measured_spec, profile, run_profile

@@ -1,0 +1,212 @@
+"""Choose the public cells in which a profile counts the values of a column.
+
+The cells follow from the name and type of the column only, so no value is looked at.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._spec import SourceColumn, SourceColumns
+from leastnoise._trusted.check import InputError, number_text
+
+FIRST_YEAR = 1900
+LAST_YEAR = 2049
+NARROW_WIDTH = Fraction(1, 1000)
+"""Width of the cells that tell whether small numbers are whole."""
+LARGEST_NARROW_NUMBER = 10
+_STEPS_PER_DECADE = ("1", "1.5", "2", "3", "5", "7")
+_COARSE_STEPS_PER_DECADE = ("1", "2", "5")
+_DECADES = range(1, 9)  # of positive numbers with fine steps: 10 to 10^9
+_FAR_DECADES = range(9, 16)  # one cell for each: above, numbers are not exact
+_SMALL_DECADES = range(-6, 0)
+_MOST_CATEGORIES = 100  # that a search keeps
+SEARCH_SHARE = Fraction(1, 2)
+"""Share of the budget for all searches together, if there is one."""
+_YEAR_NAME = re.compile(r"year|yr|jahr|annee|año|birth|born|geburt", flags=re.IGNORECASE)
+_SPECIAL_CELLS = ("(null)", "(outside)")
+_COMMON_CODES = (
+    "yes", "no", "y", "n", "true", "false", "t", "f", "male", "female", "m", "w", "ja", "nein",
+    "j", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "other", "unknown",
+)  # fmt: skip
+"""Texts that many data sets use; counted where no search can find the categories."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredColumn:
+    """A column and the public cells in which a profile counts its values.
+
+    Attributes:
+        column: the column of the data.
+        attribute: the name of its table in the profile.
+        kind: whole, number, date, truth, text (a search finds its categories) or codes (common
+            codes are counted).
+        settings: the keys of ``[domain.NAME]``.
+        edges: of the cells of numbers; empty for other kinds.
+        is_searched: whether the budget pays for a search of its categories.
+    """
+
+    column: SourceColumn
+    attribute: str
+    kind: str
+    settings: Mapping[str, Any]
+    edges: tuple[Fraction, ...] = ()
+    is_searched: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its cells are intervals of numbers."""
+        return bool(self.edges)
+
+
+def choose_measured_columns(
+    columns: SourceColumns, *, unit_column: str | None, has_delta: bool
+) -> tuple[MeasuredColumn, ...]:
+    """Return the tables of a profile, one or two for each column.
+
+    Args:
+        columns: the columns of the data.
+        unit_column: the column that names a person; it gets no table.
+        has_delta: whether the budget has a delta, so that categories can be searched.
+
+    Raises:
+        InputError: no column can be profiled.
+    """
+    profiled = [
+        column for column in columns.listed if not column.left_out and column.name != unit_column
+    ]
+    measured = [
+        table for column in profiled for table in _tables_of_column(column, has_delta=has_delta)
+    ]
+    if not measured:
+        raise InputError(
+            "A profile needs a column with numbers, dates, truth values or categories; got none. "
+            "Check the delimiter and the header, or draft a spec with `leastnoise init`."
+        )
+    searches = sum(table.kind == "text" for table in measured)
+    return tuple(_with_search_share(table, searches) for table in measured)
+
+
+def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[MeasuredColumn]:
+    """Yield the tables of a column; a text without a type may also be a number."""
+    if column.kind == "date":
+        yield _date_table(column)
+    elif column.kind == "truth":
+        yield _table(column, "truth", {"categories": [True, False]})
+    elif column.declares_type and column.kind in {"whole", "number"}:
+        yield _number_table(column, column.attribute, column.kind)
+    elif not column.declares_type:
+        numbers = _number_table(column, f"{column.attribute} as number", "number")
+        yield replace(numbers, is_searched=has_delta)
+        if has_delta:
+            yield _text_table(column)
+    elif has_delta:
+        yield _text_table(column)
+    else:
+        yield _codes_table(column)
+
+
+def _table(
+    column: SourceColumn,
+    kind: str,
+    settings: Mapping[str, Any],
+    *,
+    attribute: str = "",
+    edges: Sequence[Fraction] = (),
+) -> MeasuredColumn:
+    """Return a table with separate cells for missing and unreadable values."""
+    name = attribute or column.attribute
+    all_settings = {**settings, "null": "cell", "outside": "cell"}
+    if name != column.name:
+        all_settings["column"] = column.name
+    return MeasuredColumn(
+        column=column, attribute=name, kind=kind, settings=all_settings, edges=tuple(edges)
+    )
+
+
+def _date_table(column: SourceColumn) -> MeasuredColumn:
+    dates = {"from": f"{FIRST_YEAR}-01-01", "to": f"{LAST_YEAR}-12-31", "by": "year"}
+    if column.draft_zone is not None:
+        dates["zone"] = column.draft_zone or "UTC"
+    return _table(column, "date", {"dates": dates})
+
+
+def _codes_table(column: SourceColumn) -> MeasuredColumn:
+    settings = {"categories": list(_COMMON_CODES), "ignore_case": True}
+    return _table(column, "codes", settings)
+
+
+def _text_table(column: SourceColumn) -> MeasuredColumn:
+    return _table(column, "text", {"unknown": {"most": _MOST_CATEGORIES}})
+
+
+def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredColumn:
+    edges = number_edges(kind, has_years=bool(_YEAR_NAME.search(column.name)))
+    settings = {"edges": [number_text(edge) for edge in edges]}
+    return _table(column, kind, settings, attribute=attribute, edges=edges)
+
+
+def _with_search_share(table: MeasuredColumn, searches: int) -> MeasuredColumn:
+    """Give each search an equal share of the budget for searches."""
+    if table.kind != "text":
+        return table
+    share = SEARCH_SHARE / searches
+    unknown = {**table.settings["unknown"], "share": str(share)}
+    return replace(table, settings={**table.settings, "unknown": unknown})
+
+
+def with_found_categories(
+    tables: Sequence[MeasuredColumn], found: Mapping[str, Sequence[str]]
+) -> tuple[MeasuredColumn, ...]:
+    """Return the tables with the categories that the searches found.
+
+    A column without any is counted by common codes, or, if it is counted as numbers too, only so.
+
+    Args:
+        tables: the tables before the searches.
+        found: the categories by attribute.
+    """
+    counted = []
+    for table in tables:
+        texts = [text for text in found.get(table.attribute, ()) if text not in _SPECIAL_CELLS]
+        if table.kind != "text":
+            counted.append(table)
+        elif texts:
+            categories = {"categories": texts}
+            counted.append(replace(_table(table.column, "text", categories), is_searched=True))
+        elif table.column.declares_type:
+            counted.append(replace(_codes_table(table.column), is_searched=True))
+    return tuple(counted)
+
+
+def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
+    """Return the edges of the signed log grid of numbers, ascending.
+
+    Six cells per decade from 10 to 10^9, one per decade up to 10^15, the whole numbers from 0 to
+    10, and coarser cells below 0. The grid of ``number`` also has cells below 1, and narrow cells
+    that begin at the whole numbers from 0 to 10.
+
+    Args:
+        kind: whole or number.
+        has_years: whether to add every fifth year from 1900 to 2050.
+
+    >>> len(number_edges("whole")), number_edges("whole")[-1] == 10**15
+    (99, True)
+    """
+    positive = {Fraction(number) for number in range(LARGEST_NARROW_NUMBER + 1)}
+    positive |= _log_edges(_DECADES, _STEPS_PER_DECADE)
+    positive |= _log_edges(_FAR_DECADES, ("1",))
+    if has_years:
+        positive |= {Fraction(year) for year in range(FIRST_YEAR, LAST_YEAR + 2, 5)}
+    negative = _log_edges(range(9), _COARSE_STEPS_PER_DECADE) | _log_edges(_FAR_DECADES, ("1",))
+    if kind == "number":
+        positive |= {number + NARROW_WIDTH for number in range(LARGEST_NARROW_NUMBER + 1)}
+        positive |= _log_edges(_SMALL_DECADES, _COARSE_STEPS_PER_DECADE)
+        negative |= _log_edges(range(-3, 0), ("1",))
+    return tuple(sorted(positive | {-edge for edge in negative}))
+
+
+def _log_edges(decades: range, steps: Sequence[str]) -> set[Fraction]:
+    return {Fraction(step) * Fraction(10) ** decade for decade in decades for step in steps}

@@ -1,0 +1,246 @@
+"""Draft a spec whose bounds and categories come from the paid answers of a profile."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
+from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
+from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
+from leastnoise._session import Ledger
+from leastnoise._spec import (
+    escape_comment,
+    format_toml_key,
+    format_toml_value,
+    path_for_spec,
+)
+from leastnoise._trusted.accounting import Charge
+from leastnoise._trusted.check import exact_positive, number_text
+
+DRAFT_FILE = "spec.toml"
+_MOST_WHOLE_CELLS = 200  # a wider range of whole numbers is drafted in bins
+_BINS = 50
+_MOST_UNIT_BINS = 100
+_MOST_MONTHLY_YEARS = 20
+_BUDGET_DIGITS = 4
+_MU_SQUARED_OF_PURE = Fraction("1.57")  # times epsilon squared, for small epsilons; pi / 2
+_HEAD = """\
+# A spec for leastnoise, drafted from a profile. Its bounds and categories come from the noisy answers in
+# this folder, which are paid, so you may publish this file. Every comment says how a line was derived.
+# Correct a line only from public knowledge. To publish:
+#
+#     leastnoise plan {path}
+#     leastnoise release {path} --out release
+#
+# The bounds of numbers and dates are ends of cells of {spec}. The noise aside, at most {tail:.1%} of the rows are below,
+# and as many above; these count in the first or the last cell. The error of that is beside each bound (95%).
+"""
+_END = """
+[[workload]]
+marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair; upto = 2: for up to two attributes
+
+[plan]
+strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
+guard = "1/100"               # this share of the budget counts rows first, and stops a release that uses few rows
+
+[output]
+level = 0.95                  # of the intervals
+"""
+
+
+def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | None) -> str:
+    """Return the text of the drafted spec.
+
+    Args:
+        plan: the tables of the profile.
+        findings: what they say.
+        ledger: the ledger that paid; None for a seeded profile.
+    """
+    draft_path = plan.folder / DRAFT_FILE
+    path = escape_comment(str(draft_path))
+    left = None if ledger is None else ledger.left()
+    parts = [_HEAD.format(path=path, spec=SPEC_FILE, tail=TAIL_SHARE)]
+    if source := plan.source_settings():
+        parts.append(format_section("source", source))
+    parts += ["\n[privacy]\n", *_budget_lines(plan, left)]
+    parts.append(f"unit = {format_toml_value(plan.unit_setting())}\n")
+    by_column = findings.by_column()
+    for column in plan.columns.listed:
+        if column.name in by_column:
+            parts += _column_lines(by_column[column.name])
+        elif column.name != plan.request.unit_column:
+            parts.append(_left_out(column.name, column.left_out))
+    parts.append(_END)
+    if ledger is not None:
+        settings = {"path": path_for_spec(ledger.path, draft_path), "dataset": ledger.dataset}
+        parts.append(format_section("ledger", settings))
+    return "".join(parts)
+
+
+def _budget_lines(plan: ProfilePlan, left: Charge | None) -> Iterator[str]:
+    """Yield the budget that the ledger has left, or that of the profile."""
+    if left is not None and left.mu_squared > _pure_mu_squared(left.epsilon):
+        mu_squared = round_down(Fraction(left.mu_squared))
+        yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'
+    elif left is not None and left.epsilon > 0:
+        yield f'epsilon = "{round_down(left.epsilon)}"     # what the ledger has left\n'
+    else:
+        epsilon = number_text(exact_positive("epsilon", plan.request.epsilon))
+        yield f'epsilon = "{epsilon}"     # the ledger has nothing left: raise its budget\n'
+        yield "# with `leastnoise ledger change FILE`, or choose a smaller budget here\n"
+        if plan.request.delta is not None:
+            yield f'delta = "{plan.request.delta}"\n'
+
+
+def _pure_mu_squared(epsilon: Fraction) -> Fraction:
+    """Return about the mu squared of pure noise, for a small epsilon."""
+    return _MU_SQUARED_OF_PURE * epsilon**2
+
+
+def round_down(value: Fraction) -> str:
+    """Return a positive number rounded down to four significant digits.
+
+    >>> round_down(Fraction("0.0560987")), round_down(Fraction(2))
+    ('0.05609', '2')
+    """
+    exponent = _BUDGET_DIGITS - 1 - math.floor(math.log10(value))
+    scale = Fraction(10) ** exponent
+    return number_text(Fraction(math.floor(value * scale)) / scale)
+
+
+def _left_out(name: str, reason: str) -> str:
+    """Return a comment that says why a column has no attribute."""
+    column = escape_comment(format_toml_value(name))
+    return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"
+
+
+def _column_lines(findings: ColumnFindings) -> list[str]:
+    """Return the table [domain.NAME] of a column, or why there is none."""
+    measured = findings.measured
+    name = measured.column.name
+    if not findings.fits_type:
+        return [_left_out(name, _misfit_reason(findings))]
+    if findings.is_too_noisy:
+        count = math.ceil(findings.threshold)
+        return [
+            _left_out(name, f"no cell of it has clearly more than {count:,} rows, which is noise")
+        ]
+    lines = [f"\n[domain.{format_toml_key(measured.column.attribute)}]\n"]
+    if measured.column.attribute != name:
+        lines.append(f"column = {format_toml_value(name)}\n")
+    if measured.is_number:
+        lines += _number_lines(findings)
+    elif measured.kind == "date":
+        lines += _date_lines(findings)
+    else:
+        lines += _category_lines(findings)
+    if findings.missing.low > 0:
+        percent = f"{findings.missing_share.value:.1%}"
+        lines.append(f'null = "cell"     # about {percent} of the values are missing\n')
+    return lines
+
+
+def _misfit_reason(findings: ColumnFindings) -> str:
+    """Return why the table of a column does not describe its values."""
+    percent = f"{findings.unreadable_share.value:.0%}"
+    if findings.measured.kind == "date":
+        return (
+            f"about {percent} of its values are no dates of the form 2024-05-01; state their format"
+        )
+    if findings.measured.is_searched:
+        return f"about {percent} of its values are rare texts; if it has a code list, list its categories"
+    if findings.measured.is_number:
+        misfit = "no numbers"
+    else:
+        misfit = "none of the counted codes"
+    return (
+        f"about {percent} of its values are {misfit}; profile with --delta to find its categories, or "
+        "list them"
+    )
+
+
+def _number_lines(findings: ColumnFindings) -> Iterator[str]:
+    """Yield the cells of numbers: whole numbers, bins, or edges of the log grid."""
+    edges = findings.measured.edges
+    first, last = findings.range_cells
+    low, high = findings.bounds
+    note = f"{_range_note(findings)}\n"
+    if findings.is_whole and high - low < _MOST_WHOLE_CELLS:
+        yield f"integers = [{low}, {max(high, low + 1)}]{note}"
+        yield 'rounding = "nearest"\n'
+    elif _is_skewed(findings, low, high):
+        kept = [low, *(edge for edge in edges[first + 1 : last + 1] if _is_round(edge)), high]
+        texts = [number_text(edge) for edge in sorted(set(kept))]
+        yield f"edges = {format_toml_value(texts)}{note}"
+    else:
+        bins = {
+            "low": _toml_number(low),
+            "high": _toml_number(high),
+            "count": _bin_count(low, high),
+        }
+        yield f"bins = {format_toml_value(bins)}{note}"
+    yield 'outside = "clip"\n'
+
+
+def _range_note(findings: ColumnFindings) -> str:
+    """Return the comment that says how the bounds were derived, and their error."""
+    below = math.ceil(findings.rows_below.high)
+    above = math.ceil(findings.rows_above.high)
+    return f"     # from the profile; at most about {below:,} rows are below, and {above:,} above"
+
+
+def _toml_number(value: Fraction) -> Any:
+    return int(value) if value.denominator == 1 else number_text(value)
+
+
+def _bin_count(low: Fraction, high: Fraction) -> int:
+    """Return the number of bins: of width 1 where that gives 10 to 100."""
+    width = high - low
+    if width.denominator == 1 and 10 <= width <= _MOST_UNIT_BINS:
+        return int(width)
+    return _BINS
+
+
+def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
+    """Whether half of the rows would be in one of the equal bins."""
+    if not findings.quartiles or high <= low:
+        return False
+    width = float(high - low) / _BINS
+    first_quartile, _, third_quartile = findings.quartiles
+    return third_quartile.value - first_quartile.value < width
+
+
+def _is_round(edge: Fraction) -> bool:
+    """Whether an edge is no end of a narrow cell of small numbers."""
+    return edge < 1 or edge.denominator <= 2
+
+
+def _date_lines(findings: ColumnFindings) -> Iterator[str]:
+    """Yield the periods from the first to the last year with rows."""
+    first, last = (FIRST_YEAR + position for position in findings.range_cells)
+    by = "month" if last - first < _MOST_MONTHLY_YEARS else "year"
+    dates = {"from": f"{first}-01-01", "to": f"{last}-12-31", "by": by}
+    zone = findings.measured.settings["dates"].get("zone")
+    if zone is not None:
+        dates["zone"] = zone
+    yield f"dates = {format_toml_value(dates)}{_range_note(findings)}\n"
+    yield 'outside = "clip"\n'
+
+
+def _category_lines(findings: ColumnFindings) -> Iterator[str]:
+    """Yield the categories that the profile found, without rare ones."""
+    measured: MeasuredColumn = findings.measured
+    if measured.kind == "truth":
+        yield "categories = [true, false]\n"
+        return
+    labels = [findings.labels[position] for position in findings.shown_cells]
+    yield (
+        f"categories = {format_toml_value(labels)}     # found by the profile; one with fewer than about "
+        f"{math.ceil(findings.threshold):,} rows is not seen\n"
+    )
+    if measured.settings.get("ignore_case"):
+        yield "ignore_case = true\n"
+    # A category may have the name of the cell "other" itself.
+    has_other = "other" in [label.lower() for label in labels]
+    yield f'outside = "{"cell" if has_other else "other"}"\n'

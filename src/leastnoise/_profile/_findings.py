@@ -1,0 +1,342 @@
+"""Compute what a profile says about each column from the noisy tables of its release."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._estimation import quantiles
+from leastnoise._profile._columns import NARROW_WIDTH, MeasuredColumn
+from leastnoise._profile._request import ProfilePlan
+from leastnoise._release import Release, Table
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import marginals, predicates, queries
+
+TAIL_SHARE = 0.005
+"""Share of the counted rows that may lie below, and above, the drafted bounds."""
+FALSE_CELL_RATE = 0.05
+"""Probability that any empty cell of the profile is taken for an occupied one."""
+_RUN_LENGTHS = (1, 2, 4, 8)  # cells next to a bound that are tested together
+_RUN_LEVEL = 0.99
+"""Level of the interval of a run: a false alarm only widens the bounds."""
+_QUARTILES = (0.25, 0.5, 0.75)
+_SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
+_TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its interval.
+
+    Attributes:
+        value: the estimate.
+        low: the lower end.
+        high: the upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def margin(self) -> float:
+        """The larger half of the interval."""
+        return max(self.high - self.value, self.value - self.low)
+
+
+_NO_ROWS = Interval(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnFindings:
+    """What the noisy table of a column says.
+
+    Attributes:
+        measured: the column and its cells.
+        labels: of its cells, without those for missing and unreadable values.
+        counts: the noisy rows of each cell.
+        margins: the half width of the 95% interval of each cell.
+        occupied: the cells whose count cannot be noise only.
+        missing: the rows without a value.
+        unreadable: the rows whose value fits no cell.
+        missing_share: the share of rows without a value.
+        unreadable_share: the share of rows whose value fits no cell.
+        quartiles: of numbers; empty if they are too noisy, and for other kinds.
+        threshold: about the number of rows below which a cell is hidden.
+        range_cells: the first and last cell of the drafted bounds; all cells if none is occupied.
+        rows_below: the rows in the cells before the first of these.
+        rows_above: the rows in the cells after the last of these.
+    """
+
+    measured: MeasuredColumn
+    labels: tuple[str, ...]
+    counts: FloatArray
+    margins: FloatArray
+    occupied: BoolArray
+    missing: Interval
+    unreadable: Interval
+    missing_share: Interval
+    unreadable_share: Interval
+    quartiles: tuple[Interval, ...]
+    threshold: float
+    range_cells: tuple[int, int]
+    rows_below: Interval
+    rows_above: Interval
+
+    @property
+    def shown_cells(self) -> list[int]:
+        """The positions of the occupied cells."""
+        return [int(position) for position in np.flatnonzero(self.occupied)]
+
+    @property
+    def is_too_noisy(self) -> bool:
+        """Whether no cell can be told from noise."""
+        return not self.occupied.any()
+
+    @property
+    def fits_type(self) -> bool:
+        """Whether at least half of the values that are present fit a cell."""
+        present = float(self.counts[self.occupied].sum())
+        if self.unreadable.low <= 0:
+            return True
+        return present >= _TYPE_SHARE * (present + self.unreadable.value)
+
+    @property
+    def describes_values(self) -> bool:
+        """Whether most values fit a cell, and one cell can be told from noise."""
+        return self.fits_type and not self.is_too_noisy
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The drafted bounds of numbers; of whole numbers the last one is in the range."""
+        first, last = self.range_cells
+        low = self.measured.edges[first]
+        high = self.measured.edges[last + 1]
+        if self.is_whole:
+            return Fraction(math.ceil(low)), Fraction(math.ceil(high) - 1)
+        # A narrow cell has the numbers that are whole.
+        if low - NARROW_WIDTH in self.measured.edges:
+            low -= NARROW_WIDTH
+        if high - NARROW_WIDTH in self.measured.edges and high - NARROW_WIDTH > low:
+            high -= NARROW_WIDTH
+        return low, high
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers are whole, as far as the cells tell."""
+        if self.measured.kind == "whole":
+            return True
+        if not self.measured.is_number:
+            return False
+        edges = self.measured.edges
+        last_number = edges[self.range_cells[1]]
+        if last_number > 10 or edges[self.range_cells[0]] < 0:
+            return False
+        starts = [edges[position] for position in self.shown_cells]
+        widths = [edges[position + 1] - edges[position] for position in self.shown_cells]
+        return all(
+            start.denominator == 1 and (width == NARROW_WIDTH or start == 0)
+            for start, width in zip(starts, widths, strict=True)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileFindings:
+    """What a profile says about the data.
+
+    Attributes:
+        rows: the number of rows that count.
+        columns: one entry for each table.
+    """
+
+    rows: Interval
+    columns: tuple[ColumnFindings, ...]
+
+    def by_column(self) -> dict[str, ColumnFindings]:
+        """Return the table that describes each column: numbers, unless most values are not."""
+        best: dict[str, ColumnFindings] = {}
+        for table in self.columns:
+            name = table.measured.column.name
+            if name not in best or not best[name].describes_values:
+                best[name] = table
+        return best
+
+
+def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
+    """Compute the findings of a profile; this is post-processing and costs nothing.
+
+    Args:
+        plan: the tables of the profile.
+        release: the release that measured them.
+    """
+    by_attribute = {table.attribute: table for table in plan.tables}
+    # A share is wrong only if its part or the whole is: half of the error probability for each.
+    careful_level = 1 - (1 - release.level) / 2
+    levels = (release.level, careful_level, 1 - FALSE_CELL_RATE / release.workload.rows)
+    tables_by_level = [
+        release.answer(marginals(release.plan.domain, ways=1), level=level) for level in levels
+    ]
+    total = queries(release.plan.domain)
+    (row_table,) = release.answer(total)
+    (careful_row_table,) = release.answer(total, level=careful_level)
+    careful_rows = _first_interval(careful_row_table)
+    columns = []
+    for stated, careful, strict in zip(*tables_by_level, strict=True):
+        measured = by_attribute[stated.product.attributes[0]]
+        tables = _ColumnTables(stated, careful, strict)
+        columns.append(_column_findings(measured, release, tables, careful_rows))
+    return ProfileFindings(rows=_first_interval(row_table), columns=tuple(columns))
+
+
+class _ColumnTables(NamedTuple):
+    """The noisy table of a column with intervals of three levels.
+
+    Attributes:
+        stated: the level of the release.
+        careful: the level for the parts of a share.
+        strict: the level at which an empty cell of the profile hardly seems occupied.
+    """
+
+    stated: Table
+    careful: Table
+    strict: Table
+
+
+def _first_interval(table: Table) -> Interval:
+    return _interval_at(table, 0)
+
+
+def _interval_at(table: Table, position: int) -> Interval:
+    """Return the answer of a cell, with its interval cut at 0."""
+    value = max(0.0, float(table.answer.reshape(-1)[position]))
+    low = max(0.0, float(table.low.reshape(-1)[position]))
+    return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
+
+
+def _share_of(part: Interval, whole: Interval) -> Interval:
+    """Return a part of a whole; the interval holds if those of both hold."""
+    if whole.value <= 0:
+        return Interval(0.0, 0.0, 1.0)
+    low = part.low / whole.high
+    high = part.high / whole.low if whole.low > 0 else 1.0
+    return Interval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))
+
+
+def _column_findings(
+    measured: MeasuredColumn, release: Release, tables: _ColumnTables, careful_rows: Interval
+) -> ColumnFindings:
+    """Return the findings of one column."""
+    cells = tables.stated.answer.size - _SPECIAL_CELLS
+    answers = tables.stated.answer.reshape(-1)
+    margins = tables.stated.margins.reshape(-1)
+    missing = _interval_at(tables.careful, cells)
+    unreadable = _interval_at(tables.careful, cells + 1)
+    low_ends = tables.strict.low.reshape(-1)[:cells]
+    labels = tuple(str(label) for label in tables.stated.labels[0][:cells])
+    threshold = float((answers[:cells] - low_ends).max(initial=0.0))
+    findings = ColumnFindings(
+        measured=measured,
+        labels=labels,
+        counts=answers[:cells],
+        margins=margins[:cells],
+        occupied=low_ends > 0,
+        missing=_interval_at(tables.stated, cells),
+        unreadable=_interval_at(tables.stated, cells + 1),
+        missing_share=_share_of(missing, careful_rows),
+        unreadable_share=_share_of(unreadable, careful_rows),
+        quartiles=(),
+        threshold=threshold,
+        range_cells=(0, cells - 1),
+        rows_below=_NO_ROWS,
+        rows_above=_NO_ROWS,
+    )
+    if findings.is_too_noisy or not findings.fits_type:
+        return findings
+    if measured.is_number or measured.kind == "date":
+        findings = _with_range(findings, release, TAIL_SHARE * careful_rows.high)
+    if measured.is_number:
+        findings = _with_quartiles(findings, release)
+    return findings
+
+
+def _with_range(
+    findings: ColumnFindings, release: Release, most_tail_rows: float
+) -> ColumnFindings:
+    """Add the bounds that the draft has, and the rows beyond them.
+
+    The bounds are those of the occupied cells without `TAIL_SHARE` of their rows at each end. Each
+    bound then moves outward as long as more rows seem to be beyond it, over the shortest run of
+    cells whose sum is hardly noise only: many small cells can matter together.
+    """
+    weights = np.where(findings.occupied, findings.counts, 0.0)
+    shares = np.cumsum(weights) / weights.sum()
+    first = int(np.argmax(shares > TAIL_SHARE))
+    stop = 1 + max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
+    cells = len(findings.labels)
+    below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
+    while run := _occupied_run(findings, release, [(0, first), *below], most_tail_rows):
+        first = run[0]
+        below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
+    above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
+    while run := _occupied_run(findings, release, [(stop, cells), *above], most_tail_rows):
+        stop = run[1]
+        above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
+    (rows_below,) = _rows_in_runs(findings, release, [(0, first)], release.level)
+    (rows_above,) = _rows_in_runs(findings, release, [(stop, cells)], release.level)
+    return replace(
+        findings, range_cells=(first, stop - 1), rows_below=rows_below, rows_above=rows_above
+    )
+
+
+def _occupied_run(
+    findings: ColumnFindings,
+    release: Release,
+    runs: Sequence[tuple[int, int]],
+    most_tail_rows: float,
+) -> tuple[int, int] | None:
+    """Return the shortest run beyond a bound that has rows; None if there is none.
+
+    Args:
+        findings: of the column.
+        release: the release of the profile.
+        runs: first all cells beyond the bound, then runs next to it, the shortest first.
+        most_tail_rows: the rows that may be beyond the bound.
+    """
+    intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
+    if intervals[0].value <= most_tail_rows:
+        return None
+    for run, interval in zip(runs[1:], intervals[1:], strict=True):
+        if interval.low > 0:
+            return run
+    return None
+
+
+def _rows_in_runs(
+    findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
+) -> list[Interval]:
+    """Return the rows in runs of cells, each from a first to before a last position."""
+    if runs[0][0] == runs[0][1]:
+        return [_NO_ROWS] * len(runs)
+    cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])
+    question = queries(release.plan.domain, {findings.measured.attribute: cell_sets})
+    (table,) = release.answer(question, level=level)
+    return [_interval_at(table, position) for position in range(len(runs))]
+
+
+def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
+    """Add the quartiles of numbers."""
+    found = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
+    quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in found)
+    if findings.is_whole:
+        quartiles = tuple(_whole_interval(quartile) for quartile in quartiles)
+    return replace(findings, quartiles=quartiles)
+
+
+def _whole_interval(quartile: Interval) -> Interval:
+    """Return the whole numbers in the cells of a quartile."""
+    low = float(math.ceil(quartile.low))
+    high = max(low, float(math.ceil(quartile.high) - 1))
+    return Interval(min(max(float(math.floor(quartile.value)), low), high), low, high)

@@ -1,0 +1,222 @@
+"""Render the page of a profile, which a colleague reads in two minutes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
+from leastnoise._profile._draft import DRAFT_FILE
+from leastnoise._profile._findings import ColumnFindings, Interval, ProfileFindings
+from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, ProfilePlan
+from leastnoise._release import (
+    TEMPLATES,
+    Catalogue,
+    Release,
+    describe_guessing_chance,
+    describe_promise,
+    load_templates,
+)
+
+_MOST_BARS = 40  # of a column; the largest cells, in the order of the column
+_SHARE_DECIMALS = 3  # tenths of a percent
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Bar(NamedTuple):
+    """A cell on the page.
+
+    Attributes:
+        label: the cell.
+        width: of its bar, in percent of the largest cell.
+        rows: its rows, with the margin.
+    """
+
+    label: str
+    width: int
+    rows: str
+
+
+class ColumnView(NamedTuple):
+    """A column on the page.
+
+    Attributes:
+        number: in the order of the page, for links.
+        name: the column.
+        kind: what it holds, in the language of the page.
+        summary: quartiles, range or number of categories.
+        missing: the share of missing values.
+        unreadable: the share of values that fit no cell.
+        note: a warning, or an empty text.
+        bars: the occupied cells.
+        hidden_note: how many cells are hidden, and why.
+    """
+
+    number: int
+    name: str
+    kind: str
+    summary: str
+    missing: str
+    unreadable: str
+    note: str
+    bars: tuple[Bar, ...]
+    hidden_note: str
+
+
+def page_file(language: str) -> str:
+    """Return the name of the page in a language."""
+    return "profile.html" if language == "en" else f"profile.{language}.html"
+
+
+def render_page(
+    plan: ProfilePlan, findings: ProfileFindings, release: Release, catalogue: Catalogue
+) -> str:
+    """Return the page of a profile as HTML that loads nothing.
+
+    Args:
+        plan: the tables of the profile.
+        findings: what they say.
+        release: the release that measured them.
+        catalogue: the sentences of the language.
+    """
+    views = [
+        _view_column(number, column, catalogue)
+        for number, column in enumerate(findings.by_column().values(), start=1)
+    ]
+    rows = findings.rows
+    privacy = plan.request.privacy()
+    other_language = "de" if catalogue.language == "en" else "en"
+    left_out = [
+        column.name
+        for column in plan.columns.listed
+        if column.left_out and column.name != plan.request.unit_column
+    ]
+    text = (
+        load_templates(_TEMPLATES)
+        .get_template("profile.html")
+        .render(
+            t=catalogue,
+            style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+            private=release.private,
+            rows=catalogue.format_answer(rows.value, rows.margin),
+            views=views,
+            columns=len(views),
+            promise=describe_promise(privacy, catalogue),
+            chance=describe_guessing_chance(privacy, catalogue),
+            cost=_cost_text(plan),
+            left_out=catalogue.join_names(left_out),
+            other_language=other_language,
+            other_page=page_file(other_language),
+            draft_file=DRAFT_FILE,
+            spec_file=SPEC_FILE,
+            release_folder=RELEASE_FOLDER,
+        )
+    )
+    return str(text)
+
+
+def _cost_text(plan: ProfilePlan) -> str:
+    request = plan.request
+    if request.delta is None:
+        return f"epsilon = {request.epsilon}"
+    return f"epsilon = {request.epsilon}, delta = {request.delta}"
+
+
+def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> ColumnView:
+    """Return a column as the page shows it."""
+    is_shown = column.describes_values
+    bars = tuple(_make_bars(column, catalogue)) if is_shown else ()
+    hidden = len(column.labels) - len(bars)
+    return ColumnView(
+        number=number,
+        name=column.measured.column.name,
+        kind=catalogue.say(f"profile_kind_{column.measured.kind}"),
+        summary=summarize_column(column, catalogue),
+        missing=_format_share(column.missing_share, catalogue),
+        unreadable=_format_share(column.unreadable_share, catalogue),
+        note=_note(column, catalogue),
+        bars=bars,
+        hidden_note=catalogue.say("profile_hidden", count=hidden, rows=round(column.threshold)),
+    )
+
+
+def _note(column: ColumnFindings, catalogue: Catalogue) -> str:
+    """Return a warning about a column that cannot be described."""
+    if not column.fits_type and column.measured.is_searched:
+        return catalogue.say("profile_misfit_text")
+    if not column.fits_type:
+        return catalogue.say(f"profile_misfit_{column.measured.kind}")
+    if column.is_too_noisy:
+        return catalogue.say("profile_too_noisy", rows=round(column.threshold))
+    return ""
+
+
+def _format_share(share: Interval, catalogue: Catalogue) -> str:
+    """Return a share with the ends of its interval."""
+    value, low, high = (
+        catalogue.format_percent(round(number, _SHARE_DECIMALS))
+        for number in (share.value, share.low, share.high)
+    )
+    return catalogue.say("profile_interval", value=value, low=low, high=high)
+
+
+def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
+    value, low, high = (
+        _round_end(number) for number in (quartile.value, quartile.low, quartile.high)
+    )
+    return catalogue.say("profile_interval", value=value, low=low, high=high)
+
+
+def _round_end(value: float) -> float:
+    """Round a number to the digits that cells of the grid leave meaningful."""
+    if abs(value) < float(NARROW_WIDTH):
+        return 0.0
+    return float(f"{value:.3g}" if abs(value) < 10 else f"{value:.4g}")
+
+
+def summarize_column(column: ColumnFindings, catalogue: Catalogue) -> str:
+    """Return the finding of a column in one sentence."""
+    if not column.describes_values:
+        return _note(column, catalogue)
+    first, last = column.range_cells
+    if column.quartiles:
+        quartiles = [_format_quartile(quartile, catalogue) for quartile in column.quartiles]
+        low, high = column.bounds
+        return catalogue.say(
+            "profile_numbers",
+            low=low,
+            high=high,
+            first=quartiles[0],
+            median=quartiles[1],
+            third=quartiles[2],
+        )
+    if column.measured.kind == "date":
+        years = (str(FIRST_YEAR + position) for position in (first, last))
+        return catalogue.say("profile_dates", **dict(zip(("first", "last"), years, strict=True)))
+    return catalogue.say_count("profile_categories", len(column.shown_cells))
+
+
+def _make_bars(column: ColumnFindings, catalogue: Catalogue) -> Iterator[Bar]:
+    """Yield the bars of the occupied cells, at most the largest forty."""
+    positions = column.shown_cells
+    if len(positions) > _MOST_BARS:
+        largest = sorted(positions, key=lambda position: -column.counts[position])
+        positions = sorted(largest[:_MOST_BARS])
+    top = max(float(column.counts[position]) for position in positions)
+    for position in positions:
+        count = float(column.counts[position])
+        yield Bar(
+            _cell_label(column, position, catalogue),
+            max(1, round(100 * count / top)),
+            catalogue.format_answer(count, float(column.margins[position])),
+        )
+
+
+def _cell_label(column: ColumnFindings, position: int, catalogue: Catalogue) -> str:
+    """Return the label of a cell: two edges of numbers, otherwise the value."""
+    if not column.measured.is_number:
+        return column.labels[position]
+    low = column.measured.edges[position]
+    high = column.measured.edges[position + 1]
+    if column.is_whole and high - low <= 1:
+        return catalogue.format_value(low)
+    return catalogue.say("profile_cell", low=low, high=high)

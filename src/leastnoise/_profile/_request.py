@@ -1,0 +1,205 @@
+"""State what a profile measures, as the text of a spec that a release carries out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise._profile._columns import (
+    SEARCH_SHARE,
+    MeasuredColumn,
+    choose_measured_columns,
+    with_found_categories,
+)
+from leastnoise._session import CSV, DatabaseTable, schema
+from leastnoise._spec import (
+    SourceColumns,
+    format_toml_key,
+    format_toml_value,
+    path_for_spec,
+    source_columns,
+)
+from leastnoise._trusted.accounting import ApproxDP, Budget, Privacy, PureDP, parameters
+from leastnoise._trusted.check import Exact, InputError, exact_positive, number_text, whole
+
+SPEC_FILE = "profile.toml"
+RELEASE_FOLDER = "release"
+_HEAD = """\
+# What `leastnoise profile` measures. The cells follow from the names and types of the columns, so this
+# file holds no value of the data. Do not edit it: the same command finishes a stopped profile with it.
+"""
+_PLAN = """
+[[workload]]
+marginals = { ways = 1 }
+
+[plan]
+seconds = 5
+
+[output]
+level = 0.95
+formats = ["csv"]
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileRequest:
+    """The data of a profile, its budget and its unit.
+
+    Attributes:
+        source: a path, a `DatabaseTable` or a data frame.
+        epsilon: the budget of the profile.
+        delta: the delta of the profile, for the search of categories; None for none.
+        unit: ``"row"``, or the column that names a person; None if no column may name one.
+        max_rows: the most rows of a person that count; None for ``"row"``.
+        layout: the keys of ``[source]`` that say how a file is read, such as ``delimiter``.
+    """
+
+    source: Any
+    epsilon: Exact
+    delta: Exact | None = None
+    unit: str | None = None
+    max_rows: int | None = None
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+    def budget(self, factor: Fraction = Fraction(1)) -> Budget:
+        """Return the budget of the profile times a factor."""
+        epsilon = exact_positive("epsilon", self.epsilon) * factor
+        if self.delta is None:
+            return PureDP(epsilon)
+        return ApproxDP(epsilon, exact_positive("delta", self.delta) * factor)
+
+    @property
+    def unit_column(self) -> str | None:
+        """The column that names a person; None if every row is another person."""
+        return None if self.unit in {None, "row"} else self.unit
+
+    def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
+        """Return the budget times a factor, with the unit."""
+        return Privacy(self.budget(factor), "add_remove", self.unit_column, self.max_rows or 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfilePlan:
+    """The tables of a profile and the spec that measures them.
+
+    Attributes:
+        request: what was requested.
+        columns: the columns of the data.
+        tables: the tables, one or two for each column.
+        folder: the directory of the profile.
+        table_share: the share of the budget that the tables of this plan spend, with the searches
+            that are not paid yet.
+    """
+
+    request: ProfileRequest
+    columns: SourceColumns
+    tables: tuple[MeasuredColumn, ...]
+    folder: Path
+    table_share: Fraction = Fraction(1)
+
+    def source_settings(self) -> dict[str, Any]:
+        """Return the keys of ``[source]`` for a spec in the folder of the profile."""
+        source = self.request.source
+        if isinstance(source, Path):
+            location = {"path": path_for_spec(source, self.folder / SPEC_FILE)}
+        elif isinstance(source, DatabaseTable):
+            location = {"table": source.table, "connection": source.connection}
+        else:
+            location = {}
+        return {**location, **self.request.layout}
+
+    def unit_setting(self) -> Any:
+        """Return the value of ``unit`` in ``[privacy]``."""
+        if self.request.unit_column is None:
+            return "row"
+        return {"column": self.request.unit_column, "max_rows": self.request.max_rows}
+
+    @property
+    def searched_tables(self) -> tuple[MeasuredColumn, ...]:
+        """The tables whose categories a search finds first."""
+        return tuple(table for table in self.tables if "unknown" in table.settings)
+
+    def with_categories(self, found: Mapping[str, Sequence[str]]) -> "ProfilePlan":
+        """Return the plan after the searches, with the rest of the budget.
+
+        Args:
+            found: the categories by attribute.
+        """
+        tables = with_found_categories(self.tables, found)
+        table_share = 1 - SEARCH_SHARE if found else self.table_share
+        return replace(self, tables=tables, table_share=table_share)
+
+    def spec_text(self) -> str:
+        """Return the text of the spec that measures the tables."""
+        budget = parameters(self.request.budget(self.table_share))
+        privacy: dict[str, Any] = {name: number_text(number) for name, number in budget.items()}
+        privacy["unit"] = self.unit_setting()
+        parts = [_HEAD]
+        if source := self.source_settings():
+            parts.append(format_section("source", source))
+        parts.append(format_section("privacy", privacy))
+        for table in self.tables:
+            name = f"domain.{format_toml_key(table.attribute)}"
+            parts.append(format_section(name, table.settings))
+        return "".join([*parts, _PLAN])
+
+
+def format_section(name: str, settings: Mapping[str, Any]) -> str:
+    """Format one table of TOML, after an empty line."""
+    lines = [
+        f"{format_toml_key(key)} = {format_toml_value(entry)}\n" for key, entry in settings.items()
+    ]
+    return "".join([f"\n[{name}]\n", *lines])
+
+
+def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
+    """Choose the tables of a profile from the names and types of the columns.
+
+    Args:
+        request: the data, the budget and the unit.
+        folder: the directory of the profile.
+
+    Raises:
+        InputError: the unit is not stated although a column may name persons, no column can be
+            profiled, or the source cannot be opened.
+    """
+    source = request.source
+    layout = {key: entry for key, entry in request.layout.items() if key != "null"}
+    columns = source_columns(schema(CSV(source, **layout) if layout else source))
+    _check_unit(request, columns)
+    request.budget()
+    tables = choose_measured_columns(
+        columns, unit_column=request.unit_column, has_delta=request.delta is not None
+    )
+    return ProfilePlan(request=request, columns=columns, tables=tables, folder=folder)
+
+
+def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
+    """Refuse a unit that is not stated, or a person without a limit on rows."""
+    if request.unit is None:
+        names = [column.name for column in columns.listed if column.names_person]
+        candidates = names or list(columns.candidates)
+        if candidates:
+            raise InputError(
+                f"A profile must know whose rows are protected; got no unit, and {candidates[0]!r} may "
+                f"name persons. Give --unit {candidates[0]!r} with --max-rows, the most rows of a person "
+                "that count, or --unit row if every row is another person."
+            )
+    if request.unit_column is None:
+        if request.max_rows is not None:
+            raise InputError(
+                "max_rows is for a unit with a column; got a unit of one row. Name the column of the "
+                "person, or leave out max_rows."
+            )
+        return
+    if request.unit not in [column.name for column in columns.listed]:
+        raise InputError(
+            f"The unit must be 'row' or a column of the data; got {request.unit!r}. Name such a column."
+        )
+    if request.max_rows is None:
+        raise InputError(
+            f"The unit {request.unit!r} needs max_rows, the most rows of a person that count; got none. "
+            "Choose it from public knowledge, such as --max-rows 5."
+        )
+    whole("max_rows", request.max_rows, 1)

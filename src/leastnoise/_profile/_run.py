@@ -1,0 +1,326 @@
+"""Carry out a profile: write its spec, release it, and write its page and its draft.
+
+Every step can be repeated. A profile that was stopped is finished by the same call: the release of
+its spec is paid once, and page and draft are computed from it.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise._profile._draft import DRAFT_FILE, draft_text
+from leastnoise._profile._findings import ProfileFindings, compute_findings
+from leastnoise._profile._page import page_file, render_page
+from leastnoise._profile._request import (
+    RELEASE_FOLDER,
+    SPEC_FILE,
+    ProfilePlan,
+    ProfileRequest,
+    plan_profile,
+)
+from leastnoise._progress import RowProgress
+from leastnoise._release import (
+    LANGUAGES,
+    Release,
+    holds_categories,
+    load_catalogue,
+    read_categories,
+)
+from leastnoise._session import (
+    DatabaseTable,
+    Entry,
+    Ledger,
+    RunObserver,
+    SpecFile,
+    SpecRun,
+    find_categories,
+    ledger_beside,
+    open_or_create_ledger_of,
+    read_spec,
+    require_release,
+    run_spec,
+)
+from leastnoise._spec import Spec, budget_warnings, search_plans
+from leastnoise._trusted.check import Exact, InputError, exact_positive
+
+REQUEST_FILE = "request.toml"
+"""The spec of a profile before its searches; a stopped profile is recognised by it."""
+CATEGORY_FOLDER = "categories"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A finished profile.
+
+    Attributes:
+        out: its directory: page, drafted spec, spec of the profile and release.
+        plan: its tables.
+        findings: what they say about rows and columns.
+        run: the release that measured the tables, with its ledger.
+    """
+
+    out: Path
+    plan: ProfilePlan
+    findings: ProfileFindings
+    run: SpecRun
+
+    @property
+    def release(self) -> Release:
+        """The release with all noisy counts."""
+        return require_release(self.run)
+
+    @property
+    def draft(self) -> Path:
+        """The drafted spec."""
+        return self.out / DRAFT_FILE
+
+    @property
+    def page(self) -> Path:
+        """The page in English."""
+        return self.out / page_file("en")
+
+
+def profile(
+    source: Any,
+    *,
+    epsilon: Exact,
+    out: str | Path,
+    delta: Exact | None = None,
+    total: Exact | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    ledger: str | Path | None = None,
+    seed: int | None = None,
+) -> Profile:
+    """Take a first look at data without a dictionary, for a small budget.
+
+    Args:
+        source: a path to .csv or .parquet files, a `DatabaseTable` or a data frame.
+        epsilon: the budget of the profile.
+        out: the directory to write. If it has a stopped profile of this call, it is finished.
+        delta: with it, half of the budget finds the categories of texts. Without it, only common
+            codes are counted.
+        total: the epsilon of the data set, for a ledger that is made now: this profile and the
+            releases after it. The delta grows in proportion. None for the budget of the profile.
+        unit: ``"row"``, or the column that names a person. Required if a column may name persons.
+        max_rows: the most rows of a person that count; required with a unit column.
+        ledger: the file of the ledger; by default beside the data.
+        seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
+
+    Returns:
+        The profile: its findings, its release, and the paths of its page and drafted spec.
+
+    Raises:
+        InputError: something of the above cannot be used; nothing was spent.
+        BudgetError: the ledger has too little left; nothing was spent.
+        LedgerError: the ledger cannot be used; nothing was spent.
+        PaidError: something failed after the payment; the same call finishes the profile.
+
+    Guarantees: a profile satisfies its epsilon and delta for the unit, because it is one release,
+        with the searches before it. Page and draft are computed from the noisy answers, and cost
+        nothing. Only names and types of columns are read before the payment.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> people = pd.DataFrame({"age": [20, 30, 30, 50] * 500, "sick": [True, False] * 1000})
+    >>> found = ln.profile(people, epsilon=1, out=Path(folder.name, "profile"), unit="row", seed=7)
+    >>> round(found.findings.rows.value, -2), found.draft.name
+    (2000.0, 'spec.toml')
+    >>> folder.cleanup()
+    """
+    request = ProfileRequest(
+        source=Path(source) if isinstance(source, str) else source,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit,
+        max_rows=max_rows,
+    )
+    plan = plan_profile(request, Path(out).expanduser())
+    ledger_path = None if ledger is None else Path(ledger)
+    return run_profile(plan, ledger=ledger_path, total=total, seed=seed)
+
+
+def run_profile(
+    plan: ProfilePlan,
+    *,
+    ledger: Path | None = None,
+    total: Exact | None = None,
+    seed: int | None = None,
+    observer: RunObserver | None = None,
+) -> Profile:
+    """Release the tables of a profile, and write its page and its draft.
+
+    Args:
+        plan: the tables of the profile.
+        ledger: the file of the ledger; by default beside the data.
+        total: the epsilon of a ledger that is made now; None for the budget of the profile.
+        seed: of noise that protects nobody.
+        observer: of the run.
+    """
+    source = plan.request.source
+    is_frame = not isinstance(source, (Path, DatabaseTable))
+    observer = observer or RunObserver()
+    observer.warn(budget_warnings(plan.request.privacy(), None, load_catalogue()))
+    _check_folder(plan)
+    if seed is None:
+        ledger = ledger or _default_ledger(plan)
+        _open_ledger(plan, ledger, total)
+    if plan.searched_tables:
+        plan = plan.with_categories(_find_categories(plan, ledger, seed, observer))
+    spec = _write_spec(plan)
+    run = run_spec(
+        spec,
+        plan.folder / RELEASE_FOLDER,
+        source=source if is_frame else None,
+        ledger=ledger,
+        seed=seed,
+        observer=_TableObserver(observer),
+        note="profile",
+    )
+    release = require_release(run)
+    findings = compute_findings(plan, release)
+    for language in LANGUAGES:
+        page = render_page(plan, findings, release, load_catalogue(language))
+        _replace_file(plan.folder / page_file(language), page)
+    draft = plan.folder / DRAFT_FILE
+    if not draft.exists():  # it may have been edited
+        _replace_file(draft, draft_text(plan, findings, run.ledger))
+    return Profile(out=plan.folder, plan=plan, findings=findings, run=run)
+
+
+class _TableObserver(RunObserver):
+    """Pass on what a run shows, without warnings: the user did not write the spec.
+
+    Args:
+        observer: of the profile.
+    """
+
+    def __init__(self, observer: RunObserver) -> None:
+        self._observer = observer
+
+    def warn(self, sentences: Iterable[str]) -> None:
+        """Show no warning about the weights or errors of tables."""
+
+    def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
+        """Pass on the states of earlier releases."""
+        self._observer.show_settled(ledger, settled)
+
+    def show_not_private(self) -> None:
+        """Pass on that the noise protects nobody."""
+        self._observer.show_not_private()
+
+    def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
+        """Pass on the progress of planning."""
+        return self._observer.planning(spec)
+
+    def reading(
+        self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
+    ) -> AbstractContextManager[RowProgress | None]:
+        """Pass on the progress of reading."""
+        return self._observer.reading(spec, data, next_step, next_seconds)
+
+
+@contextmanager
+def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
+    """Yield the spec of a profile, without writing to its directory."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, SPEC_FILE)
+        path.write_text(plan.spec_text(), encoding="utf-8")
+        yield read_spec(path)
+
+
+def _check_folder(plan: ProfilePlan) -> None:
+    """Create the directory of a profile; refuse one with something else."""
+    request_path = plan.folder / REQUEST_FILE
+    text = plan.spec_text()
+    try:
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        if not request_path.exists() and any(plan.folder.iterdir()):
+            raise InputError(
+                f"The directory of a profile must be new or have this profile; got {plan.folder}, which "
+                "has other files. Choose another name."
+            )
+        if not request_path.exists():
+            _replace_file(request_path, text)
+        is_same = request_path.read_text(encoding="utf-8") == text
+    except OSError as error:
+        raise InputError(
+            f"The directory of a profile must be in a folder that you can write to; got {plan.folder} "
+            f"({(error.strerror or 'not possible').lower()}). Choose another place."
+        ) from None
+    if not is_same:
+        raise InputError(
+            f"The directory {plan.folder} has another profile: its {REQUEST_FILE} differs. Choose "
+            "another name, or repeat the same command to finish that one."
+        )
+
+
+def _find_categories(
+    plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
+) -> dict[str, tuple[str, ...]]:
+    """Return the categories of each searched column; pay for those not found yet."""
+    found = {}
+    with measured_spec(plan) as spec:
+        data = spec.data(plan.request.source)
+        searches = search_plans(spec.searches, plan.request.privacy())
+        for number, table in enumerate(plan.searched_tables, start=1):
+            directory = plan.folder / CATEGORY_FOLDER / str(number)
+            if seed is None and holds_categories(directory):
+                found[table.attribute] = read_categories(directory).texts
+                continue
+            next_step = f"finding the categories of {table.attribute}"
+            with observer.reading(spec, data, next_step) as progress:
+                categories = find_categories(
+                    searches[table.attribute],
+                    data,
+                    ledger=ledger,
+                    out=directory if seed is None else None,
+                    seed=seed,
+                    progress=progress,
+                )
+            found[table.attribute] = categories.texts
+    return found
+
+
+def _write_spec(plan: ProfilePlan) -> SpecFile:
+    """Write the spec that measures the tables, after the searches."""
+    path = plan.folder / SPEC_FILE
+    _replace_file(path, plan.spec_text())
+    return read_spec(path)
+
+
+def _default_ledger(plan: ProfilePlan) -> Path:
+    """Return the ledger beside the data; for a table, beside the directory."""
+    source = plan.request.source
+    if isinstance(source, Path):
+        return ledger_beside(source)
+    if isinstance(source, DatabaseTable):
+        return plan.folder.absolute().parent / ledger_beside(source).name
+    raise InputError(
+        "A profile of a data frame must have a ledger; got none. Give its file, such as "
+        "ledger='people.ledger'."
+    )
+
+
+def _open_ledger(plan: ProfilePlan, ledger: Path, total: Exact | None) -> None:
+    """Create the ledger with the total budget, if there is none yet."""
+    factor = Fraction(1)
+    if total is not None:
+        factor = exact_positive("total", total) / exact_positive("epsilon", plan.request.epsilon)
+    if factor < 1:
+        raise InputError(
+            f"The total must be at least the epsilon of the profile, {plan.request.epsilon}; got "
+            f"{total}. State the budget of the profile and of all later releases."
+        )
+    open_or_create_ledger_of(plan.request.source, ledger, plan.request.privacy(factor))
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Write a file that is complete whenever it exists."""
+    temporary = path.with_name(f".{os.getpid()}.part.{path.name}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

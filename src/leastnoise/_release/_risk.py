@@ -1,0 +1,97 @@
+"""The best guess about one privacy unit, which a budget bounds.
+
+A reader knows all other rows and gives two neighbouring tables the same probability. The bound is
+the largest probability with which the reader then guesses the true one from the release. It is
+``1 - (alpha + beta) / 2`` at the point of the trade-off curve with the least sum of both errors
+(section 12 of docs/mathematics.md).
+"""
+
+import math
+from fractions import Fraction
+from statistics import NormalDist
+
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Cost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    gaussian_mu_squared,
+)
+
+PRIOR = 0.5
+"""The probability that the reader gives to each of the two tables before reading."""
+_LARGE_LOSS = Fraction(10**6)  # an epsilon, rho or mu squared from which every chance rounds to 1
+_BISECTIONS = 60  # each halves an interval of length 1: more than the digits of a double
+
+
+def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
+    """Return the largest chance to guess which of two tables is the true one.
+
+    The tables are neighbours and equally likely, and the guess is based on the results. Under pure
+    privacy no single result makes the guess surer than that. Under other budgets the chance is an
+    average over the results.
+
+    Args:
+        privacy: the budget of everything that is published together.
+        cost: the cost of the plan, for a smaller bound within (epsilon, delta).
+
+    Returns:
+        The exact bound of the budget: some mechanism within the budget attains it.
+
+    Source: Dong, Roth, Su (JRSS-B 2022), for the trade-off curves; docs/mathematics.md for zCDP.
+    """
+    budget = _budget_of_noise(privacy.budget, cost)
+    if isinstance(budget, GDP):
+        return NormalDist().cdf(math.sqrt(_limit_loss(budget.mu_squared)) / 2)
+    if isinstance(budget, ZCDP):
+        return (1 + _concentrated_distance(_limit_loss(budget.rho))) / 2
+    inverse_factor = math.exp(-_limit_loss(budget.epsilon))
+    if isinstance(budget, ApproxDP):
+        delta = float(budget.delta)
+    else:
+        delta = 0.0
+    return min(1.0, (1 + delta * inverse_factor) / (1 + inverse_factor))
+
+
+def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
+    """Return whether every result keeps the bound, and not only the average."""
+    return isinstance(_budget_of_noise(privacy.budget, cost), PureDP)
+
+
+def _budget_of_noise(budget: Budget, cost: Cost | None) -> Budget:
+    """Return the budget that a release keeps by its kind of noise.
+
+    Within (epsilon, delta), a plan with Laplace noise keeps epsilon, and one with Gaussian noise
+    keeps the largest mu that the budget allows. Both hold for a guard and its plan together.
+    """
+    if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
+        return PureDP(budget.epsilon)
+    if isinstance(budget, ApproxDP) and isinstance(cost, GaussianCost):
+        return GDP(gaussian_mu_squared(budget.epsilon, budget.delta))
+    return budget
+
+
+def _limit_loss(loss: Fraction) -> float:
+    """Return a loss as a float; very large losses become a million."""
+    return float(min(loss, _LARGE_LOSS))
+
+
+def _concentrated_distance(rho: float) -> float:
+    """Return the largest total variation distance under rho-zCDP, rounded up.
+
+    It is the v with ``2 v artanh(v) = rho``, which randomised response attains.
+    """
+    low = 0.0
+    high = 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if middle < 1 and 2 * middle * math.atanh(middle) < rho:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,47 @@
+"""Format the parts of a drafted spec as TOML."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
+
+
+def format_toml_key(name: str) -> str:
+    """Format a key of TOML, in quotes unless it is bare."""
+    if _BARE_KEY.fullmatch(name):
+        return name
+    return format_toml_value(name)
+
+
+def format_toml_value(value: Any) -> str:
+    """Format a value of TOML on one line.
+
+    A text is formatted as in JSON, with DEL escaped, which JSON leaves.
+    """
+    if isinstance(value, Mapping):
+        entries = [
+            f"{format_toml_key(name)} = {format_toml_value(entry)}" for name, entry in value.items()
+        ]
+        return "{ " + ", ".join(entries) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(format_toml_value(entry) for entry in value) + "]"
+    if isinstance(value, (str, bool)):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)
+
+
+def escape_comment(text: str) -> str:
+    """Replace the characters that would end a comment or cannot be printed."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def path_for_spec(data_path: Path, spec_path: Path) -> str:
+    """Return the path of the data: relative if they are below the spec's folder."""
+    absolute_path = data_path.absolute()
+    spec_folder = spec_path.absolute().parent
+    if absolute_path.is_relative_to(spec_folder):
+        return str(absolute_path.relative_to(spec_folder))
+    return str(absolute_path)

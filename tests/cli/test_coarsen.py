@@ -1,0 +1,58 @@
+"""`leastnoise coarsen`: the exit code, the tables on the terminal, and the margins of a plan."""
+
+import json
+from pathlib import Path
+
+from leastnoise._coarsening import HiddenCell
+
+TABLE = "sex,age,count\nF,17,{}\nF,18,3\nF,Total,7\nM,17,{}\nM,18,{}\nM,Total,8\n"
+
+
+def test_coarsen_reports_determined_cells(folder, run):
+    Path("planned.csv").write_text(TABLE.format("", "", 5), encoding="utf-8")
+    told = run("coarsen", "planned.csv")
+    assert told.code == 5
+    assert "sex=F, age=17   suppressed          4" in told.out
+    assert "no privacy guarantee" in told.out
+    told = run("coarsen", "planned.csv", "--json")
+    cells = json.loads(told.out)["cells"]
+    assert [(cell["low"], cell["high"], cell["disclosed"]) for cell in cells] == [
+        (4, 4, True),
+        (3, 3, True),
+    ]
+
+
+def test_coarsen_accepts_protected_cells(folder, run):
+    Path("planned.csv").write_text("sex,count\nF,5\nM,10\nTotal,15\n", encoding="utf-8")
+    told = run.done("coarsen", "planned.csv", "--base", 5)
+    assert "Every hidden cell has enough possible counts." in told.out
+    assert run("coarsen", "planned.csv", "--base", 5, "--values", 6).code == 5
+
+
+def test_coarsen_shows_margins_of_plan(folder, run):
+    Path("planned.csv").write_text("sex,count\nF,\nM,10\nTotal,15\n", encoding="utf-8")
+    told = run("coarsen", "planned.csv", "--spec", "people.toml", "--json")
+    (table,) = json.loads(told.out)["tables"]
+    assert 0 < table["plan_margin"] < 100
+    assert (table["hidden"], table["determined"]) == (1, 1)
+    Path("other.csv").write_text("city,count\nA,\nB,10\n", encoding="utf-8")
+    assert "not planned" in run.done("coarsen", "other.csv", "--spec", "people.toml").out
+
+
+def test_coarsen_refuses_wrong_options(folder, run):
+    Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
+    run.refused("--base must be", "coarsen", "planned.csv", "--base", 0)
+    run.refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", "4..1")
+    run.refused("--values must be", "coarsen", "planned.csv", "--values", 1)
+    run.refused("Two tables have the file name", "coarsen", "planned.csv", "planned.csv")
+    run.refused("cannot be read", "coarsen", "missing.csv")
+
+
+def test_coarsen_fails_when_time_is_over(folder, run, monkeypatch):
+    Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
+    unproved = HiddenCell("planned.csv", {"sex": "F"}, None, 0, 9, is_proved=False)
+    monkeypatch.setattr("leastnoise._cli._coarsen.solve_tables", lambda *_: [unproved])
+    told = run("coarsen", "planned.csv")
+    assert told.code == 5
+    assert "reached its time limit" in told.out
+    assert "enough possible counts" not in told.out

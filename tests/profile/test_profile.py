@@ -1,0 +1,131 @@
+"""Profiles: seeded first looks at synthetic data, their findings, pages and drafts."""
+
+import tomllib
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._profile import Profile, number_edges, round_down
+
+ROWS = 6000
+SEED = 11
+
+
+def people(rows: int = ROWS) -> pd.DataFrame:
+    """A table of numbers, whole numbers, dates, truth values and texts, each with a known law."""
+    random = np.random.default_rng(SEED)
+    days = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 900, rows), unit="D")
+    table = pd.DataFrame(
+        {
+            "wage": np.exp(random.normal(7.5, 0.6, rows)),
+            "age": random.integers(18, 90, rows),
+            "female": random.integers(0, 2, rows).astype(float),
+            "weight": random.normal(70, 10, rows),
+            "region": random.choice(["north", "south", "east"], rows, p=[0.6, 0.3, 0.1]),
+            "smokes": random.choice([True, False], rows),
+            "day": days,
+        }
+    )
+    table.loc[: rows // 10 - 1, "wage"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    """A profile under pure differential privacy."""
+    folder = tmp_path_factory.mktemp("pure")
+    return ln.profile(people(), epsilon=1, out=folder / "profile", seed=SEED)
+
+
+def drafted(profile: Profile) -> dict[str, Any]:
+    """The attributes of a drafted spec."""
+    domain: dict[str, Any] = tomllib.loads(profile.draft.read_text(encoding="utf-8"))["domain"]
+    return domain
+
+
+def test_findings_hold_the_true_values(pure: Profile) -> None:
+    columns = pure.findings.by_column()
+    table = people()
+    assert pure.findings.rows.low <= ROWS <= pure.findings.rows.high
+    assert columns["wage"].missing_share.low <= 0.1 <= columns["wage"].missing_share.high
+    for name in ("wage", "age", "weight"):
+        true_quartiles = table[name].quantile([0.25, 0.5, 0.75])
+        for quartile, truth in zip(columns[name].quartiles, true_quartiles, strict=True):
+            assert quartile.low <= truth <= quartile.high
+
+
+def test_draft_bounds_hold_nearly_all_rows(pure: Profile) -> None:
+    domain = drafted(pure)
+    low, high = domain["age"]["integers"]
+    assert low <= 18
+    assert high >= 89
+    assert domain["female"]["integers"] == [0, 1]
+    wages = people()["wage"].dropna()
+    inside = wages.between(domain["wage"]["bins"]["low"], domain["wage"]["bins"]["high"])
+    assert inside.mean() > 0.98
+    assert domain["wage"]["null"] == "cell"
+    assert domain["day"]["dates"] == {"from": "2019-01-01", "to": "2021-12-31", "by": "month"}
+    assert domain["smokes"] == {"categories": [True, False]}
+    assert "region" not in domain
+    assert "# from the profile" in pure.draft.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("language", "sentence"), [("en", "All columns"), ("de", "Alle Spalten")])
+def test_page_lists_every_column(pure: Profile, language: str, sentence: str) -> None:
+    name = "profile.html" if language == "en" else f"profile.{language}.html"
+    page = (pure.out / name).read_text(encoding="utf-8")
+    assert f'<html lang="{language}">' in page
+    assert sentence in page
+    assert all(f">{column}</a>" in page for column in people())
+    assert "<script" not in page
+
+
+def test_hidden_cells_are_empty_in_small_data(tmp_path: Path) -> None:
+    small = ln.profile(people(20), epsilon="1/10", out=tmp_path / "profile", seed=SEED)
+    assert all(not column.describes_values for column in small.findings.columns)
+    assert "domain" not in tomllib.loads(small.draft.read_text(encoding="utf-8"))
+    assert "Too noisy" in small.page.read_text(encoding="utf-8")
+
+
+def test_whole_column_named_like_an_argument_is_profiled(pure: Profile) -> None:
+    assert pure.findings.by_column()["weight"].describes_values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "may name persons"),
+        ({"unit": "row", "max_rows": 2}, "max_rows is for a unit with a column"),
+        ({"unit": "person_id"}, "needs max_rows"),
+        ({"unit": "nobody", "max_rows": 2}, "column of the data"),
+    ],
+)
+def test_unit_must_be_stated(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    table = pd.DataFrame({"person_id": [1, 2], "age": [20, 30]})
+    with pytest.raises(ln.InputError, match=message):
+        ln.profile(table, epsilon=1, out=tmp_path / "profile", seed=SEED, **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_without_a_countable_column_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ln.InputError, match="A profile needs a column"):
+        ln.profile(pd.DataFrame({"comments": ["a"]}), epsilon=1, out=tmp_path / "p", seed=SEED)
+
+
+@pytest.mark.parametrize("kind", ["whole", "number"])
+def test_edges_ascend_within_exact_numbers(kind: str) -> None:
+    edges = number_edges(kind, has_years=True)
+    assert all(low < high for low, high in pairwise(edges))
+    assert max(map(abs, edges)) == 10**15
+    assert {Fraction(0), Fraction(1980), Fraction(-1)} <= set(edges)
+
+
+@pytest.mark.parametrize(("value", "text"), [("1/3", "0.3333"), ("2", "2"), ("12345.6", "12340")])
+def test_budget_is_rounded_down(value: str, text: str) -> None:
+    assert round_down(Fraction(value)) == text
