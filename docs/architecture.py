@@ -157,7 +157,7 @@ def table() -> str:
     """The table of folders in Markdown."""
     return "\n".join(
         [
-            "| folder | what lives there |",
+            "| folder | contents |",
             "|---|---|",
             *(f"| `{name}` | {text} |" for name, text in folders()),
         ]

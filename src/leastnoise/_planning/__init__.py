@@ -1,4 +1,4 @@
-"""Planning: one call in, one plan out. Public: no data is seen.
+"""Planning: one call in, one plan out. It is public and reads no data.
 
 Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
 target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
