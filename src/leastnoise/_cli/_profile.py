@@ -67,9 +67,9 @@ _MOST_PRINTED_COLUMNS = 60
     help="NOT PRIVATE: reproducible noise, only for tests. Nothing is paid.",
 )
 def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> None:
-    """Take a first look at data without a dictionary, for a small budget.
+    """Take a first look at data without a dictionary, and draft a spec.
 
-    For each column it measures missing and unreadable values and a histogram over public cells that
+    It costs a small budget. For each column it measures missing and unreadable values and a histogram over public cells that
     follow from the names and types of the columns. It writes a page for colleagues and a drafted
     spec, whose bounds and categories come from the paid answers.
 
