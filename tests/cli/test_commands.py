@@ -370,7 +370,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
     parts = (
         '[domain."we\\"ird é"]\ncategories = ["FILL IN"]',
         '[domain.height]\nbins = { low = 0, high = "FILL IN"',
-        "[domain.rooms]\nintegers = [0, 9]     # supposed from its name or type",
+        "[domain.rooms]\nintegers = [0, 9]     # guessed from its name or type",
         "[domain.employed]\ncategories = [true, false]",
         'unit = { column = "person_id", max_rows = "FILL IN" }',
         '[domain.born]\ndates = { from = "FILL IN", to = "FILL IN", by = "month" }',

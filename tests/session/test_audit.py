@@ -39,7 +39,7 @@ def planned(case: str) -> ln.Plan:
 
 
 def query(found: Audit) -> AuditResult:
-    """The query that tells most, by itself."""
+    """Return the result for the first listed queries."""
     return found.parts[0]
 
 
@@ -104,8 +104,8 @@ def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
     assert found.held
     assert 0.15 * found.claim < found.lower_bound <= found.claim
     assert found.measure == ("rho" if isinstance(budget, ln.ZCDP) else "epsilon")
-    steps = "a step: all queries together", "a step: the query that tells most"
-    guard = "the guard: all queries together", "the guard: the query that tells most"
+    steps = "a step: all queries together", "a step: the most revealing query"
+    guard = "the guard: all queries together", "the guard: the most revealing query"
     assert [part.name for part in found.parts] == [*steps, *steps, *guard]
 
 
@@ -118,7 +118,7 @@ def test_a_guard_with_too_little_noise_is_seen(
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
-    assert not {part.name: part.held for part in seen.parts}["the guard: the query that tells most"]
+    assert not {part.name: part.held for part in seen.parts}["the guard: the most revealing query"]
 
 
 def test_an_attribute_may_have_any_name() -> None:

@@ -680,13 +680,13 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     results = [joint_result, *_test_norms(pair, draws, effort)]
     if pair.shifts[pair.independent].any():
         results.append(
-            _test_single_query("the query that tells most", measured, pair, draws, effort)
+            _test_single_query("the most revealing query", measured, pair, draws, effort)
         )
     second_pair = pairs.unseen_by(pair)
     if second_pair is not None:
         results.append(
             _test_single_query(
-                "the query that tells most of the rest",
+                "the most revealing of the other queries",
                 measured,
                 second_pair,
                 _draws(measured, second_pair, effort),

@@ -28,7 +28,7 @@ _COMMANDS = """\
 _HEAD = f"""\
 # A spec for leastnoise, drafted only from the column names and types of %(data)s: it holds no value of the data.
 # Replace every "{BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
-# publication, never by looking at the data. Confirm every line that is supposed. Remove the attributes that you do not
+# publication, never by looking at the data. Confirm every line that is marked as a guess. Remove the attributes you do not
 # want to publish. Then:
 {_COMMANDS}
 [source]
@@ -103,7 +103,7 @@ _NO_COLUMN = f"""
 [domain."{BLANK}"]
 categories = ["{BLANK}"]
 """
-_SUPPOSED = "     # supposed from its name or type: confirm or correct"
+_GUESS_NOTE = "     # guessed from its name or type: confirm or correct"
 _FROM_FILE_NAME = "     # days as the name of the file has them: confirm or correct"
 _EXAMPLE = """
 # [[workload]]
@@ -210,7 +210,7 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
         yield "categories = [true, false]\n"
     elif guess := column.guess:
         first, *further = [f"{key} = {format_toml_value(entry)}" for key, entry in guess.items()]
-        yield f"{first}{'' if guess == {'categories': [BLANK]} else _SUPPOSED}\n"
+        yield f"{first}{'' if guess == {'categories': [BLANK]} else _GUESS_NOTE}\n"
         yield from (f"{line}\n" for line in further)
     elif column.kind == "whole":
         yield f'integers = ["{BLANK}", "{BLANK}"]\n'
