@@ -379,7 +379,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
     )
     assert lacking(draft, *parts) == []
     assert "[domain.person_id]" not in draft
-    assert "guessed" not in draft
+    assert "guessed from names" not in draft
     run.refused("4 places to fill in", "plan", "other.toml")
 
 
