@@ -68,14 +68,14 @@ def gaussian_true_positive_rate(false_positive_rate: float, mu: float) -> float:
 
 
 def format_share(share: float) -> str:
-    """Return a share as a percentage with at least two significant digits."""
+    """Return a share as a percentage with two digits, rounded up since it is a bound."""
     percent = 100 * share
     if percent > 99.9:
         text = "over 99.9%"
     elif percent < 10 or percent > 99:
-        text = f"{percent:.1f}%"
+        text = f"{math.ceil(10 * percent - 1e-9) / 10:.1f}%"
     else:
-        text = f"{percent:.0f}%"
+        text = f"{math.ceil(percent - 1e-9)}%"
     return text
 
 

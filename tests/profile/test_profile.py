@@ -129,3 +129,39 @@ def test_edges_ascend_within_exact_numbers(kind: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [("1/3", "0.3333"), ("2", "2"), ("12345.6", "12340")])
 def test_budget_is_rounded_down(value: str, text: str) -> None:
     assert round_down(Fraction(value)) == text
+
+
+def test_seeded_profile_is_marked_and_never_mixed_with_a_paid_one(pure: Profile) -> None:
+    for name in ("spec.toml", "profile.toml", "request.toml"):
+        text = (pure.out / name).read_text(encoding="utf-8")
+        assert "NOT PRIVATE" in text
+        assert "you may publish this file" not in text
+    for seed in (None, SEED + 1):
+        with pytest.raises(ln.InputError, match="has another profile"):
+            ln.profile(
+                people(), epsilon=1, out=pure.out, seed=seed, ledger=pure.out.parent / "a.ledger"
+            )
+    assert not (pure.out.parent / "a.ledger").exists()
+
+
+def test_profile_that_the_ledger_cannot_pay_spends_nothing(tmp_path: Path) -> None:
+    people(100).to_csv(tmp_path / "people.csv", index=False)
+    budget = ln.Privacy(ln.ApproxDP("7/10", "1e-6"))
+    ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", budget)
+    arguments = {"delta": "1e-6", "unit": "row", "out": tmp_path / "profile"}
+    with pytest.raises(ln.BudgetError):
+        ln.profile(tmp_path / "people.csv", epsilon=1, **arguments)
+    with pytest.raises(ln.InputError, match="A total is only for a new ledger"):
+        ln.profile(tmp_path / "people.csv", epsilon="1/2", total=3, **arguments)
+    assert ledger.entries() == ()
+    assert not (tmp_path / "profile").exists()
+
+
+def test_tables_do_not_depend_on_the_values_of_python_objects(tmp_path: Path) -> None:
+    answers = [["yes", "no"] * 200, [5, *["yes", "no"] * 200]]
+    specs = []
+    for number, values in enumerate(answers):
+        frame = pd.DataFrame({"answer": pd.Series(values, dtype=object)})
+        found = ln.profile(frame, epsilon=1, out=tmp_path / str(number), unit="row", seed=SEED)
+        specs.append((found.out / "profile.toml").read_text(encoding="utf-8"))
+    assert specs[0] == specs[1]

@@ -11,7 +11,12 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import describe_guessing_chance, guessing_chance, load_catalogue
+from leastnoise._release import (
+    describe_guessing_chance,
+    guessing_chance,
+    load_catalogue,
+    published_part,
+)
 from leastnoise._trusted.accounting import GDP, GaussianCost, PureCost, gaussian_mu_squared
 
 
@@ -158,3 +163,16 @@ def test_manifest_states_risk_with_guard(tmp_path):
         "best_guess": pytest.approx(1 / (1 + math.exp(-1))),
         "every_result": True,
     }
+
+
+def test_risk_of_a_plan_after_a_release_is_of_the_addition():
+    domain = ln.Domain(sex=["F", "M"])
+    rows = pd.DataFrame({"sex": ["F", "M", "M"]})
+    workload = ln.marginals(domain, ways=1)
+    first = ln.release(ln.plan(workload, ln.PureDP("1/2")), rows, seed=1)
+    plan = ln.plan(workload, ln.PureDP("1/2"), after=[first])
+    assert published_part(first.plan, has_searches=False) == "release"
+    assert published_part(first.plan, has_searches=True) == "addition"
+    published = published_part(plan, has_searches=False)
+    sentence = describe_guessing_chance(plan.privacy, published=published)
+    assert "once they know what was paid for separately" in sentence

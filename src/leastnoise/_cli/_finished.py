@@ -44,6 +44,7 @@ from leastnoise._release import (
     list_file_notices,
     make_records,
     open_draft,
+    published_part,
     statistic_title,
     table_format,
     table_title,
@@ -148,6 +149,12 @@ def _print_overview(release: Release, directory: Path) -> None:
     )
 
 
+def _describe_risk_of(release: Release) -> str:
+    """Return the sentence of risk of a finished release."""
+    published = published_part(release.plan, has_searches=bool(release.options.searches))
+    return describe_guessing_chance(release.privacy, cost=release.plan.cost(), published=published)
+
+
 def _overview_facts(release: Release) -> list[tuple[str, str]]:
     """Return the facts about a release: its size, budget, protection and notices."""
     answers = pluralize(release.workload.rows, "answer")
@@ -161,7 +168,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
         ("release", f"{answers} in {tables}"),
         ("budget", format_budget(release.privacy.budget, up=True)),
         ("protects", release.privacy.unit),
-        ("risk", describe_guessing_chance(release.privacy, cost=release.plan.cost())),
+        ("risk", _describe_risk_of(release)),
     ]
     if ratio is not None:
         facts.append(("error / least possible", f"{ratio:.3f}"))

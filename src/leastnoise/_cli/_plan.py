@@ -80,6 +80,7 @@ from leastnoise._release import (
     name_attribute,
     name_measure,
     name_rows,
+    published_part,
     statistic_title,
     table_title,
     unit_of_sums,
@@ -102,6 +103,7 @@ from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
     Charge,
+    Privacy,
     budget_from_json,
     parameters,
     step_charge,
@@ -308,7 +310,13 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     if preview.error_over_complete is not None:
         present["error_over_complete"] = preview.error_over_complete
     return {
-        **_plan_json(preview.plan, preview.seconds, preview.level, preview.guard_part),
+        **_plan_json(
+            preview.plan,
+            preview.seconds,
+            preview.level,
+            preview.guard_part,
+            has_searches=bool(preview.searches),
+        ),
         **present,
     }
 
@@ -354,6 +362,7 @@ def _print_preview(preview: _Preview) -> None:
         preview.guard,
         preview.catalogue,
         preview.guard_part,
+        has_searches=bool(preview.searches),
     )
     _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
@@ -550,7 +559,12 @@ def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
 
 
 def _plan_json(
-    plan: Plan, seconds: float, level: float, guard_part: Fraction | None
+    plan: Plan,
+    seconds: float,
+    level: float,
+    guard_part: Fraction | None,
+    *,
+    has_searches: bool,
 ) -> dict[str, Any]:
     """Return the promises of a plan as a JSON object with stable keys.
 
@@ -578,7 +592,11 @@ def _plan_json(
         "strategy": plan.strategy,
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
-        "risk": describe_risk(with_guard(plan.privacy, guard_part), plan.cost()),
+        "risk": describe_risk(
+            with_guard(plan.privacy, guard_part),
+            plan.cost(),
+            published_part(plan, has_searches=has_searches),
+        ),
         "cost": cost,
         "queries": sum(table["queries"] for table in tables),
         **errors,
@@ -620,6 +638,8 @@ def print_plan(
     guard: GuardForecast | None = None,
     catalogue: Catalogue = ENGLISH,
     guard_part: Fraction | None = None,
+    *,
+    has_searches: bool = False,
 ) -> None:
     """Print the expected errors of a plan.
 
@@ -632,6 +652,7 @@ def print_plan(
         guard: what the guard will count; None without one.
         catalogue: has the display names of the spec.
         guard_part: the share of the budget that the guard takes.
+        has_searches: whether the spec searches categories.
     """
     privacy = with_guard(plan.privacy, guard_part)
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
@@ -653,7 +674,7 @@ def print_plan(
         *totals,
         ("strategy", plan.strategy),
         ("protects", plan.privacy.unit),
-        ("risk", describe_guessing_chance(privacy, catalogue, plan.cost())),
+        ("risk", _risk_sentence(plan, privacy, catalogue, has_searches=has_searches)),
         ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
         *_earlier_lines(plan),
     ]
@@ -668,6 +689,14 @@ def print_plan(
         facts.append(("not protected", ENGLISH.say(key, values=values)))
     facts.append(("seconds", f"{seconds:.2f}"))
     print_facts(facts)
+
+
+def _risk_sentence(
+    plan: Plan, privacy: Privacy, catalogue: Catalogue, *, has_searches: bool
+) -> str:
+    """Return the sentence of risk of a plan."""
+    published = published_part(plan, has_searches=has_searches)
+    return describe_guessing_chance(privacy, catalogue, plan.cost(), published)
 
 
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:

@@ -25,9 +25,15 @@ _MOST_UNIT_BINS = 100
 _MOST_MONTHLY_YEARS = 20
 _BUDGET_DIGITS = 4
 _MU_SQUARED_OF_PURE = Fraction("1.57")  # times epsilon squared, for small epsilons; pi / 2
-_HEAD = """\
+_PAID_HEAD = """\
 # A spec for leastnoise, drafted from a profile. Its bounds and categories come from the noisy answers in
 # this folder, which are paid, so you may publish this file. Every comment says how a line was derived.
+"""
+_SEEDED_HEAD = """\
+# NOT PRIVATE: a spec for leastnoise, drafted from a profile whose noise came from a seed. Its bounds and
+# categories protect nobody. Publish neither this file nor a release of it; use it only for tests.
+"""
+_HEAD = """\
 # Correct a line only from public knowledge. To publish:
 #
 #     leastnoise plan {path}
@@ -60,7 +66,8 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
     draft_path = plan.folder / DRAFT_FILE
     path = escape_comment(str(draft_path))
     left = None if ledger is None else ledger.left()
-    parts = [_HEAD.format(path=path, spec=SPEC_FILE, tail=TAIL_SHARE)]
+    head = _SEEDED_HEAD if ledger is None else _PAID_HEAD
+    parts = [head, _HEAD.format(path=path, spec=SPEC_FILE, tail=TAIL_SHARE)]
     if source := plan.source_settings():
         parts.append(format_section("source", source))
     parts += ["\n[privacy]\n", *_budget_lines(plan, left)]

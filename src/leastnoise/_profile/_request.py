@@ -26,8 +26,8 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive, number_
 SPEC_FILE = "profile.toml"
 RELEASE_FOLDER = "release"
 _HEAD = """\
-# What `leastnoise profile` measures. The cells follow from the names and types of the columns, so this
-# file holds no value of the data. Do not edit it: the same command finishes a stopped profile with it.
+# What `leastnoise profile` measures. The cells follow from the names and types of the columns, and
+# categories come from a search that was paid. Do not edit it: the same command finishes a stopped profile.
 """
 _PLAN = """
 [[workload]]

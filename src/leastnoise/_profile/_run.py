@@ -46,6 +46,7 @@ from leastnoise._session import (
     run_spec,
 )
 from leastnoise._spec import Spec, budget_warnings, search_plans
+from leastnoise._trusted.accounting import SeriesCost
 from leastnoise._trusted.check import Exact, InputError, exact_positive
 
 REQUEST_FILE = "request.toml"
@@ -165,13 +166,20 @@ def run_profile(
     is_frame = not isinstance(source, (Path, DatabaseTable))
     observer = observer or RunObserver()
     observer.warn(budget_warnings(plan.request.privacy(), None, load_catalogue()))
-    _check_folder(plan)
+    factor = _total_factor(plan, total)
+    request_text = _seed_note(seed) + plan.spec_text()
+    is_begun = _is_begun(plan, request_text)
     if seed is None:
         ledger = ledger or _default_ledger(plan)
-        _open_ledger(plan, ledger, total)
+        opened = _open_ledger(plan, ledger, factor, total)
+        if not is_begun:
+            privacy = plan.request.privacy()
+            opened.check((SeriesCost(privacy.budget), privacy))
+    if not is_begun:
+        _write_request(plan.folder, request_text)
     if plan.searched_tables:
         plan = plan.with_categories(_find_categories(plan, ledger, seed, observer))
-    spec = _write_spec(plan)
+    spec = _write_spec(plan, seed)
     run = run_spec(
         spec,
         plan.folder / RELEASE_FOLDER,
@@ -233,30 +241,57 @@ def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
         yield read_spec(path)
 
 
-def _check_folder(plan: ProfilePlan) -> None:
-    """Create the directory of a profile; refuse one with something else."""
+def _seed_note(seed: int | None) -> str:
+    """Return the first line of files of a seeded profile; an empty text without a seed."""
+    if seed is None:
+        return ""
+    return f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. Publish nothing of it.\n"
+
+
+def _is_begun(plan: ProfilePlan, text: str) -> bool:
+    """Return whether the directory has this profile; refuse one with something else.
+
+    Args:
+        plan: the plan of the profile.
+        text: of its request file.
+    """
     request_path = plan.folder / REQUEST_FILE
-    text = plan.spec_text()
+    if not plan.folder.exists():
+        return False
     try:
-        plan.folder.mkdir(parents=True, exist_ok=True)
-        if not request_path.exists() and any(plan.folder.iterdir()):
-            raise InputError(
-                f"The directory of a profile must be new or have this profile; got {plan.folder}, which "
-                "has other files. Choose another name."
-            )
         if not request_path.exists():
-            _replace_file(request_path, text)
+            if any(plan.folder.iterdir()):
+                raise InputError(
+                    f"The directory of a profile must be new or have this profile; got {plan.folder}, "
+                    "which has other files. Choose another name."
+                )
+            return False
         is_same = request_path.read_text(encoding="utf-8") == text
     except OSError as error:
-        raise InputError(
-            f"The directory of a profile must be in a folder that you can write to; got {plan.folder} "
-            f"({(error.strerror or 'not possible').lower()}). Choose another place."
-        ) from None
+        raise _unusable_folder(plan.folder, error) from None
     if not is_same:
         raise InputError(
             f"The directory {plan.folder} has another profile: its {REQUEST_FILE} differs. Choose "
             "another name, or repeat the same command to finish that one."
         )
+    return True
+
+
+def _write_request(folder: Path, text: str) -> None:
+    """Create the directory of a profile, with its request file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace_file(folder / REQUEST_FILE, text)
+    except OSError as error:
+        raise _unusable_folder(folder, error) from None
+
+
+def _unusable_folder(folder: Path, error: OSError) -> InputError:
+    """Return the error for a directory that cannot be read or written."""
+    return InputError(
+        f"The directory of a profile must be in a folder that you can write to; got {folder} "
+        f"({(error.strerror or 'not possible').lower()}). Choose another place."
+    )
 
 
 def _find_categories(
@@ -270,7 +305,7 @@ def _find_categories(
         for number, table in enumerate(plan.searched_tables, start=1):
             directory = plan.folder / CATEGORY_FOLDER / str(number)
             if seed is None and holds_categories(directory):
-                found[table.attribute] = read_categories(directory).texts
+                found[table.attribute] = _read_paid_categories(directory, ledger)
                 continue
             next_step = f"finding the categories of {table.attribute}"
             with observer.reading(spec, data, next_step) as progress:
@@ -286,10 +321,24 @@ def _find_categories(
     return found
 
 
-def _write_spec(plan: ProfilePlan) -> SpecFile:
+def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
+    """Return the categories that an earlier run found; refuse any that the ledger did not pay."""
+    categories = read_categories(directory)
+    receipts = set()
+    if ledger is not None:
+        receipts = {entry.id for entry in Ledger.open(ledger).entries()}
+    if not categories.private or categories.receipt.get("id") not in receipts:
+        raise InputError(
+            f"The categories in {directory} must have been paid from the ledger {ledger}; they were "
+            "not. Choose another directory for this profile."
+        )
+    return categories.texts
+
+
+def _write_spec(plan: ProfilePlan, seed: int | None) -> SpecFile:
     """Write the spec that measures the tables, after the searches."""
     path = plan.folder / SPEC_FILE
-    _replace_file(path, plan.spec_text())
+    _replace_file(path, _seed_note(seed) + plan.spec_text())
     return read_spec(path)
 
 
@@ -306,8 +355,8 @@ def _default_ledger(plan: ProfilePlan) -> Path:
     )
 
 
-def _open_ledger(plan: ProfilePlan, ledger: Path, total: Exact | None) -> None:
-    """Create the ledger with the total budget, if there is none yet."""
+def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
+    """Return the total budget of the data set, in budgets of the profile."""
     factor = Fraction(1)
     if total is not None:
         factor = exact_positive("total", total) / exact_positive("epsilon", plan.request.epsilon)
@@ -316,7 +365,19 @@ def _open_ledger(plan: ProfilePlan, ledger: Path, total: Exact | None) -> None:
             f"The total must be at least the epsilon of the profile, {plan.request.epsilon}; got "
             f"{total}. State the budget of the profile and of all later releases."
         )
-    open_or_create_ledger_of(plan.request.source, ledger, plan.request.privacy(factor))
+    return factor
+
+
+def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
+    """Return the ledger of the data; create it with the total budget if there is none yet."""
+    whole = plan.request.privacy(factor)
+    ledger = open_or_create_ledger_of(plan.request.source, path, whole)
+    if total is not None and ledger.privacy.budget != whole.budget:
+        raise InputError(
+            f"A total is only for a new ledger; {path} has the budget {ledger.privacy.budget}. "
+            "Leave the total out, or change the budget with `leastnoise ledger change`."
+        )
+    return ledger
 
 
 def _replace_file(path: Path, text: str) -> None:

@@ -74,6 +74,7 @@ from leastnoise._release._sentences import (
     list_file_notices,
     list_sum_contributions,
     list_uncovered_errors,
+    published_part,
 )
 from leastnoise._release._series_page import write_series_page
 from leastnoise._release._sql_answers import answer_statement

@@ -68,6 +68,7 @@ _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are sta
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
+_LEAST_CHANCE = 51  # percent: every budget allows more than the prior of 50%
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated", GDP: "gaussian"}
 
 
@@ -158,9 +159,11 @@ def describe_guessing_chance(
         privacy: the budget of everything that is published together.
         catalogue: the language.
         cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
-        published: "release", or "ledger" for all releases within its budget.
+        published: "release"; "addition" for a release beside others, as `published_part` says; or
+            "ledger" for all releases within its budget.
     """
-    percent = math.ceil(100 * guessing_chance(privacy, cost) - 1e-9)
+    # Percentages round up, since the sentence says "at most"; 1e-9 is for floating point.
+    percent = max(math.ceil(100 * guessing_chance(privacy, cost) - 1e-9), _LEAST_CHANCE)
     unit = "row" if privacy.unit_column is None else "unit"
     suspicion = catalogue.say(
         f"guess_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column)
@@ -178,6 +181,21 @@ def describe_guessing_chance(
         prior=catalogue.format_percent(PRIOR),
         chance=catalogue.format_percent(min(percent, _LARGEST_CHANCE) / 100),
     )
+
+
+def published_part(plan: Plan, *, has_searches: bool) -> str:
+    """Return what the budget of a plan covers: a "release", or an "addition" to others.
+
+    The categories that a search found have a budget of their own, and so have earlier releases that
+    the plan counts. The release contains both, and the plan's budget does not cover them.
+
+    Args:
+        plan: the plan.
+        has_searches: whether searches found categories of its domain.
+    """
+    if has_searches or (isinstance(plan, LinearPlan) and plan.earlier):
+        return "addition"
+    return "release"
 
 
 def describe_risk(

@@ -773,7 +773,7 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
             "definition": definition,
             "parameters": parameters,
             "promise": sentences.describe_promise(privacy),
-            "risk": sentences.describe_risk(privacy, cost),
+            "risk": sentences.describe_risk(privacy, cost, _published_part(release)),
             "neighbours": privacy.neighbours,
             "unit": _unit_facts(release),
             "cost": {
@@ -795,6 +795,11 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
             "rows_outside": sentences.describe_dropped_rows(release),
         },
     }
+
+
+def _published_part(release: Release) -> str:
+    """Return what the budget of a release covers, as `published_part` does."""
+    return sentences.published_part(release.plan, has_searches=bool(release.options.searches))
 
 
 def _unit_facts(release: Release) -> dict[str, Any]:

@@ -495,7 +495,10 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     for sentence in list_sum_contributions(spec.workload, catalogue):
         facts.append((catalogue.say("st_of_values"), sentence))
     if privacy is not None:
-        cost = None if plan is None else plan.cost()
+        # The budget of a spec with searches is larger than that of its plan.
+        cost = None
+        if plan is not None and not spec.searches:
+            cost = plan.cost()
         sentence = describe_guessing_chance(privacy, catalogue, cost)
         facts.append((catalogue.say("h_protects"), sentence))
     return facts

@@ -146,7 +146,11 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
     zone = None
     arrow_type = None
-    if isinstance(kind, nw.Datetime):
+    if isinstance(native_dtype, np.dtype) and native_dtype == np.dtype(object):
+        # Objects have no declared type. narwhals infers one from the first values, and a type that
+        # depends on values would show them.
+        pass
+    elif isinstance(kind, nw.Datetime):
         zone = kind.time_zone
         arrow_type = pa.timestamp(kind.time_unit, zone)
     elif isinstance(kind, nw.Decimal):
