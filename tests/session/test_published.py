@@ -81,7 +81,10 @@ def releases(folder: Path):
     )
     wide += ln.variance_queries(domain, "sum", by=["sex"], size=40)
     units = ln.Privacy(
-        ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCellBound(1, "sex")
+        ln.ApproxDP(100, "1e-9"),
+        unit_column="id",
+        max_rows=2,
+        max_per_cell=ln.PerCellBound(1, "sex"),
     )
     people = ln.plan(wide, units, strategy="identity")
     counts = ln.plan(
@@ -133,7 +136,7 @@ def releases(folder: Path):
         (
             people,
             FRAME,
-            ln.Options(guard="1/2", rows=1000, searches=[search], survey={"cv": "0.1"}),
+            ln.Options(guard="1/2", rows=len(FRAME), searches=[search], survey={"cv": "0.1"}),
         ),
         (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
     ]

@@ -32,7 +32,7 @@ from leastnoise._domain import (
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
-from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepared
+from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepare_value
 from leastnoise._trusted.table import Counted, columns_of
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
@@ -158,7 +158,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
     kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
     pairs = [
-        (kind, name, prepared(rule_of(kind), values[name]))
+        (kind, name, prepare_value(rule_of(kind), values[name]))
         for kind, name in itertools.product(kinds, values)
     ]
     cells = [
@@ -276,7 +276,7 @@ def has_sql(kind, name):
 @pytest.mark.parametrize("held", ["stamp", "instant"])
 def test_the_least_number_is_no_time(held):
     kind = ln.Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
-    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
+    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(held, exp.column("a"))))
     rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
     assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
 
@@ -303,7 +303,7 @@ def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
     numbers = numbers if factor is None else np.floor((numbers - 25569) * 86400) * factor
     numbers = np.append(numbers, [0.0, -1e15, 9e18])
     numbers = numbers.astype(np.int64) if held == "integer" else numbers
-    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
+    cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(held, exp.column("a"))))
     rows = pa.table({"a": numbers})
     answer = duckdb.from_arrow(rows).project(f"{cell.sql('duckdb')} AS c").fetchall()
     expected = cell_encoder(kind)(to_column(pa.array(numbers)))
