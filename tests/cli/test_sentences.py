@@ -190,7 +190,7 @@ NEVER = "clipped_means measure_values measure_weighted counts_values row_adds no
 NEVER += (
     "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
 )
-NEVER += "cut_series interval_selected "
+NEVER += "cut_series interval_selected measure_squares "
 # series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and controlled
 # rounding (tests/release/test_whole_rounding.py)
 NEVER += "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled "
@@ -304,7 +304,7 @@ ELSEWHERE = re.compile(
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
     r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|error_ratio|budget"
     r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
-    r"|cite_(row|unit_one|unit_many)|points|this_language|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only|profile_\w+|measure_squares"
+    r"|cite_(row|unit_one|unit_many)|points|this_language|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only|profile_\w+"
     r"|after(_bound|_units)?|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro|statements_intro"
 )
 

@@ -83,10 +83,11 @@ _NOT_ROUNDED = (
     "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
     "first, then round."
 )
-_NO_MEASURES = (
-    "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
-    "release. For an attribute of numbers use --quantiles."
-)
+_NO_MEASURES = {
+    "means": "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
+    "release. For an attribute of numbers use --quantiles.",
+    "variances": "Add [[workload]] variances = { of = ... } to the spec before a release.",
+}
 _ADVICE = "Choose another file with --out."
 
 
@@ -541,21 +542,33 @@ def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, 
     return {"cell": ", ".join(f"{name}={label}" for name, label in pairs)}
 
 
+def _summed_measure(
+    statistic: str, release: Release, options: Mapping[str, Any], where: Where
+) -> str:
+    """Return the measure of the option --means or --variances.
+
+    Raises:
+        InputError: there is a --where as well, or the release sums no measure.
+    """
+    measure: str = options[statistic]
+    if where:
+        raise InputError(
+            f"{statistic.capitalize()} cannot be restricted with --where. Use --cells NAME for "
+            f"{statistic} by the values of an attribute."
+        )
+    if not release.plan.domain.measures:
+        raise InputError(
+            f"--{statistic} must be a measure that the release sums, and it sums none; got "
+            f"{measure!r}. {_NO_MEASURES[statistic]}"
+        )
+    return measure
+
+
 def _answer_means(
     release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
     """Return means of a measure."""
-    measure = options["means"]
-    if where:
-        raise InputError(
-            "Means cannot be restricted with --where. Use --cells NAME for means by the values of an "
-            "attribute."
-        )
-    if not release.plan.domain.measures:
-        raise InputError(
-            f"--means must be a measure that the release sums, and it sums none; got {measure!r}. "
-            f"{_NO_MEASURES}"
-        )
+    measure = _summed_measure("means", release, options, where)
     rows = [
         dict(zip(("cell", "mean", "low", "high"), row, strict=True))
         for row in means(release, measure, by=by, level=level).rows()
@@ -567,17 +580,7 @@ def _answer_variances(
     release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
     """Return standard deviations and variances of a measure."""
-    measure = options["variances"]
-    if where:
-        raise InputError(
-            "Variances cannot be restricted with --where. Use --cells NAME for variances by the "
-            "values of an attribute."
-        )
-    if not release.plan.domain.measures:
-        raise InputError(
-            f"--variances must be a measure that the release sums, and it sums none; got "
-            f"{measure!r}. Add [[workload]] variances = {{ of = ... }} to the spec before a release."
-        )
+    measure = _summed_measure("variances", release, options, where)
     table = variances(release, measure, by=by, level=level)
     numbers = zip(
         table.rows(),
@@ -589,7 +592,7 @@ def _answer_variances(
         {"cell": name, **dict(zip(keys, (*ends, *ends_of_variance), strict=True))}
         for (name, *ends), *ends_of_variance in numbers
     ]
-    return f"{table.title}", rows
+    return table.title, rows
 
 
 def _answer_shares(

@@ -4,12 +4,9 @@ They are quotients with Fieller's intervals, which stay valid where the divisor 
 """
 
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
 from leastnoise._domain import Weighted, factor_measures
 from leastnoise._error import (
     ROUNDING,
@@ -20,6 +17,7 @@ from leastnoise._error import (
     ratio_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError
@@ -32,7 +30,7 @@ DIVISORS = ("count", "sum_of_weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Means(TabularMixin):
+class Means(GroupIntervals):
     """Means of a measure by group.
 
     Attributes:
@@ -68,49 +66,25 @@ class Means(TabularMixin):
     library: str | None = None
     divisor: str = "count"
 
-    def rows(self) -> list[tuple[str, float, float, float]]:
-        """Return a tuple for each group: group, mean, low and high.
-
-        The group is ``all`` if there are no groups.
-        """
-        names = []
-        for labels in product(*self.labels):
-            group = zip(self.by, labels, strict=True)
-            names.append(", ".join(f"{name}={label}" for name, label in group))
-        flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
-        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
-
-    def plot(self) -> Any:
-        """Return the means as an Altair chart.
-
-        A dot and an interval for each group.
-        """
-        rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
-        title = f"mean of {self.measure}"
-        return make_altair_chart(
-            draw_dots(DotPlot(title=title, groups=self.groups, rows=rows)), title
-        )
-
     @property
-    def title(self) -> str:
-        """The title, such as ``mean of pay by store:region``."""
-        return (
-            f"mean of {self.measure}"
-            + (f" by {self.groups}" if self.groups else "")
-            + f", {100 * self.level:g}% intervals"
-        )
+    def quantity(self) -> str:
+        """The name of the values, such as ``mean of pay``."""
+        return f"mean of {self.measure}"
 
-    def columns(self) -> Columns:
-        """Return the columns of a data frame with one row for each group.
+    def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the means and the lower and upper ends of their intervals."""
+        return self.mean, self.low, self.high
 
-        One column per key, then mean, low, high, std_error, sum and the divisor.
-        """
-        numbers = {"mean": self.mean, "low": self.low, "high": self.high}
-        return grouped_columns(
-            self.by,
-            self.labels,
-            numbers | {"std_error": self.std_error, "sum": self.sums, self.divisor: self.counts},
-        )
+    def numbers(self) -> dict[str, FloatArray]:
+        """Return the columns of numbers: mean, low, high, std_error, sum and the divisor."""
+        return {
+            "mean": self.mean,
+            "low": self.low,
+            "high": self.high,
+            "std_error": self.std_error,
+            "sum": self.sums,
+            self.divisor: self.counts,
+        }
 
 
 @one_thread()

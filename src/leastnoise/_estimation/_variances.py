@@ -5,12 +5,9 @@ bounds, all of them noisy. An interval has every variance that the three explain
 """
 
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
 from leastnoise._domain import Measure, SquaredDeviation
 from leastnoise._error import (
     ROUNDING,
@@ -22,8 +19,8 @@ from leastnoise._error import (
     squared_deviation,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._estimation._least_squares import Answer
-from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
@@ -36,7 +33,7 @@ _GROUPS_AT_ONCE = 2**13  # whose arrays take a few MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Variances(TabularMixin):
+class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
     They are of the values of a group as they are: the divisor is the number of values, n, not
@@ -94,35 +91,14 @@ class Variances(TabularMixin):
         divisor = np.where(is_positive, 2 * self.std_dev, 1.0)
         return np.where(is_positive, self.std_error / divisor, np.nan)
 
-    def rows(self) -> list[tuple[str, float, float, float]]:
-        """One record for each group: group, standard deviation, low and high.
-
-        The group is ``all`` if there are no groups.
-        """
-        names = []
-        for labels in product(*self.labels):
-            group = zip(self.by, labels, strict=True)
-            names.append(", ".join(f"{name}={label}" for name, label in group))
-        ends = (self.std_dev, self.std_dev_low, self.std_dev_high)
-        flat = (values.reshape(-1).tolist() for values in ends)
-        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
-
-    def plot(self) -> Any:
-        """The standard deviations as an Altair chart, which notebooks show.
-
-        A dot and an interval for each group.
-        """
-        rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
-        title = f"standard deviation of {self.measure}"
-        return make_altair_chart(
-            draw_dots(DotPlot(title=title, groups=self.groups, rows=rows)), title
-        )
-
     @property
-    def title(self) -> str:
-        """Such as ``standard deviation of pay by store:region``."""
-        by = f" by {self.groups}" if self.groups else ""
-        return f"standard deviation of {self.measure}{by}, {100 * self.level:g}% intervals"
+    def quantity(self) -> str:
+        """The name of the values, such as ``standard deviation of pay``."""
+        return f"standard deviation of {self.measure}"
+
+    def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the standard deviations and the ends of their intervals."""
+        return self.std_dev, self.std_dev_low, self.std_dev_high
 
     def numbers(self) -> dict[str, FloatArray]:
         """Return the columns of numbers: standard deviation, variance, mean and count.
@@ -140,13 +116,6 @@ class Variances(TabularMixin):
             "mean": self.mean,
             "count": self.counts,
         }
-
-    def columns(self) -> Columns:
-        """The columns of a data frame with one row per group.
-
-        One column per key, then those of `numbers`.
-        """
-        return grouped_columns(self.by, self.labels, self.numbers())
 
 
 @one_thread()

@@ -1,0 +1,69 @@
+"""What results with one value and one interval for each group have in common."""
+
+from abc import abstractmethod
+from itertools import product
+from typing import Any
+
+from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._trusted.check.arrays import FloatArray
+
+
+class GroupIntervals(TabularMixin):
+    """A value with an interval for each group, as rows, a chart and columns.
+
+    Attributes:
+        by: the names of the columns of the groups.
+        labels: of the groups along each attribute of ``by``.
+        groups: the names of the groups, such as ``sex x store:region``.
+        level: each interval contains its true value with this probability.
+    """
+
+    __slots__ = ()
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    groups: str
+    level: float
+
+    @property
+    @abstractmethod
+    def quantity(self) -> str:
+        """The name of the values, such as ``mean of pay``."""
+
+    @abstractmethod
+    def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the values and the lower and upper ends of their intervals."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, FloatArray]:
+        """Return the columns of numbers, each with one number for each group."""
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """Return a tuple for each group: group, value, low and high.
+
+        The group is ``all`` if there are no groups.
+        """
+        names = []
+        for labels in product(*self.labels):
+            group = zip(self.by, labels, strict=True)
+            names.append(", ".join(f"{name}={label}" for name, label in group))
+        flat = (values.reshape(-1).tolist() for values in self.intervals())
+        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
+
+    def plot(self) -> Any:
+        """Return an Altair chart with a dot and an interval for each group."""
+        rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
+        plot = DotPlot(title=self.quantity, groups=self.groups, rows=rows)
+        return make_altair_chart(draw_dots(plot), self.quantity)
+
+    @property
+    def title(self) -> str:
+        """The title, such as ``mean of pay by store:region, 95% intervals``."""
+        by = ""
+        if self.groups:
+            by = f" by {self.groups}"
+        return f"{self.quantity}{by}, {100 * self.level:g}% intervals"
+
+    def columns(self) -> Columns:
+        """Return the columns of a data frame: one for each key, then those of `numbers`."""
+        return grouped_columns(self.by, self.labels, self.numbers())
