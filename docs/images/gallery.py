@@ -48,7 +48,7 @@ def run_tasks(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Replace the outputs on the page and the pictures beside this file."""
+    """Replace the outputs on the page and the pictures in this folder."""
     os.environ["LEASTNOISE_CACHE"] = "off"
     with tempfile.TemporaryDirectory() as folder:
         outputs = iter(list(run_tasks(Path(folder))))

@@ -48,7 +48,7 @@ from leastnoise._trusted.measurements import Block, Measurements, cost
 # A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
 # terms of a cost then stay below 2^56.
 _SCALE_BITS = 24
-_FINE_BITS = 44  # leading bits of an exact scale, less those of grid and row weights
+_FINE_BITS = 44  # leading bits of an exact scale, without the bits of grid and row weights
 _EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN

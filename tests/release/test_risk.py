@@ -1,4 +1,4 @@
-"""The risk sentence: its bounds beside the best guess by brute force, and where it appears."""
+"""The risk sentence: its bounds against brute force, and where it appears."""
 
 import json
 import math

@@ -331,7 +331,7 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
 
 
 def _joint_reach(own: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
-    """Return the half width of a difference from those of its two parts."""
+    """Return the half width of a difference, from the half widths of its parts."""
     square = own**2 + other**2 - 2 * correlation * own * other
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 

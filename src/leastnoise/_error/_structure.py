@@ -118,7 +118,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return the covariance of a measure from those of its centred quantities."""
+    """Return a measure's covariance, from the covariances of its centred quantities."""
     counted = [
         (quantity, often)
         for quantity, often in centred_quantities(plan, measure).items()

@@ -64,7 +64,7 @@ class ABTest(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: what is tested, and the level of the intervals."""
+        """The title: the tested quantity, and the level of the intervals."""
         return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
 
     @property

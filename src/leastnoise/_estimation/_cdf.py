@@ -65,7 +65,7 @@ class HasLeastSquares(Protocol):
 
     @property
     def library(self) -> str | None:
-        """The library of the data frames: that of the data if it was a frame."""
+        """The library of the data frames: the library of the data if it was a frame."""
 
     def least_squares(self) -> Estimate:
         """Return the estimate that answers queries outside the workload."""

@@ -75,7 +75,7 @@ class Differences(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: what is compared, and the level of the intervals."""
+        """The title: the compared quantity, and the level of the intervals."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
@@ -308,7 +308,7 @@ def compare_groups(
 
 
 def level_of(source: HasLeastSquares, level: float | None) -> float:
-    """Return a confidence level, by default that of the release."""
+    """Return a confidence level, by default the level of the release."""
     if level is None:
         return checked_level(getattr(source, "level", 0.95))
     return checked_level(level)
@@ -489,7 +489,7 @@ class Shares(TabularMixin):
 
     @property
     def title(self) -> str:
-        """The title: what is divided, and the level of the intervals."""
+        """The title: the divided quantity, and the level of the intervals."""
         return f"{self.heading}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:

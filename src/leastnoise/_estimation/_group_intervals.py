@@ -65,5 +65,5 @@ class GroupIntervals(TabularMixin):
         return f"{self.quantity}{by}, {100 * self.level:g}% intervals"
 
     def columns(self) -> Columns:
-        """Return the columns of a data frame: one for each key, then those of `numbers`."""
+        """Return the columns of a data frame: one for each key, then `numbers`."""
         return grouped_columns(self.by, self.labels, self.numbers())

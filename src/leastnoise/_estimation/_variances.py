@@ -207,8 +207,8 @@ class NoisyMoments:
         count_std: standard errors of the counts.
         sum_std: standard errors of the sums.
         square_std: standard errors of the sums of squares.
-        mean_offset: what is subtracted from each value.
-        square_offset: what is subtracted from each square.
+        mean_offset: the number that is subtracted from each value.
+        square_offset: the number that is subtracted from each square.
         low: the lower bound of u.
         high: the upper bound of u.
         sum_unit: one step of the noise of sums, in multiples of u.
@@ -229,7 +229,7 @@ class NoisyMoments:
     square_unit: float = 1.0
 
     def with_longer_intervals(self, steps: float) -> "NoisyMoments":
-        """Return them with standard errors that are larger by so many steps of the noise."""
+        """Return the moments with standard errors that are larger by some steps of the noise."""
         return replace(
             self,
             count_std=self.count_std + steps,
@@ -238,7 +238,7 @@ class NoisyMoments:
         )
 
     def of_groups(self, groups: IntArray) -> "NoisyMoments":
-        """Return those of some groups, numbered in row-major order, as flat arrays."""
+        """Return the moments of some groups, numbered in row-major order, as flat arrays."""
         return replace(
             self,
             counts=self._flat(self.counts)[groups],

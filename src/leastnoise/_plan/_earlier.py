@@ -119,7 +119,7 @@ class HasMeasurements(Protocol):
 
 
 def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
-    """Return the measurements of a plan, then those of earlier releases.
+    """Return the measurements of a plan, then the measurements of earlier releases.
 
     They have the privacy of the plan, which does not pay for the earlier ones.
 
@@ -227,7 +227,7 @@ def hidden_attributes(
 
     Args:
         earlier: the releases.
-        domain: of the plan, with the hidden cells that it needs by itself.
+        domain: the domain of the plan, with the hidden cells of its own tables.
         attributes: that the plan reads.
     """
     dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]
@@ -244,7 +244,7 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
 
 
 def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Return the noisy values of a plan's measurements, then those of earlier releases.
+    """Return the noisy values of a plan, then the noisy values of earlier releases.
 
     It is private only if all of them are.
     """

@@ -341,7 +341,7 @@ class LinearPlan(Plan):
     """A plan that says what is measured, and promises the error of every table.
 
     Args:
-        measurements: what is measured, and paid for.
+        measurements: the measurements that the release pays for.
         promise: the expected error of the workload, from these measurements and those of the
             earlier releases; None until it is computed.
         earlier: releases of the same data whose measurements count too.
@@ -394,7 +394,7 @@ class LinearPlan(Plan):
         return facts
 
     def measured(self) -> Measurements:
-        """Return the measurements of the plan, then those of the earlier releases."""
+        """Return the measurements of the plan, then of the earlier releases."""
         return self._joint
 
     @cached_property

@@ -35,7 +35,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_hidden
 
-_MOST_JUDGED = 8  # candidates, those of least error without the earlier releases
+_MOST_JUDGED = 8  # candidates with the least error without the earlier releases
 _STEPS = 300  # of the search for weights; a step costs two products with a matrix
 # A block with less of the budget than this share of the largest is left out: the error changes by
 # less than its square.

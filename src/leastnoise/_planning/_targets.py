@@ -204,7 +204,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
 def _goal(
     product: Product, level: float, means: tuple[MeanGoal | ComparisonGoal, ...] = ()
 ) -> Goal:
-    """Return the goal of one table, with those of means that use it."""
+    """Return the goal of one table, with the goals of means that use it."""
     if product.target is None:
         return Goal(math.inf, None, means)
     most = float(product.target.most) / product.unit

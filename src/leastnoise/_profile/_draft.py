@@ -40,7 +40,7 @@ _HEAD = """\
 #     leastnoise release {path} --out release
 #
 # The bounds of numbers and dates are ends of cells of {spec}. The noise aside, at most {tail:.1%} of the rows are below,
-# and as many above; these count in the first or the last cell. The error of that is beside each bound (95%).
+# and as many above; these count in the first or the last cell. Each bound has the error of this share beside it (95%).
 """
 _END = """
 [[workload]]
@@ -86,7 +86,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
 
 
 def _budget_lines(plan: ProfilePlan, left: Charge | None) -> Iterator[str]:
-    """Yield the budget that the ledger has left, or that of the profile."""
+    """Yield the budget that the ledger has left, or the budget of the profile."""
     if left is not None and left.mu_squared > _pure_mu_squared(left.epsilon):
         mu_squared = round_down(Fraction(left.mu_squared))
         yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'

@@ -110,7 +110,7 @@ def profile(
             releases after it. The delta grows in proportion. None for the budget of the profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
         max_rows: the most rows of a person that count; required with a unit column.
-        ledger: the file of the ledger; by default beside the data.
+        ledger: the file of the ledger; by default next to the data.
         seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
 
     Returns:
@@ -157,7 +157,7 @@ def run_profile(
 
     Args:
         plan: the tables of the profile.
-        ledger: the file of the ledger; by default beside the data.
+        ledger: the file of the ledger; by default next to the data.
         total: the epsilon of a ledger that is made now; None for the budget of the profile.
         seed: of noise that protects nobody.
         observer: of the run.
@@ -343,7 +343,7 @@ def _write_spec(plan: ProfilePlan, seed: int | None) -> SpecFile:
 
 
 def _default_ledger(plan: ProfilePlan) -> Path:
-    """Return the ledger beside the data; for a table, beside the directory."""
+    """Return the default path of the ledger: next to the data file or the directory."""
     source = plan.request.source
     if isinstance(source, Path):
         return ledger_beside(source)

@@ -118,7 +118,7 @@ def _seed_warning(publication: Publication) -> str:
 
 
 def _english_or_main(release: Release) -> Catalogue:
-    """Return the English catalogue, or else that of the main language."""
+    """Return the English catalogue, or else the catalogue of the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 

@@ -454,7 +454,7 @@ def _unit_of_measure(
 ) -> tuple[str, str]:
     """Return the id and the display name of the unit of a result's answers.
 
-    The id is that of the mapping, or made from the measure's name.
+    The id is from the mapping, or made from the measure's name.
     """
     code = "ROWS"
     name = name_rows(catalogue)
@@ -530,7 +530,7 @@ def _make_dimension_ids(
 
 
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
-    """Return the codes of labels: those of the mapping, or from the labels."""
+    """Return the codes of labels: from the mapping, or made from the labels."""
     others = [label for label in labels if label not in mapped]
     made = dict(zip(others, make_ids(others, mapped.values()), strict=True))
     return [mapped.get(label) or made[label] for label in labels]

@@ -236,7 +236,7 @@ class Options:
                 check_text(name, options[name])
 
     def _check_rounding_method(self) -> None:
-        """Raise for controlled rounding without a step, or beside suppression."""
+        """Raise for controlled rounding without a step, or with suppression."""
         one_of("rounding", self.rounding, ROUNDING)
         if self.rounding == "nearest":
             return

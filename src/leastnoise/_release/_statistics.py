@@ -88,7 +88,7 @@ NUMBER_COLUMNS = (
     *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
-_MOST_DOT_COLOURS = 4  # means beside each other in one row
+_MOST_DOT_COLOURS = 4  # means next to each other in one row
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)

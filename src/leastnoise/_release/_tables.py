@@ -182,7 +182,7 @@ class ResultTable:
         return self.sampling.columns()
 
     def sampling_without(self, is_suppressed: BoolArray) -> SamplingErrors | None:
-        """Return the sampling errors without those of suppressed values."""
+        """Return the sampling errors, with NaN for suppressed values."""
         if self.sampling is None:
             return None
         return self.sampling.without(is_suppressed)

@@ -496,7 +496,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
 
 
 def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> None:
-    """Refuse values of earlier releases that are not those of the plan."""
+    """Refuse values of earlier releases that differ from the values in the plan."""
     own = len(plan.measurements.blocks)
     observation = Observation(plan.measurements, tuple(values[:own]), "", private=False)
     expected = plan.observed(observation).values if plan.earlier else tuple(values)

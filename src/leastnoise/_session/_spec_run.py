@@ -436,7 +436,7 @@ def with_data(
 
 
 def choose_ledger(spec: Spec) -> Path:
-    """Return the file of the ledger: the spec's, or the one beside the data."""
+    """Return the file of the ledger: from the spec, or next to the data."""
     if spec.ledger is not None:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):

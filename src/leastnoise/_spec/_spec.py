@@ -178,7 +178,7 @@ def search_plans(
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
     """Raise unless the budget allows the searches of a spec for categories.
 
-    Also raise if the categories in use came from another search than that of the spec.
+    Also raise if the categories in use did not come from the search of the spec.
     """
     whole = stated_privacy(privacy)
     for search in searches:
@@ -596,7 +596,7 @@ def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, An
 def _ledger_file(
     folder: Path, stated_path: str | None, database_table: DatabaseTable | None
 ) -> Path | None:
-    """Return the file of the ledger: the stated one, or that of a database table."""
+    """Return the file of the ledger: the stated one, or the one for a database table."""
     if stated_path is not None:
         return folder / stated_path
     if database_table is not None:

@@ -92,7 +92,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
 def _strategy_of_part(
     planner: Planner, task: PlanningProblem, subtask: PlanningProblem
 ) -> Strategy:
-    """Return a planner's strategy for a part, or that of a fallback planner."""
+    """Return the strategy of a planner for a part, or of a fallback planner."""
     try:
         return planner.strategy(subtask)
     except NotApplicable:

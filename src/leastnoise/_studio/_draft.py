@@ -335,7 +335,7 @@ def to_toml(value: Any, *, inline: bool = False) -> Any:
 
 
 def _check_file_name(name: str, folder: Path) -> None:
-    """Raise if a name is not that of a visible TOML file in the folder."""
+    """Raise unless a name is the name of a visible TOML file in the folder."""
     is_plain = name == Path(name).name and name.isprintable() and "\\" not in name
     if not is_plain or name.startswith(".") or not name.endswith(".toml"):
         raise InputError(

@@ -495,7 +495,7 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     for sentence in list_sum_contributions(spec.workload, catalogue):
         facts.append((catalogue.say("st_of_values"), sentence))
     if privacy is not None:
-        # The budget of a spec with searches is larger than that of its plan.
+        # The budget of a spec with searches is larger than the budget of its plan.
         cost = None
         if plan is not None and not spec.searches:
             cost = plan.cost()

@@ -55,7 +55,7 @@ class Combination:
     """A linear sum of answers, or a quotient of two.
 
     Attributes:
-        numerator: the sum, or what is divided.
+        numerator: the sum, or another quantity that is divided.
         denominator: what divides; None if nothing does.
     """
 

@@ -453,7 +453,7 @@ def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Ch
 
 
 def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
-    """Yield the limit of the whole budget, then that of a share.
+    """Yield the limit of the whole budget, then the limit of a share.
 
     Raises:
         InputError: there is no such share.

@@ -93,7 +93,7 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
-    """Return the amounts of a measure from those of its `factor_measures`.
+    """Return the amounts of a measure from the amounts of its `factor_measures`.
 
     All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
     measure, which changes nothing unless its attributes were changed after its bounds were checked.

@@ -540,7 +540,7 @@ def _check_files(
             "the files of a source must be below its path and of the kind that their names say; "
             "please report this."
         )
-    # of whom a row twice would be two
+    # A file that is read twice would count each of its units twice.
     entries = [file.stat() for file in files]
     if len({(entry.st_dev, entry.st_ino) for entry in entries}) < len(files):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))

@@ -527,7 +527,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
-    """Return the amount of a measure from those of its `factor_measures`, as SQL.
+    """Return the amount of a measure from its `factor_measures`, as SQL.
 
     None if rows must be read: one of them has no SQL, or squares are divided, for which engines
     have no common operator.
