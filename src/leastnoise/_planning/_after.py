@@ -49,7 +49,7 @@ _ROUND_SECONDS = 1 / 4  # of the planning time, for each round
 
 
 class _Problem(NamedTuple):
-    """What is planned: all answers, and the measurements that are there already."""
+    """The workload and budget of a plan, and the earlier measurements that count."""
 
     workload: Workload
     privacy: Privacy
@@ -112,6 +112,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
 
 
 def _total(plan: LinearPlan) -> float:
+    """Return the total squared error that a plan expects."""
     return plan.expected_error().total_squared_error
 
 
@@ -231,9 +232,9 @@ def _block_costs(measurements: Measurements) -> FloatArray:
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
     """Plan again for the workload weighted by the precision that is missing.
 
-    The error v of all measurements falls with the own precision p as v^2, and that of the own
-    measurements alone, u = 1 / p, as u^2. So with the weights times v / u a strategy for the own
-    measurements alone has the same first-order conditions.
+    Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error
+    of all measurements. The derivatives of v and u by p are -v^2 and -u^2. So a strategy for the
+    weights times v / u, without the earlier releases, has the same first-order conditions.
 
     Returns:
         The plan; None if all tables lack as much, or no plan was found.
@@ -248,9 +249,12 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
     )
     try:
         tried = choose_plan(weighted, problem.privacy, quicker)[1]
-        planned = _with_noise(tried, plan.measurements.noise)[0]
+        usable = _with_noise(tried, plan.measurements.noise)
+        if not usable:
+            return None
+        planned = usable[0]
         return problem.evaluate(planned.measurements, planned.strategy, plan.details, iterate=False)
-    except (InputError, IndexError):
+    except InputError:
         return None
 
 
@@ -261,9 +265,9 @@ def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
 
 
 def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
-    """Return the tables with the weights that lead to the precision that is missing.
+    """Return the tables, weighted by the precision that they lack.
 
-    Tables that need next to nothing are left out. None if all weights have one factor.
+    Tables that need next to nothing are left out. None if all weights change by one factor.
     """
     answered: list[tuple[Product, float]] = []
     for product, table in zip(workload, plan.expected_error().tables, strict=True):
