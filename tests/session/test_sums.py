@@ -661,7 +661,7 @@ FEW = np.minimum(amounts_of(20_000), 700)
             {"pay": FEW},
             np.cumsum(sums_of(FEW)),
             "bucketed",
-            "did not stand out of their noise",
+            "did not exceed their noise",
         ),
     ],
     ids=["truncated", "grouped", "bucketed"],

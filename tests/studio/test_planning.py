@@ -125,10 +125,10 @@ def test_how_a_row_without_a_value_counts_is_said(tmp_path):
     facts = state_json(Planning(tmp_path / "people.toml", SPEC + sums).state)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
     assert values.endswith(
-        "eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
+        "Eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
         "außer Betracht."
     )
-    assert "um höchstens 9:" in cost
+    assert "um höchstens 9." in cost
 
 
 def test_outdated_page_triggers_no_planning(client, spec):

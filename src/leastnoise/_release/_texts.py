@@ -52,6 +52,8 @@ from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
+# German joins a percentage to a noun by two hyphens: 95-%-Intervall.
+_PERCENT_COMPOUND = re.compile(r"(?<=\d)\u00a0%-(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +78,10 @@ class Catalogue:
 
     def say(self, key: str, **values: object) -> str:
         """Return the sentence of a key, with values in the language's notation."""
-        return self.sentences[key] % {
+        sentence = self.sentences[key] % {
             name: self.format_value(value) for name, value in values.items()
         }
+        return _PERCENT_COMPOUND.sub("-%-", sentence) if self.language == "de" else sentence
 
     def translate(self, sentence: str) -> str:
         """Translate an error message.
@@ -127,6 +130,13 @@ class Catalogue:
         if whole.lstrip("-").isdecimal() and int(whole):
             whole = f"{int(whole):,}"
         return self.localize(whole + point + decimals)
+
+    def quote(self, name: object) -> str:
+        """Return a name in the quotation marks of the language."""
+        quoted_name = repr(name)
+        if self.language == "de" and isinstance(name, str):
+            return f"„{quoted_name[1:-1]}“"
+        return quoted_name
 
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
@@ -769,7 +779,7 @@ def _is_count_of_values(product: Product) -> bool:
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
     """Return the name of the rows, units or values that a table counts or sums.
 
-    Values are those of a measure, summed or counted.
+    The values of a measure are summed or counted.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
