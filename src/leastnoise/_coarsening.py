@@ -221,7 +221,7 @@ def solve_tables(
     if len(hidden) > MOST_HIDDEN_CELLS:
         raise InputError(
             f"At most {MOST_HIDDEN_CELLS:,} hidden cells can be solved; got {len(hidden):,}. Solve "
-            "fewer tables at once."
+            "fewer tables together."
         )
     cells = _Cells(_common_labels(tables, total), total)
     sums = [cells.members(table.attributes, labels) for table, labels, _ in hidden]
@@ -261,7 +261,7 @@ class _Cells:
             raise InputError(
                 f"The table of all attributes may have at most {MOST_CELLS:,} cells; these tables "
                 f"have {self.size:,} ({' x '.join(self.labels)}). Solve tables with fewer "
-                "attributes at once."
+                "attributes together."
             )
 
     @property

@@ -95,7 +95,7 @@ def draw_panels(picture: Picture) -> Spec:
 
 
 def has_own_scales(picture: Picture) -> bool:
-    """Return whether each small chart has an axis of its own.
+    """Return whether each small chart has its own axis.
 
     That is if the largest answers of the groups differ by more than a factor of five.
     """

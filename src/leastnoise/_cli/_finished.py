@@ -503,7 +503,7 @@ def _answer_cdf(
                     "high": high,
                 }
             )
-    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere at once"
+    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere simultaneously"
     return f"share of rows up to each {name}, {band}", rows
 
 

@@ -34,7 +34,7 @@ _COARSER = {
 }
 # Numbers in place of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
 COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
-# From this day on days since 1899-12-30 are those of Excel, which has a 29th of February 1900.
+# From this day on days since 1899-12-30 agree with Excel, which has a 29th of February 1900.
 _FIRST_OF_EXCEL = dt.date(1900, 3, 1)
 _ENGLISH_MONTHS = (
     "January",
@@ -345,7 +345,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
         raise refuse("format", written_as, "%I and %p together, the hour of twelve and AM or PM")
     if "y" in directives and century is None:
         raise InputError(
-            "format with %y must have century beside it, the first of the hundred years that two "
+            "format with %y must have century next to it, the first of the hundred years that two "
             "digits stand for. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
             "2049."
         )

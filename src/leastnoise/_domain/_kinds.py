@@ -642,7 +642,7 @@ class Unknown(Kind):
         )
 
 
-# In JSON, what is at its default is left out, so that equal values have equal JSON.
+# In JSON, values at their default are left out, so that equal values have equal JSON.
 _KINDS: dict[str, type[Kind]] = {
     "categories": Categories,
     "integers": Integers,

@@ -256,7 +256,7 @@ class _Contrasts(NamedTuple):
     Attributes:
         factor: the contrasts as queries on the attribute's cells.
         of_rows: as queries on the rows of the block.
-        times: the variance of a row's noise over that of a contrast of norm 1.
+        times: the noise variance of a row, divided by the variance of a contrast of norm 1.
     """
 
     factor: Factor
@@ -460,7 +460,7 @@ def covariances(
         )
     if not product.rows * second.rows <= MOST_COVARIANCES:
         raise InputError(
-            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x "
+            f"At most {MOST_COVARIANCES} covariances can be listed together; got {product.rows} x "
             f"{second.rows}. Ask for smaller tables."
         )
     return structure.covariance(product, second)

@@ -329,7 +329,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
     All other answers have the quantile for independent noise. To cover small noise, add half a step.
 
     Args:
-        plan: what is measured.
+        plan: the measured queries.
         level: the probability with which an answer's noise is covered.
         products: whose answers the intervals are of.
     """

@@ -78,7 +78,7 @@ _MANY = 16  # from so many products on arrays are quicker
 class ProductCells(Cells):
     """Components u(tau) of the residual basis, computed when first needed.
 
-    Computed for many similar tables at once.
+    Computed for many similar tables together.
 
     Only components that are small compared with the tables are kept: see ``_stacked_marginals``.
     """
@@ -90,7 +90,7 @@ class ProductCells(Cells):
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         self._few = (
             _FEW if structure.leveled is None else 0
-        )  # with levels all components are summed at once
+        )  # with levels all components are summed together
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
         # Blocks of the same kind differ in attributes alone.
         equal: dict[object, int] = {}
@@ -254,7 +254,7 @@ class ProductCells(Cells):
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of one shape.
 
-        Those whose attributes have the same bases in turn are computed at once.
+        Those whose attributes have the same bases in turn are computed together.
         """
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
@@ -600,7 +600,7 @@ class ProductStructure(Structure):
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """Return, for each product with equal variances, its errors; else None.
 
-        Many at once; None for other products.
+        Many together; None for other products.
         """
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)

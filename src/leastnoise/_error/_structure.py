@@ -206,7 +206,7 @@ def _product_structure(
         levels = _levels_along(domain, leveled, strategies[leveled], tables)
         if levels is None:
             return None
-        # an object of its own, as bases are distinguished by object
+        # its own object, as bases are distinguished by object
         bases[leveled] = IdentityInverse.of_identity(levels.size)
     shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
     precisions = _Precisions(shrink, leveled, levels)
@@ -247,7 +247,7 @@ def _levels_along(
 
     None if they are none.
 
-    Contrasts are no level, although beside cells of one weight they serve as cells.
+    Contrasts are no level, although next to cells of one weight they serve as cells.
     """
     for block, _ in tables:
         for factor in block.factors:
@@ -469,7 +469,7 @@ def evaluate_plan(
 
     Args:
         workload: the queries to answer.
-        measurements: what is measured, with its noise.
+        measurements: the measured queries, with their noise.
         strategy: the name of the strategy.
         details: further facts of the plan.
         iterate: whether error bars may need a linear solver over joint cells, which takes long.

@@ -299,7 +299,7 @@ class Cdf(TabularMixin):
         low: lower end of the band, of the same shape.
         high: upper end of the band.
         clips: whether the first and the last cell also count values beyond the bounds: the share
-            of the last value is then that of all rows, some of which may lie above it.
+            of the last value is then the share of all rows, some of which may lie above it.
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by
             itself.
@@ -462,7 +462,7 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    Among the rows that were counted. The band holds everywhere at once.
+    Among the rows that were counted. The band holds everywhere simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -672,8 +672,8 @@ def quantiles(
         where: labels of further attributes, one or a list each, or groups such as ``{"region":
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``, each with quantiles of its own.
-        level: of the intervals, each separately; `cdf` has those that hold all at once.
+            ln.level("region")}``, each with its own quantiles.
+        level: of the intervals, each separately; those of `cdf` hold simultaneously.
 
     Returns:
         One for each share, group by group in the order of the domain. The p-quantile is the least

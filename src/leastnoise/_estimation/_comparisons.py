@@ -263,7 +263,7 @@ def compare_groups(
         count: compare counts of "rows" or of privacy "units", if none of the above is given.
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
-        level: of the intervals, each by itself; None for that of the release.
+        level: of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
@@ -515,7 +515,7 @@ def shares(
         sum: shares of the sum of this measure, whose values must not be negative; None for shares
             of the rows.
         by: the groups, within each of which the shares add up to 1.
-        level: of the intervals, each by itself; None for that of the release.
+        level: of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of

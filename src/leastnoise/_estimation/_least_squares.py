@@ -256,7 +256,7 @@ class Estimate:
     def answers(self, products: Sequence[Product]) -> list[Answer]:
         """Return the answers to several products, in their order.
 
-        Products with the same queries along their attributes are computed at once.
+        Products with the same queries along their attributes are computed together.
         """
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
@@ -339,7 +339,7 @@ class Estimate:
 def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
     """Return answers to several products, in their order.
 
-    Computed at once if that is quicker.
+    Computed together if that is quicker.
     """
     if isinstance(estimator, Estimate):
         return estimator.answers(products)

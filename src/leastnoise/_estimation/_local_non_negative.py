@@ -1,6 +1,6 @@
 """Non-negative consistent tables, nearest in likelihood.
 
-They are published beside the unbiased ones.
+They are published together with the unbiased ones.
 
 In the residual basis the least squares estimate is u(tau), each with its own precision w(tau).
 Asked is the point nearest to it,

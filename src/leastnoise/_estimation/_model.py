@@ -613,7 +613,7 @@ class ShrunkToModel:
 
         Of sets of several attributes, less three standard errors; at least 1.
         """
-        # Only these are moved. A way of its own for each component would follow its noise.
+        # Only these are moved. Its own way for each component would follow its noise.
         parts = self._parts
         precision = self._precision
         model = self._of_model(self.mixture)

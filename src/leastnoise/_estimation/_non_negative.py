@@ -112,7 +112,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
     """Return the table of which all others are sums; None without one.
 
-    It has cells or groups that divide the cells along every attribute, such as those of a level.
+    It has cells or groups that divide the cells along every attribute, such as a level's groups.
 
     Args:
         products: the tables.
@@ -500,7 +500,7 @@ def nnls(
 ) -> NonNegativeCells:
     """Return the non-negative least squares cells of an observation.
 
-    They are published beside the unbiased estimate.
+    They are published together with the unbiased estimate.
 
     ``known`` is the covariance of least squares on the same measurements, which decides what can be
     asked, if the caller has it.

@@ -1,6 +1,6 @@
 """Sums of values clipped at a threshold, and sums over some cells.
 
-With estimates of what is missing.
+With estimates of the missing amount.
 
 Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
 bias is estimated from the noisy counts of the tail that chose the threshold: every record between

@@ -19,11 +19,11 @@ too: for cells x <= y of a block it is E(x)^T C E(y) with E(x) = (1, x) and a 2 
 levels are fitted together: the gradient by the inner strategy is that of p-Identity for the Gram
 matrix df/dP.
 
-The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
+The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
 + G_s)^-1, for inner strategies of which block b has w_b times one, with kappa, mean m and R as in
 ``_inverse``, and sums of Gram matrix G_s.
 
-Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
+Source: ours; the inner step is from OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
     docs/mathematics.md, section 2.
 """
 

@@ -279,7 +279,7 @@ def _tridiagonal_spectrum(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the spectrum from the tridiagonal inverse of M.
 
-    ``main`` is its diagonal, ``-1 / jump`` are the entries beside it.
+    ``main`` is its diagonal, ``-1 / jump`` are the entries next to it.
     """
     from scipy.linalg import eigh_tridiagonal
 

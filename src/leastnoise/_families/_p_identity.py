@@ -528,7 +528,7 @@ def _successive_halving(
 ) -> _DescentRun:
     """Return the best run, after rounds that each continue fewer runs.
 
-    Each round keeps the best runs. The last round takes all remaining steps at once.
+    Each round keeps the best runs. The last round takes all remaining steps in one go.
     """
     for number, (keep, steps) in enumerate(rounds):
         runs = _best_runs(runs, keep)

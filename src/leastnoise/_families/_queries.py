@@ -210,7 +210,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 def weighted_gram(factor: Factor) -> FloatArray:
     """Return the matrix F^T diag(w^2) F of a factor.
 
-    At most 2^22 numbers of F are in memory at once.
+    At most 2^22 numbers of F are in memory at the same time.
     """
     n = factor.operator.size
     if factor.even:

@@ -81,7 +81,7 @@ _FEWER = {
     1: 0.47,
     2: 0.19,
 }  # tables of three need at least this part of the deciding number of rows, by the norm
-# so small tables need twice as many rows to decide, those of 2 x 2 far more, because their cells
+# so small tables need twice as many rows to decide, 2 x 2 tables far more, because their cells
 # are seldom empty
 _FEW_CELLS = 9
 _FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, nothing is counted
@@ -235,7 +235,7 @@ class ModelSetting:
     def counting_share(self) -> Fraction:
         """The share of the budget that counts the rows.
 
-        0 if no count would change what is measured.
+        0 if no count would change the measurements.
         """
         deciding = self.deciding_rows
         share = _COUNTING
@@ -453,7 +453,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Return the outcome of measuring one-way marginals, then binned tables.
 
-    In all cases but that of whole tables.
+    In all cases except whole tables.
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}

@@ -319,7 +319,7 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
 class NoStructureFinding(DataDependentFinding):
     """The data have no structure worth using.
 
-    The answers are those of least squares.
+    The answers come from least squares.
     """
 
     regime = "independent"

@@ -1,4 +1,4 @@
-"""Quantiles chosen privately, beside tables that are measured as usual.
+"""Quantiles chosen privately, and tables that are measured as usual.
 
 A quantile that is read from a distribution function pays for the counts up to every cell of the
 number. The choice of one cell pays for that cell alone, so that a median among thousands of cells
@@ -183,7 +183,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
         Each has the shape (shares, cells of the groups).
 
         Raises:
-            InputError: the choices are not those of this workload.
+            InputError: the choices belong to another workload.
         """
         remaining = list(self.choices)
         chosen = {}

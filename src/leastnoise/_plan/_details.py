@@ -140,7 +140,7 @@ class AdaptiveDetails:
 
     Attributes:
         noise: the noise of everything that is measured.
-        steps: what is done, in order, and which budget each step has.
+        steps: the steps in order, and the budget of each step.
         mu_squared: the mu^2 that Gaussian steps share; None where their budgets add up.
         attributes: the attributes along which the mechanism decides; they are read even if no
             query is about them.

@@ -150,7 +150,7 @@ def plan(
     """Return the plan of a release: public, without data, with its error.
 
     Args:
-        workload: what is asked.
+        workload: the requested queries.
         budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit that may be added or
             removed; else a Privacy of one of them, which says the unit and the neighbours; or
             Least, for the least budget that keeps the targets of the workload.
@@ -175,7 +175,7 @@ def plan(
             with; the plan has the rest.
         after: earlier releases of the same data, with the same domain, unit, neighbours and kind
             of noise, such as from `read_release`. Their measurements count too: the budget goes
-            where precision is missing, the expected error is that of all measurements together,
+            where precision is missing, the expected error is for all measurements together,
             and so are the answers. Only the new measurements are paid for. The ledger that pays
             must be the one that paid for them.
         progress: called with the name of every strategy before it is tried. Without it, a notebook

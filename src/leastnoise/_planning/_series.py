@@ -1,6 +1,6 @@
-"""Continual release: plan all periods at once, publish each as it ends.
+"""Continual release: plan all periods together, publish each as it ends.
 
-The periods are those of an attribute of dates.
+The periods come from an attribute of dates.
 
 A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
 period is over; A what a planner finds for the other attributes. A release up to a period is an
@@ -141,7 +141,7 @@ def series_plan(
 ) -> Plan:
     """Return the plan for all periods of a series.
 
-    The best strategy along time, times that of a planner for the other attributes.
+    The best strategy along time, times a planner's strategy for the other attributes.
     """
     series.dates(workload.domain)
     _check_workload(workload, series)
@@ -182,7 +182,7 @@ def series_plan(
     )
     base = plan_workload(one_period, of_period, search)
     if _room(base) < _LEAST_BITS and workload.has_hidden:
-        # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
+        # cells next to hidden ones may be measured by fitted rows, whose coefficients are large
         base = plan_workload(one_period, of_period, replace(search, strategy="marginals"))
     tables = zip(base.workload, base.expected_error().tables, strict=True)
     errors = {

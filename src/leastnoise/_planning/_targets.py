@@ -492,7 +492,7 @@ class Least:
 
     Args:
         of: "epsilon" or "rho".
-        delta: beside epsilon; None for pure differential privacy.
+        delta: together with epsilon; None for pure differential privacy.
         level: of the intervals that margins are about.
         neighbours: "add_remove" or "replace".
         unit_column: the column whose values are the privacy units; None if every row is one.
@@ -825,7 +825,7 @@ def joint_price(
 def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
     """Estimate the largest error ratio of a workload with only some tables.
 
-    Ratio of squared errors to those of the plan.
+    Ratio of squared errors to the plan's squared errors.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]

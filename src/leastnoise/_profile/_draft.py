@@ -40,7 +40,7 @@ _HEAD = """\
 #     leastnoise release {path} --out release
 #
 # The bounds of numbers and dates are ends of cells of {spec}. The noise aside, at most {tail:.1%} of the rows are below,
-# and as many above; these count in the first or the last cell. Each bound has the error of this share beside it (95%).
+# and as many above; these count in the first or the last cell. Each bound has the error of this share next to it (95%).
 """
 _END = """
 [[workload]]

@@ -217,7 +217,7 @@ def _interval_at(table: Table, position: int) -> Interval:
 
 
 def _share_of(part: Interval, whole: Interval) -> Interval:
-    """Return a part of a whole; the interval holds if those of both hold."""
+    """Return a part of a whole; its interval holds if both intervals hold."""
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)
     low = part.low / whole.high
@@ -267,7 +267,7 @@ def _with_range(
 ) -> ColumnFindings:
     """Add the bounds that the draft has, and the rows beyond them.
 
-    The bounds are those of the occupied cells without `TAIL_SHARE` of their rows at each end. Each
+    The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Each
     bound then moves outward as long as more rows seem to be beyond it, over the shortest run of
     cells whose sum is hardly noise only: many small cells can matter together.
     """

@@ -4,7 +4,7 @@ One of them holds categories that were found privately.
 
 A directory is written under another name next to its target, synced to disk, then renamed. It is
 created when the first file is written, after counting, so the times of directories and files (also
-their creation times) do not reveal how long counting took. Only the lock file beside it is created
+their creation times) do not reveal how long counting took. Only the lock file next to it is created
 before counting, and it is never published.
 """
 

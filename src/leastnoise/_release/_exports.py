@@ -150,9 +150,7 @@ def format_mbi_measurements(publication: Publication) -> str:
     listed = []
     for counts in equations(measurements, None):
         if counts.block.limits is not None:
-            raise InputError(
-                _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
-            )
+            raise InputError(_MBI_REQUIREMENT + "This release cut what a row adds by its own rule.")
         noisy_counts = counts.values(values[counts.index]) / measurements.grid
         listed.append(_mbi_measurement(counts.block, noisy_counts, math.sqrt(counts.variance)))
     if not listed:

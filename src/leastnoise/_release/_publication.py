@@ -210,7 +210,7 @@ class PublicationWorkbook:
         self._listed: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
-        """Write a table or a statistic to a sheet of its own."""
+        """Write a table or a statistic to its own sheet."""
         if result.cells > _MOST_PUBLISHED_CELLS:
             title = make_title(result, self._catalogue)
             self._listed.append((result.id, title, self._say("book_too_large"), ""))

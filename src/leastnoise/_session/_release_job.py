@@ -130,7 +130,7 @@ class ReleaseJob:
         terms: what the series may do, and costs.
         draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that
             were found.
-        room: bytes that the ledger and its journal need for what is drawn, from public sizes.
+        room: bytes that the ledger and its journal need for the drawn noise, from public sizes.
         description: one line for people, for the ledger.
     """
 
@@ -271,7 +271,7 @@ def publish(
     """Build and write a release from an outcome, or categories from keys.
 
     Args:
-        plan: a search's; a release takes that of its outcome.
+        plan: of a search; a release takes the plan of its outcome.
         request: the options, and what the receipt says besides.
         outcome: what `ReleaseJob.draw` returned.
         folder: where to write; None to write nothing.
@@ -472,7 +472,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a plan from its JSON object."""
     if value["plan_digest"] != plan.digest():
         raise InputError(
-            "This observation belongs to another plan. Read it with the plan that lies beside it."
+            "This observation belongs to another plan. Read it with the plan in the same folder."
         )
     facts = value.get("outcome", {})
     if isinstance(plan, LinearPlan):

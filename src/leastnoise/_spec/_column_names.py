@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What stands for "identifier" beside what is identified.
+# Words for "identifier" next to the identified thing.
 _IDENTIFIES = _words(
     """
     id ids uid uuid guid nr nbr no num number nummer numero numer key code cod codigo codice

@@ -876,7 +876,7 @@ def _read_unit(
 ) -> tuple[str | None, Any, PerCellBound | None]:
     """Return the column of the unit, its max_rows, and its max_per_cell.
 
-    Without a max_rows of its own the unit has that of [series].
+    Without its own max_rows the unit has that of [series].
     """
     if value == "row":
         return None, 1, None
@@ -1013,7 +1013,7 @@ def _read_part(
         raise refuse(
             f"a key of {where}, which has sql,",
             forbidden_keys[0],
-            "left out: the statement says what is counted and summed",
+            "left out: the statement states its counts and sums",
         )
     common = {
         "weight": table.get("weight", 1),

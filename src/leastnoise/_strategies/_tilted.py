@@ -279,7 +279,7 @@ def _fit_tilts(
         base, across = merged[number] = _merged_grams(role, slopes)
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
-                "along an attribute with queries of its own only totals are asked for; ask for "
+                "along an attribute with separate queries only totals are requested; ask for "
                 "total instead"
             )
         curves[number] = np.empty((len(_PULLS), 2 * len(role.operators)))

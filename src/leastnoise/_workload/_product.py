@@ -155,7 +155,7 @@ class Product:
             raise refuse(
                 f"the attributes of a table of {self.measure}",
                 " x ".join(self.attributes),
-                f"among those of its unit_total, by = {list(summed.attributes)}",
+                f"among the attributes of its unit_total, by = {list(summed.attributes)}",
                 f"The values of a unit are added up in each cell of by: add {others[0]} to by.",
             )
 

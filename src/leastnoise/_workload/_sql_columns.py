@@ -158,7 +158,7 @@ class ColumnReader:
         if len(names) > 1:
             raise refused(
                 f"{clause} with {' and '.join(names)} in one expression",
-                "Name both in GROUP BY, or ask for each in a statement of its own",
+                "Name both in GROUP BY, or ask for each in its own statement",
             )
         if not names:
             raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")

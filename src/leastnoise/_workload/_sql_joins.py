@@ -57,7 +57,7 @@ def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, s
     for join in joins:
         alias = join.alias_or_name.lower()
         if alias in aliases:
-            raise refused(join.sql("duckdb"), "Give each table an alias of its own")
+            raise refused(join.sql("duckdb"), "Give each table its own alias")
         aliases.add(alias)
         reader = _JoinReader(select, join, columns, source_join, tables)
         tables[alias] = reader.read()

@@ -103,7 +103,7 @@ class StatementReader:
             names = [column.name.lower() for column in layer.columns]
             if len({*names}) < len(names):
                 raise InputError(
-                    "SELECT must give every column a name of its own, with AS; got "
+                    "SELECT must give every column its own name, with AS; got "
                     f"{', '.join(column.name for column in layer.columns)}."
                 )
         self._faults.check()
@@ -214,7 +214,7 @@ class StatementReader:
             self._faults.add(
                 table,
                 f"FROM names {self._source_name} and {name}, but there is one table of rows: that "
-                "of [source]. Ask for each table in a spec of its own.",
+                "of [source]. Ask for each table in its own spec.",
             )
 
     def _is_over_rows(self, select: Node, queries: Queries) -> bool:

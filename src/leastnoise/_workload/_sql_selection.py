@@ -78,7 +78,7 @@ class Projection:
     """A column of SELECT that DuckDB computes.
 
     Attributes:
-        column: what is known of it.
+        column: its public properties.
         node: the expression.
         noise: its noise; None if it has none.
     """

@@ -186,7 +186,7 @@ class Selection:
         domain: the attributes and measures that it is about.
         groups: the columns of GROUP BY.
         sets: the grouping sets, as indices of ``groups``.
-        condition: that of WHERE.
+        condition: the condition of WHERE.
         aggregates: the columns of answers.
         of_unit: attributes in which the rows of a unit agree.
         combinations: the combinations of answers whose intervals the query needs.

@@ -47,7 +47,7 @@ class Charge:
     Each is a fraction of at least zero; parameters that the definition does not have are 0. A
     charge to an (epsilon, delta) budget is of one of three kinds: mu squared alone (a release that
     is mu-GDP); epsilon and mu squared (a pure release, which is both); or epsilon and delta (a
-    release with a delta of its own, such as a search for categories).
+    release with its own delta, such as a search for categories).
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1), mu_squared=Fraction(0, 1))
@@ -136,7 +136,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a release to the budget of a data set.
 
     Args:
-        budget: the budget of the data set; its definition decides what is added up.
+        budget: the budget of the data set; its definition decides which amounts are added up.
         declared: the budget that the plan declares.
         cost: the exact cost of the plan.
 
@@ -206,7 +206,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     if amount.has_own_delta:
         raise InputError(
             f"The data set has a GDP budget, which has no delta; the plan declares {declared} for "
-            "a release with a delta of its own. Plan with GDP(mu_squared) or PureDP(epsilon), or "
+            "a release with its own delta. Plan with GDP(mu_squared) or PureDP(epsilon), or "
             "set an ApproxDP budget for the data set."
         )
     return Charge(mu_squared=amount.mu_squared)
@@ -360,7 +360,7 @@ class _Division:
 
     @property
     def has_late_delta(self) -> bool:
-        """Whether a composed charge has a delta of its own, which no budget covers."""
+        """Whether a composed charge has its own delta, which no budget covers."""
         return any(amount.has_own_delta for amount in self.composed)
 
     @property
@@ -390,7 +390,7 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
 
     Returns:
         For ApproxDP each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with a delta of its own, if any such
+        epsilon for a pure one, and epsilon with delta for one with its own delta, if any such
         release can be paid. Rounded down; nothing where no epsilon is left, although delta alone
         would pay for a Gaussian release with hardly any information.
 

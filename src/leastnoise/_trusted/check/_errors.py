@@ -100,7 +100,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     Args:
         name: what the argument is called.
         got: the public value that was passed; it is quoted in at most 200 characters.
-        allowed: what is allowed.
+        allowed: the allowed values.
         advice: a sentence that says what to do.
 
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))

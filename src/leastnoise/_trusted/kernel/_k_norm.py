@@ -2,7 +2,7 @@
 
 The noise is on the whole numbers.
 
-Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md beside this file.
+Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md in this folder.
 """
 
 from collections.abc import Sequence

@@ -546,7 +546,7 @@ class Ledger:
             raise InputError(
                 "A series is paid once and reads the rows of later periods in later "
                 f"{period}s, so it cannot be paid from a budget that begins anew every {period}. "
-                f"Nothing was spent. Release each {period} with a plan of its own; or let the "
+                f"Nothing was spent. Release each {period} with its own plan; or let the "
                 "budget be for all times: `leastnoise ledger change LEDGER --per ever`."
             )
 
@@ -750,7 +750,7 @@ class Ledger:
 
         It is what both the budget and the share have left; no part is below zero. Of an (epsilon,
         delta) budget each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with a delta of its own.
+        epsilon for a pure one, and epsilon with delta for one with its own delta.
 
         Raises:
             LedgerError: the file cannot be read.

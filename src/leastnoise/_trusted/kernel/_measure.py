@@ -73,7 +73,7 @@ def verify(measurements: Measurements, table: Table | None) -> Cost:
             does not cover the cost. Nothing was drawn.
     """
     if type(measurements) is not Measurements:
-        raise refuse("what is measured", type(measurements).__name__, "Measurements")
+        raise refuse("measurements", type(measurements).__name__, "Measurements")
     if table is not None:  # a resumed series asks for its recorded steps without the rows
         check_table(measurements.domain, measurements.privacy, table)
         table.require(*measurements.columns())
@@ -145,7 +145,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
     They never leave the kernel without noise.
 
     Args:
-        measurements: what is measured.
+        measurements: the measured queries.
         table: the private rows, which belong to it.
 
     Returns:

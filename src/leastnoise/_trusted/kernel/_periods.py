@@ -386,7 +386,7 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     Only the data's holder may read the file.
 
     Args:
-        file: beside the ledger.
+        file: next to the ledger.
         owner: the payment and the fingerprint that it belongs to.
         closed: private.
 
@@ -417,7 +417,7 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     """Return the closed periods that `write_closed` wrote.
 
     Args:
-        file: beside the ledger.
+        file: next to the ledger.
         owner: the payment and the fingerprint that it must belong to.
         recorded: the number of periods that the ledger has; the file has as many, or one more that did
             not come to the ledger.

@@ -4,7 +4,7 @@ The measure is the least cost of a partition of the table's cells into blocks of
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
 distances of a block's counts from their median; one record changes one block of each partition
-(C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
+(C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers,
 multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
 """
 

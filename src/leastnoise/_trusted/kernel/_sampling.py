@@ -3,7 +3,7 @@
 Also uniform integers, checked scales, rejection in blocks, and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
-beside this file.
+in this folder.
 """
 
 from collections.abc import Callable

@@ -520,7 +520,7 @@ class Series(Immutable):
         The first period is charged with the whole cost (P4).
 
         Args:
-            state: the private file beside the ledger; it is made with the first period.
+            state: the private file next to the ledger; it is made with the first period.
 
         Returns:
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
@@ -613,7 +613,7 @@ def row_allowance(
         terms: of the series.
         ledger: that paid; None before the payment.
         entry: the payment; None before it.
-        state: the private file beside the ledger; None before the payment.
+        state: the private file next to the ledger; None before the payment.
 
     Returns:
         A handle that shows nothing of a unit; None where nothing has to be remembered, because the

@@ -2,7 +2,7 @@
 
 Frozen public values, and all that the kernel sees of a plan.
 
-The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, beside this file.
+The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, in this folder.
 """
 
 import math

@@ -108,7 +108,7 @@ STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates
 NO_ZONE = (
     "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
     "which time zone its days are. "
-    "Write for example zone = {advised} beside by in dates."
+    "Write for example zone = {advised} next to by in dates."
 )
 NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
@@ -524,7 +524,7 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
     if not names:
         return (
             f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
-            "each a text of its own."
+            "each its own text."
         )
     listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)

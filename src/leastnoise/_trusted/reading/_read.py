@@ -2,7 +2,7 @@
 
 Row by row, or as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md).
 
-Rows may have the columns of their partner in a second table beside their own (E10).
+Rows may have the columns of their partner in a second table in addition to their own (E10).
 """
 
 import os
@@ -131,7 +131,7 @@ def read(
             a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name
             theirs.
-        wanted: what is wanted of it; None for everything that the domain names.
+        wanted: the requested tables; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
@@ -222,7 +222,7 @@ def _read_rows(
         opened: the source.
         names: its columns of the attributes, of the factors of the measures, and of the unit.
         domain: the public domain.
-        request: what is wanted of each row.
+        request: the columns and measures of each row.
         units: numbers the units of the rows; None if every row is a unit.
         shown: shows how far reading is.
     """
@@ -359,7 +359,7 @@ def _encode_rows(
     Args:
         opened: the source.
         names: its columns of the attributes, of the measures and of the unit.
-        request: what is wanted of each row.
+        request: the columns and measures of each row.
         units: takes the units of the rows; None where every row is one.
         shown: shows how far reading is.
     """

@@ -110,7 +110,7 @@ class Units:
         Returns:
             A mask over all rows added.
 
-        Guarantees (stability): let each row carry a random key of its own, drawn independently of
+        Guarantees (stability): let each row carry its own random key, drawn independently of
             everything, and let a unit keep its k
         rows with the least keys. Take two sources of which one has a unit's rows in addition, and
         give every common row the same key (a coupling of the two runs: each has its right

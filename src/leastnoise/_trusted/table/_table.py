@@ -2,7 +2,7 @@
 
 The rows are kept outside the handle, so that nothing in it leads to them. `Table` stores them when
 it is made, and only the kernel opens them: the import contracts allow no other code. The labels (T1
-...) refer to PROOFS-table.md beside this file.
+...) refer to PROOFS-table.md in this folder.
 """
 
 import math
