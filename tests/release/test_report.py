@@ -329,7 +329,7 @@ def test_catalogues_have_the_same_keys_and_fields():
     assert others == [english] * len(others)
 
 
-def test_the_guards_numbers_stand_in_the_headline(observation):
+def test_headline_has_the_guard_numbers(observation):
     counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
     release = build_release(observation, receipt=counts)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
@@ -524,7 +524,9 @@ def test_report_claims_nothing_hidden_by_noise(limited):
             == "of at most 20 rows of every value of 'customer'"
         )
     assert estimate_cut_share(limited.receipt, limited.level) is None
-    assert "The number of rows that were cut is not published." in describe_cut_rows(limited, ENGLISH)
+    assert "The number of rows that were cut is not published." in describe_cut_rows(
+        limited, ENGLISH
+    )
 
 
 def test_cut_share_is_stated_in_both_languages(limited):
