@@ -82,7 +82,7 @@ class RoundingRule:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCell:
-    """A rounded or suppressed cell, and the values that all tables leave possible.
+    """A rounded or suppressed cell, and the values that remain possible.
 
     Attributes:
         table: the name of its table.

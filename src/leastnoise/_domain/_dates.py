@@ -251,7 +251,7 @@ def period_of(hour: Any, by: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
-    """Return the coarser periods that each of some successive periods lies in as a whole."""
+    """Return the coarser periods that contain each of successive periods."""
     hours = [_first_hour(first + cell, by) for cell in range(count)]
     levels = []
     for coarser in _COARSER[by]:

@@ -118,7 +118,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return a measure's covariance, from the covariances of its centred quantities."""
+    """Return a measure's covariance, from its centred quantities."""
     counted = [
         (quantity, often)
         for quantity, often in centred_quantities(plan, measure).items()
@@ -510,7 +510,7 @@ def evaluate_plan(
 
 
 def _privacy_of_all(measured: Measurements) -> Privacy:
-    """Return the privacy of one release with all measurements, of several releases.
+    """Return the privacy of several releases as one release.
 
     Its budget is their exact cost: they are one strategy, to which every bound for strategies of
     that cost applies.
@@ -528,7 +528,7 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
 
 @singledispatch
 def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - of another form
-    """Return a structure whose error is a sum over residual spaces; None for other forms."""
+    """Return a structure with an error by residual spaces; None for others."""
     return None
 
 
@@ -542,7 +542,7 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return how the squared error of counts depends on the precision of each block.
+    """Return the squared error of counts by the precision of each block.
 
     The error is the sum of c / (K p) over the residual spaces, if the precision of block b is p_b
     times what it is in the plan.

@@ -84,7 +84,7 @@ class Differences(TabularMixin):
 
 
 class Side(NamedTuple):
-    """One side of a comparison: its queries, its estimate, and what that follows from."""
+    """One side of a comparison: its queries, its estimate and its source."""
 
     quotient: Quotient
     estimated: Estimated

@@ -207,7 +207,7 @@ class BucketExpansion:
 
 
 def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:
-    """Return the halving tree, and the posterior of the differences of its halves.
+    """Return the halving tree, and the posterior of its differences.
 
     The first block of the measurements measured the levels of the tree.
     """

@@ -76,7 +76,7 @@ class Means(GroupIntervals):
         return self.mean, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers: mean, low, high, std_error, sum and the divisor."""
+        """Return the columns: mean, low, high, std_error, sum and the divisor."""
         return {
             "mean": self.mean,
             "low": self.low,

@@ -134,7 +134,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return noise variances of differences, from noise variances of block counts.
+        """Return noise variances of differences, from those of block counts.
 
         0 where a half is padding.
         """

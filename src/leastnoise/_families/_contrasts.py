@@ -127,7 +127,7 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupContrasts(Dense):
-    """Every group's count times their number g, less the total, for groups of cells.
+    """Each group's count times the number of groups, less the total.
 
     Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
     rows with independent noise of the variance g^2 s tell what contrasts of norm 1 between the

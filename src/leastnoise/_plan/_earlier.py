@@ -1,4 +1,4 @@
-"""Earlier releases of the same data, whose measurements a plan counts as its own.
+"""Earlier releases of the same data, whose measurements a plan uses.
 
 What a finished release measured is public, so another release may use it at no cost. The answers
 are then one least squares estimate from all measurements, and its expected error is known before
@@ -119,7 +119,7 @@ class HasMeasurements(Protocol):
 
 
 def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
-    """Return the measurements of a plan, then the measurements of earlier releases.
+    """Return the measurements of a plan, then of earlier releases.
 
     They have the privacy of the plan, which does not pay for the earlier ones.
 
@@ -174,7 +174,7 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
 
 
 def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> Block:
-    """Return a block over a domain with further hidden cells, which its queries leave out."""
+    """Return a block over a domain with hidden cells, which it leaves out."""
     factors = []
     for factor in block.factors:
         widened = dropped & {*factor.attributes}
@@ -221,7 +221,7 @@ def dropped_along(release: EarlierRelease) -> set[str]:
 def hidden_attributes(
     earlier: Sequence[EarlierRelease], domain: Domain, attributes: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the attributes that need a hidden cell in a plan after earlier releases.
+    """Return the attributes with a hidden cell in a plan after releases.
 
     These are all that may drop rows, but for those whose rows all of the releases drop.
 
@@ -244,7 +244,7 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
 
 
 def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Return the noisy values of a plan, then the noisy values of earlier releases.
+    """Return the noisy values of a plan, then of earlier releases.
 
     It is private only if all of them are.
     """
@@ -271,7 +271,7 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 
 
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
-    """Raise if an earlier release has another domain than a plan, hidden cells aside."""
+    """Raise if an earlier release has another domain, except hidden cells."""
     if declared(release.measurements.domain) != declared(domain):
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the domain of this plan; its "

@@ -1,4 +1,4 @@
-"""The power of an A/B test before any data: which effect, sample size and budget suffice.
+"""The power of an A/B test, by effect, sample size and budget.
 
 Public: only the budget, public numbers and the noise of the plan for means by arm are used.
 """
@@ -55,7 +55,7 @@ _EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ABPower:
-    """What an A/B test can show: an effect, a sample size, a budget, and the power.
+    """The power of an A/B test, with its effect, sample size and budget.
 
     Attributes:
         effect: the difference of the means.

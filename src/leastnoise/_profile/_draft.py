@@ -1,4 +1,4 @@
-"""Draft a spec whose bounds and categories come from the paid answers of a profile."""
+"""Draft a spec with the bounds and categories of a paid profile."""
 
 import math
 from collections.abc import Iterator

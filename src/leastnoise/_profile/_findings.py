@@ -1,4 +1,4 @@
-"""Compute what a profile says about each column from the noisy tables of its release."""
+"""Compute the findings about each column from a profile's tables."""
 
 import math
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ class ColumnFindings:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; of whole numbers the last one is in the range."""
+        """The drafted bounds of numbers; whole numbers include the last one."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -156,7 +156,7 @@ class ProfileFindings:
     columns: tuple[ColumnFindings, ...]
 
     def by_column(self) -> dict[str, ColumnFindings]:
-        """Return the table that describes each column: numbers, unless most values are not."""
+        """Return the table that describes each column, of numbers if possible."""
         best: dict[str, ColumnFindings] = {}
         for table in self.columns:
             name = table.measured.column.name
@@ -166,7 +166,7 @@ class ProfileFindings:
 
 
 def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
-    """Compute the findings of a profile; this is post-processing and costs nothing.
+    """Compute the findings of a profile by post-processing.
 
     Args:
         plan: the tables of the profile.
@@ -297,7 +297,7 @@ def _occupied_run(
     runs: Sequence[tuple[int, int]],
     most_tail_rows: float,
 ) -> tuple[int, int] | None:
-    """Return the shortest run beyond a bound that has rows; None if there is none.
+    """Return the shortest run with rows beyond a bound; None without one.
 
     Args:
         findings: of the column.
@@ -317,7 +317,7 @@ def _occupied_run(
 def _rows_in_runs(
     findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
 ) -> list[Interval]:
-    """Return the rows in runs of cells, each from a first to before a last position."""
+    """Return the rows in runs of cells from a first to before a last one."""
     if runs[0][0] == runs[0][1]:
         return [_NO_ROWS] * len(runs)
     cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])

@@ -1,4 +1,4 @@
-"""State what a profile measures, as the text of a spec that a release carries out."""
+"""State the measurements of a profile as the text of a spec."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

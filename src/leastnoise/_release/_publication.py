@@ -1,4 +1,4 @@
-"""The workbook for readers: publication tables in Excel, one workbook for each language.
+"""The workbook for readers: publication tables in Excel by language.
 
 A table has its groups as rows and, if one key has few labels, as columns. Every sheet has a title,
 the unit, number formats and notes, and is set up for printing. The first sheet is the table of

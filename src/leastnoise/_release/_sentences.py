@@ -188,7 +188,7 @@ def describe_guessing_chance(
 
 
 def published_part(plan: Plan, *, has_searches: bool) -> str:
-    """Return what the budget of a plan covers: a "release", or an "addition" to others.
+    """Return whether a budget covers a "release" or an "addition".
 
     The categories that a search found have a budget of their own, and so have earlier releases that
     the plan counts. The release contains both, and the plan's budget does not cover them.

@@ -424,7 +424,7 @@ def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
 def _plan_within_ledger(
     ledger: Ledger, plan: Plan | CategoryPlan, share: Fraction | None
 ) -> Plan | CategoryPlan:
-    """Return a plan that the ledger can pay, rescaled if its guards cost the rest.
+    """Return a plan that the ledger can pay, rescaled after guards.
 
     A search, and a plan whose guard is paid and waits, are not rescaled.
     """

@@ -596,7 +596,7 @@ def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, An
 def _ledger_file(
     folder: Path, stated_path: str | None, database_table: DatabaseTable | None
 ) -> Path | None:
-    """Return the file of the ledger: the stated one, or the one for a database table."""
+    """Return the ledger's file: as stated, or for a database table."""
     if stated_path is not None:
         return folder / stated_path
     if database_table is not None:

@@ -485,7 +485,7 @@ def _merge_tables(
     added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
     def merge_gains(rows: slice) -> FloatArray:
-        """Return how much merging each pair of tables lowers the cube root of the error."""
+        """Return by pair how much a merge lowers the error's cube root."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size

@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise: groups of tables whose noise is drawn together.
+"""One-way tables in groups with joint K-norm noise.
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:

@@ -117,7 +117,7 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function from chosen products to the estimated error of their table.
+    """Return a function that estimates the error of chosen products.
 
     The function gets a flag for each product. Cells are merged, and the error is raised to the
     power at which errors of tables add up.

@@ -1,4 +1,4 @@
-"""What is compared: a count, a sum, a mean or a share, in one group and in another."""
+"""A comparison of a count, sum, mean or share in two groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -552,7 +552,7 @@ def squares_name(measure: str) -> str:
 
 
 def square_measure(domain: Domain, measure: str) -> str | None:
-    """Return the measure of the squared deviations of a measure; None without one."""
+    """Return the measure of squared deviations; None without one."""
     of = domain.measure(measure)
     return next(
         (

@@ -446,7 +446,7 @@ def all_cells() -> QuerySet:
 
 
 def hidden_cell() -> QuerySet:
-    """Return the query set of the hidden cell: the rows that its tables leave out.
+    """Return the query set of the hidden cell of omitted rows.
 
     >>> hidden_cell().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     1

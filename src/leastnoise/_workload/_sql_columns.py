@@ -283,7 +283,7 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names of attributes, of levels, of source columns and ``attribute:level``.
+    """Return the names of attributes, levels and source columns.
 
     Each comes with the attribute, and with the level if it is one.
     """

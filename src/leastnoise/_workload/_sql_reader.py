@@ -172,7 +172,7 @@ class StatementReader:
         return queries
 
     def _set_operation(self, node: Node, queries: Queries) -> Layer:
-        """Return UNION and the like; only UNION ALL keeps intervals, where both sides have them."""
+        """Return a set operation; only UNION ALL keeps intervals."""
         layers = [self._layer(side, queries) for side in (node.left, node.right)]
         pairs = [*zip(*(layer.columns for layer in layers), strict=False)]
         is_union_all = isinstance(node, self.exp.Union) and not node.args.get("distinct")

@@ -83,7 +83,7 @@ class Charge:
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:
-        """Return whether each part of this charge is at most the same part of a limit.
+        """Return whether each part of this charge is within a limit.
 
         >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True

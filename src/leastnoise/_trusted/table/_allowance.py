@@ -1,4 +1,4 @@
-"""Remember how many rows each unit has used in the closed periods of a series.
+"""Remember the rows that each unit has used in closed periods.
 
 A series may bound the rows of a unit in all its periods together. Then a unit has an allowance:
 the bound less the rows that it has used. Readers keep no more rows of a unit than its allowance.
