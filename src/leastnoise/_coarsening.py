@@ -55,7 +55,7 @@ class PlannedTable:
 
 @dataclass(frozen=True, slots=True)
 class RoundingRule:
-    """What a published count tells about the true count.
+    """The range of true counts that a published count leaves possible.
 
     Attributes:
         base: counts are multiples of it; 1 for exact counts.

@@ -292,7 +292,7 @@ def test_plan_details_are_immutable_at_any_depth() -> None:
         lambda: plan.details.impossible[0].pop("a"),
     ):
         with pytest.raises(
-            TypeError, match="What a plan says cannot be changed; make another plan"
+            TypeError, match="The fields of a plan cannot be changed; make another plan"
         ):
             change()
     assert plan.details.impossible == ({"a": (0, 1)},)

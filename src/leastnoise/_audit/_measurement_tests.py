@@ -460,7 +460,7 @@ class Pairs:
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
-        """Return what a unit's rows add to the measured queries, by index."""
+        """Return the sums of a unit's rows in the measured queries, by index."""
         added: dict[int, int] = {}
         for row, often in unit_rows:
             key = tuple(row.items())
@@ -559,7 +559,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """Return what a row adds to the measured queries, by index.
+    """Return the amounts that a row adds to the measured queries, by index.
 
     Values are multiples of 1 / grid; zeros are left out.
     """

@@ -62,7 +62,7 @@ By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
 _End = int | str
 
-# What is printed at most; the files of the release and --json have everything.
+# The largest printed table; the files of the release and --json have everything.
 _MOST_TABLES = 40
 _MOST_CHARTS = 4
 _MOST_BARS = 24

@@ -121,7 +121,7 @@ def _plan_from_settings(place: str, settings: dict[str, Any]) -> ProfilePlan:
 
 
 def _print_cost(plan: ProfilePlan) -> None:
-    """Print what a profile costs, before anything is read or paid."""
+    """Print the cost of a profile, before anything is read or paid."""
     request = plan.request
     cost = f"epsilon = {request.epsilon}"
     if request.delta is not None:

@@ -65,7 +65,7 @@ _DIRECTIVES = {
     "z": _ZONE,
     "%": "%",
 }
-# Directives of which a text can have one alone.
+# Directives of which a text can have only one.
 _ALTERNATIVES = (("Y", "y"), ("m", "b", "B"), ("H", "I"))
 _ALLOWED = (
     "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), and "

@@ -326,7 +326,7 @@ def _weighted_spectrum(
 ) -> list[InvariantSubspace]:
     """Return the spectrum with the cell weights that maximise the bound.
 
-    The bound for this attribute alone.
+    The bound for only this attribute.
     """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
@@ -698,7 +698,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
         products: the tables.
         name: the attribute along which a unit's rows are apart.
         along: the root of what its rows do to the total of the cells.
-        across: the root of what they do to all other directions.
+        across: the root of their effect on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
     for product in products:

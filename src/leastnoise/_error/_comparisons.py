@@ -36,7 +36,7 @@ class PairCovariances:
     """Covariances between corresponding answers of two products.
 
     Args:
-        measurements: what was, or will be, measured.
+        measurements: the past or planned measurements.
         covariance_of: the covariance of least squares for a measure; None for counts of rows.
         variances_of: the variances of a product's answers, 0 for public answers.
     """

@@ -1,4 +1,4 @@
-"""What the blocks of a plan measure, and with how much noise.
+"""The queries that the blocks of a plan measure, and their noise.
 
 Along which attributes; of counts or of the sums of a measure.
 
@@ -191,7 +191,7 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
         )
     if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Sums of {quantity} by themselves and distances from both ends of its values are not "
+            f"Separate sums of {quantity} and distances from both ends of its values are not "
             "estimated together. "
             "Measure all of them in one of the two ways."
         )

@@ -92,7 +92,7 @@ class ProductCells(Cells):
             _FEW if structure.leveled is None else 0
         )  # with levels all components are summed together
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
-        # Blocks of the same kind differ in attributes alone.
+        # Blocks of the same kind differ only in attributes.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {

@@ -258,7 +258,7 @@ def _levels_along(
 
 @dataclass(frozen=True, slots=True)
 class _FactorFacts:
-    """What the precision of a block depends on, of one of its factors.
+    """The terms of one factor that determine the precision of a block.
 
     Attributes:
         strength: by which it multiplies the precision.
@@ -612,7 +612,7 @@ def _table_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticError:
-    """What a plan promises for a statistic."""
+    """The expected error of a statistic under a plan."""
 
     statistic: Statistic
     tables: tuple[str, ...]

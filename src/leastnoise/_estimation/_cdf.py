@@ -12,7 +12,7 @@ noise, however few the simulations. The truth does not fall, so neither do the e
 a separate c. Without simulations c is the multiplier of an interval whose level leaves each of
 the 2 n - 1 counts its part of the rest: wider, sooner.
 
-Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
+Each quantile separately: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
 Both it and the cell before it are tested with half of what the level leaves: cells whose D_i lies
 clearly below 0 come before the quantile, and those behind a cell that does not lie clearly at or
 above 0 may have it. So the interval misses on either side with at most half of what the level
@@ -486,7 +486,7 @@ def cdf(
             or too large a simulation.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
-        the noise of the release and of the simulation; not what the domain dropped or clipped.
+        the noise of the release and of the simulation; not of rows that the domain dropped or clipped.
 
     Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
 
@@ -614,7 +614,7 @@ def simulated_noise(
 
     Each array has shape ``product.shape``.
     """
-    # Least squares is linear: its errors are its answers to noise alone.
+    # Least squares is linear: its errors are its answers to pure noise.
     plan = estimate.observation.measurements
     blocks = estimate.block_indices(product.measure)
     rows = sum(plan.blocks[index].rows for index in blocks)

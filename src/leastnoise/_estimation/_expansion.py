@@ -2,7 +2,7 @@
 
 Also smoothed estimates after a data-independent one.
 
-Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was
+Given the choices (the regime, the buckets), the error of an answer has two parts. *Noise* was
 added for privacy; its variance is exact, with the factors of shrinking held fixed. *Approximation*
 is what is lost by taking cells for alike that are not. It depends on the data, so it is estimated
 from the same noisy numbers: for shrunk answers from how far differences lie from their posterior
@@ -18,7 +18,7 @@ With these priors the cells are estimated once more from all measurements, so th
 covariance counts and what queries cancel stays cancelled. On the widest blocks, which are few,
 differences stay free. Where nothing can be gained the result is least squares.
 
-All are functions of noisy and public numbers alone.
+All are functions only of noisy and public numbers.
 
 Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
@@ -242,7 +242,7 @@ class Posterior:
 
     Attributes:
         mean: of the vector of total and differences.
-        rows: what the second step measured, as queries on such vectors.
+        rows: the measurements of the second step, as queries on such vectors.
         noise: the variances of its noise.
         inverse: of the covariance of its answers under the posterior of the first step.
     """

@@ -109,7 +109,7 @@ class Answer:
 
 
 class Estimator(Protocol):
-    """Anything that answers products of queries from what was measured."""
+    """Anything that answers products of queries from measurements."""
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers to a product, with their standard errors."""
@@ -148,7 +148,7 @@ class Estimate:
     def for_observation(self, observation: Observation) -> "Estimate":
         """Return the estimate from another observation of the same plan.
 
-        For instance a simulated one. What depends on the plan alone is shared.
+        For instance a simulated one. Parts that depend only on the plan are shared.
         """
         return Estimate(
             observation, self.public, _structures=self._structures, _linear=self._linear
@@ -319,7 +319,7 @@ class Estimate:
         For the blocks in ``block_indices``, in rows or units. Public counts add a constant to these
         answers. The matrix is shared with all estimates of `for_observation`.
 
-        What is public adds to these answers. The matrix is kept for all estimates ``like`` this
+        Public counts add to these answers. The matrix is kept for all estimates ``like`` this
         one.
         """
         if product not in self._linear:

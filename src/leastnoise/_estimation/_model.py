@@ -1,6 +1,6 @@
 """Estimates from a model fitted to noisy tables.
 
-With estimates of what the model misses.
+With estimates of the error of the model.
 
 Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
 least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
@@ -453,7 +453,7 @@ class ModelEstimator:
     def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variances of answers due to model error.
 
-        By size class; typical ones for what was not measured.
+        By size class; typical ones for unmeasured tables.
         """
         # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
         # are in one of them.

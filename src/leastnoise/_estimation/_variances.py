@@ -354,7 +354,7 @@ def variance_intervals(
         allow where the count is not clear of 0.
 
     Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
-        exceeds. For sums and counts alone the same rule is Fieller's.
+        exceeds. For only sums and counts, the same rule is Fieller's.
     """
     largest = ((moments.high - moments.low) / 2) ** 2
     longer = moments.with_longer_intervals(half_step / multiplier)

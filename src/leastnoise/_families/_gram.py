@@ -6,7 +6,7 @@ For workloads given as matrices this finds the cells that no query distinguishes
 cells along a line, and a short form in it.
 
 A family of strategies along one attribute is to planners a function that fits one to such a matrix,
-in whole numbers (`Fit`). What is measured is the rounded strategy, and the plan's error and privacy
+in whole numbers (`Fit`). The rounded strategy is measured, and the plan's error and privacy
 cost are those of its integers. The inverse Gram matrix is registered for its operator: see
 ``_inverse``.
 """

@@ -7,7 +7,7 @@ Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` the error
 s_j^2 M_jj - tr(G^-1 Y M Y^T)``, ``Y = Theta diag(s)``: no n x n matrix is formed, a step costs
 O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
-The problem is not convex. What a descent from random starts finds for ordered workloads is, at
+The problem is not convex. The result of a descent from random starts for ordered workloads is, at
 every size tried, the same
 picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to
     20 times coarser than the

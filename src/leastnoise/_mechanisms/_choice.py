@@ -104,7 +104,7 @@ _NO_TIME = (
     "for it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
-_CROWDED = 2.0  # times the error of a table alone
+_CROWDED = 2.0  # times the error of a table in a separate plan
 _VISIBLE_ERROR = 1e-3  # standard error below which no published number differs from the truth
 _MOST_CROWDED = 24  # tables that are compared with plans of their own
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds

@@ -3,8 +3,8 @@
 The tables are chosen by the number of rows.
 
 The number of rows is counted first. If the data-independent plan would be inaccurate for so few
-rows, attributes are measured alone, then pairs (and triples) of attributes on bins that follow from
-those noisy counts; else that plan is carried out. The model is fitted to what was measured. One
+rows, attributes are measured singly, then pairs (and triples) of attributes on bins that follow from
+those noisy counts; else that plan is carried out. The model is fitted to the measurements. One
 payment covers all steps, and the model is post-processing.
 """
 
@@ -84,7 +84,7 @@ _FEWER = {
 # so small tables need twice as many rows to decide, 2 x 2 tables far more, because their cells
 # are seldom empty
 _FEW_CELLS = 9
-_FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, nothing is counted
+_FEW_ROWS = 100  # users of tables have more rows, so if fewer decide, nothing is counted
 # The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need
 # good counts of attributes alone; under Laplace noise, where epsilons add up and not their squares,
 # these take more from the pairs.
@@ -115,7 +115,7 @@ class _FromModel(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinnedModelFinding(_FromModel):
-    """The model was fitted to attributes alone and pairs on bins."""
+    """The model was fitted to single attributes and to pairs on bins."""
 
     regime = "model_bins"
     hides = "aware_model_bins"

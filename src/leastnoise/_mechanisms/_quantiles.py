@@ -1,7 +1,7 @@
 """Quantiles chosen privately, and tables that are measured as usual.
 
 A quantile that is read from a distribution function pays for the counts up to every cell of the
-number. The choice of one cell pays for that cell alone, so that a median among thousands of cells
+number. The choice of one cell pays only for that cell, so that a median among thousands of cells
 is mostly within a row of its target; how far it may be is known beforehand and does not depend on
 the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which give
 the intervals.

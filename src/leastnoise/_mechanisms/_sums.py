@@ -354,7 +354,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Return measurements of blocks within the budget left after the first.
 
-    What the counts of the tail leave.
+    The result of the counts of the tail.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,
@@ -395,7 +395,7 @@ def _deviation(measurements: Measurements | None) -> float:
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
-# Along the number alone.
+# Only along the number.
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
@@ -531,7 +531,7 @@ def measure_sums_by_group(
 def threshold_chooser(setting: SumsSetting) -> Chooser:
     """Return the function that chooses the threshold of least error.
 
-    What it needs is computed before anything is paid.
+    Everything is computed before anything is paid.
     """
     cells = setting.candidates
     edges = setting.edges

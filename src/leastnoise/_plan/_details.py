@@ -136,7 +136,7 @@ def _plain_step_from_json(value: Any) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDetails:
-    """What a data-dependent plan does with its budget.
+    """The use of the budget by a data-dependent plan.
 
     Attributes:
         noise: the noise of everything that is measured.

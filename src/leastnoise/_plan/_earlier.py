@@ -1,6 +1,6 @@
 """Earlier releases of the same data, whose measurements a plan uses.
 
-What a finished release measured is public, so another release may use it at no cost. The answers
+The measurements of a finished release are public, so another release may use it at no cost. The answers
 are then one least squares estimate from all measurements, and its expected error is known before
 anything is spent, since it depends on the scales of the noise and not on the noisy values.
 
@@ -37,7 +37,7 @@ _ADVICE = "Leave it out of after, or plan as the earlier release did. Nothing wa
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
-    """What a finished release measured, for a later plan of the same data.
+    """The measurements of a finished release, for a later plan of the same data.
 
     `Release.as_earlier` returns it. Two of them are equal if their digests are.
 
@@ -64,7 +64,7 @@ class EarlierRelease:
 
     @property
     def measurements(self) -> Measurements:
-        """What was measured."""
+        """The measurements."""
         return self.observation.measurements
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class HasMeasurements(Protocol):
     """A release that a later plan can count, such as a `Release`."""
 
     def as_earlier(self) -> EarlierRelease:
-        """Return what was measured."""
+        """Return the measurements."""
 
 
 def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:

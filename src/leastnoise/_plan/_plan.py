@@ -56,7 +56,7 @@ MOST_SHOWN = 20  # tables of a plan in a notebook
 
 @dataclass(frozen=True, slots=True)
 class TableError:
-    """What a plan promises for one table of the workload."""
+    """The expected error of one table of the workload under a plan."""
 
     name: str
     queries: int
@@ -131,8 +131,8 @@ class Promise(TabularMixin):
 class Plan(ABC):
     """Everything that a release will do, but for the data.
 
-    A plan is a `LinearPlan`, which says what is measured, a `SeriesPlan`, which does so for all
-    periods of a series, or an `AdaptivePlan`, which decides by noisy values what is measured.
+    A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan`, which does so for all
+    periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
 
     Args:
         workload: the queries to answer.
@@ -268,7 +268,7 @@ class Plan(ABC):
         A lower bound that a planner found holds only for the workload of the plan.
 
         Args:
-            workload: what the measurements are to answer.
+            workload: the queries to be answered from the measurements.
 
         >>> prefix = ln.queries(ln.Domain(age=ln.Integers(0, 9)), age="prefix")
         >>> plan = ln.plan(prefix, ln.ZCDP(1), strategy="gaussian_optimum")

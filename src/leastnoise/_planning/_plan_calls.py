@@ -169,8 +169,8 @@ def plan(
         targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
             for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
-            plan is the same on every machine that is fast enough, and says what the clock ended.
-            More may find less error; `compare` says what was left out.
+            plan is the same on every machine that is fast enough, and names the searches that the clock ended.
+            More may find less error; `compare` lists the strategies that were left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
             with; the plan has the rest.
         after: earlier releases of the same data, with the same domain, unit, neighbours and kind
@@ -328,7 +328,7 @@ def plan_workload(
 
 
 def _check_combination(privacy: Privacy | Least, search: Search, objective: str) -> None:
-    """Refuse what a plan that counts earlier releases cannot have."""
+    """Refuse options that a plan after earlier releases cannot have."""
     reason = ""
     if isinstance(privacy, Least):
         reason = "a least budget, which is found for one release"

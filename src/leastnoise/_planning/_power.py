@@ -112,7 +112,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Return the power of an A/B test before any data, or what it needs.
+    """Return the power of an A/B test before any data, or its requirements.
 
     With a budget, an effect and a size it returns the power. With one of the three left out, it
     returns the smallest effect, size or budget that reaches ``power``.

@@ -3,7 +3,7 @@
 The periods come from an attribute of dates.
 
 A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
-period is over; A what a planner finds for the other attributes. A release up to a period is an
+period is over; A is a planner's strategy for the other attributes. A release up to a period is an
 ordinary release over the domain that ends there, from the first rows of C.
 """
 

@@ -759,10 +759,10 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What some tables cost, as shares of the budget of a plan."""
+    """The costs of some tables, as shares of the budget of a plan."""
 
     table: str
-    alone: float  # the budget for these tables alone with the same errors
+    alone: float  # the budget for only these tables with the same errors
     saved: float  # the budget that the other tables need less, if they are asked without these
 
 

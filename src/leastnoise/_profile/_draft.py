@@ -60,7 +60,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
 
     Args:
         plan: the tables of the profile.
-        findings: what they say.
+        findings: the findings about the columns.
         ledger: the ledger that paid; None for a seeded profile.
     """
     draft_path = plan.folder / DRAFT_FILE

@@ -52,7 +52,7 @@ _NO_ROWS = Interval(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnFindings:
-    """What the noisy table of a column says.
+    """The findings from the noisy table of a column.
 
     Attributes:
         measured: the column and its cells.
@@ -145,7 +145,7 @@ class ColumnFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileFindings:
-    """What a profile says about the data.
+    """The findings of a profile about the data.
 
     Attributes:
         rows: the number of rows that count.

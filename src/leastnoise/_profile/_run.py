@@ -61,7 +61,7 @@ class Profile:
     Attributes:
         out: its directory: page, drafted spec, spec of the profile and release.
         plan: its tables.
-        findings: what they say about rows and columns.
+        findings: the findings about rows and columns.
         run: the release that measured the tables, with its ledger.
     """
 

@@ -263,7 +263,7 @@ def _remove_directory(path: Path) -> None:
 def remove_dead_drafts(folders: Iterable[Path]) -> None:
     """Remove the drafts in some folders whose processes have died.
 
-    What cannot be removed is left for the next process.
+    Files that cannot be removed are left for the next process.
     """
     for folder in folders:
         for lock_file in folder.glob(f"{_DRAFT_NAME}*{_LOCK_ENDING}"):

@@ -770,7 +770,7 @@ def collect_contents(
 
 
 class _ContentCollector:
-    """Collects what one page shows of statistics, tables and statements.
+    """Collects the statistics, tables and statements of one page.
 
     Of a table that does not fit on the page, only the largest cells are kept.
     """

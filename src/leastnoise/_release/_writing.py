@@ -109,7 +109,7 @@ _PAGE_ROW_SECONDS = 7e-5
 _ANSWER_SECONDS = 3e-6
 _MEASUREMENT_SECONDS = 3e-7
 _MEAN_INTERVALS = (
-    "Intervals are Fieller's, each by itself; std_error is by the delta method at the estimates, "
+    "Intervals are Fieller's, each separately; std_error is by the delta method at the estimates, "
     "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
 )
 _MEANINGS = {
@@ -798,7 +798,7 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
 
 
 def _published_part(release: Release) -> str:
-    """Return what the budget of a release covers, as `published_part` does."""
+    """Return the part that the budget of a release covers (`published_part`)."""
     return sentences.published_part(release.plan, has_searches=bool(release.options.searches))
 
 
@@ -988,7 +988,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
 
 
 def _describe_answer_columns(release: Release) -> dict[str, str]:
-    """Return what each column of numbers of a table file means."""
+    """Return the meaning of each column of numbers of a table file."""
     level = ENGLISH.format_percent(release.level)
     columns = dict(_ADAPTIVE_COLUMNS)
     if release.finding.linear:

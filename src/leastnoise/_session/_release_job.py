@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """What the ledger records with a plan, to finish it in another process.
+    """The record of a plan in the ledger, to finish it in another process.
 
     Attributes:
         options: of the release.

@@ -94,13 +94,13 @@ _PHRASES = tuple(
         ),
     )
 )
-# A column of this name alone is of persons; `client` and `user` alone can be programs.
+# A column with just this name is of persons; `client` and `user` can also be programs.
 _PERSONS_ALONE = _words(
     """
     person patient customer respondent participant kunde kundin paciente paziente
     """
 )
-# What a row is about where it is no person: such identifiers have a value a row.
+# Things other than persons that a row can be about: such identifiers have a value a row.
 _RECORDS = _words(
     """
     encounter claim clm response spell visit order transaction trans txn trip ride record
@@ -121,7 +121,7 @@ _CLASSES = _words(
     source race gender sex sexe sexo band version
     """
 )
-# What tells persons or devices apart without saying so.
+# Values that distinguish persons or devices without a name that says so.
 _ALSO_IDENTIFY = _words("email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr")
 # Words that end as an identifier does and are none, and numbers of places and times.
 _ENDS_LIKE_AN_ID = _words(
@@ -137,7 +137,7 @@ _NUMBERED_PLACES = _words(
 _NUMBERED_THINGS = _words(
     "prvdr provider vendor supplier account acct policy contract product item store"
 )
-# What can be of a person or of several; with a number it may be the unit.
+# Things that belong to one person or to several; with a number it may be the unit.
 _NEAR_PERSONS = _words("account household konto haushalt subject menage hogar family device")
 _FREE_TEXTS = _words(
     """

@@ -48,7 +48,7 @@ class SourceColumn:
     Attributes:
         name: the column.
         attribute: the name of its tables: the column's, without blanks around it.
-        field: what the schema says of it.
+        field: its entry in the schema.
         kind: text, whole, number, date or truth; empty where ``unusable`` says why it cannot be
             published.
         unusable: why it cannot be published; empty if it can.

@@ -625,7 +625,7 @@ def _read_targets(
         )
     with within("[targets] "):
         targets = read_comparison_targets(workload.domain, parts["targets"])
-        comparison_goals(workload, targets, LEVEL)  # refuses what no table has
+        comparison_goals(workload, targets, LEVEL)  # refuses goals that no table has
     return targets
 
 

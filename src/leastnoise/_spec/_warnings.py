@@ -87,7 +87,7 @@ def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
 
 
 def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Yield a warning if tables have twice the errors they would have alone."""
+    """Yield a warning if tables have twice the errors of separate plans."""
     high_errors = sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1])
     if high_errors:
         display_names = {

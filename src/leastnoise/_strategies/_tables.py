@@ -9,7 +9,7 @@ measure are a second data vector with the same budget.
 
 Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals``
 (``_marginals``) the workload. ``residual`` is optimal for marginals under Gaussian noise: every
-residual space is measured by itself, with noise of its own. For a set tau of attributes the
+residual space is measured separately, with its own noise. For a set tau of attributes the
 contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
 noise of the residual table is that of independent cells, projected. Sums of variances are then
 least among all mechanisms for marginals.

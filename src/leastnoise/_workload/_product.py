@@ -371,7 +371,7 @@ def _is_of_single_cells(query_set: QuerySet) -> bool:
 
 
 class AttributeQueries(NamedTuple):
-    """What is asked along one attribute."""
+    """The queries along one attribute."""
 
     name: str
     position: int  # of the attribute in the domain

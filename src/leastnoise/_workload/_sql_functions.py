@@ -29,7 +29,7 @@ NO_TODAY = (
 
 @dataclass(frozen=True)
 class SqlSettings:
-    """What statements are read with, besides the domain; all of it is public.
+    """The public settings for reading statements, besides the domain.
 
     Attributes:
         unit: the column of the privacy unit, whose distinct values are counted.

@@ -21,7 +21,7 @@ _NUMBER_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is known of the noise in an expression.
+    """The known properties of the noise in an expression.
 
     Attributes:
         low: the lower end of its interval; None where no interval is known.

@@ -101,7 +101,7 @@ class _JoinReader:
         return bool(self.join.args.get("side") == "LEFT")
 
     def read(self) -> JoinedTable:
-        """Return what the joined table is."""
+        """Return the facts about the joined table."""
         exp = _exp()
         text = self.join.sql("duckdb").strip()
         if text.startswith(","):

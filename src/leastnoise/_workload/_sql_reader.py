@@ -68,7 +68,7 @@ class StatementReader:
     """Reads one statement over a domain."""
 
     def __init__(self, domain: Domain, settings: SqlSettings, tree: Node, faults: Faults) -> None:
-        """Keep what a statement is read with.
+        """Keep the settings for reading a statement.
 
         Args:
             domain: its attributes and measures are the columns.

@@ -66,7 +66,7 @@ class Layer:
 
     Attributes:
         select: the syntax tree.
-        columns: what it returns; a column with an interval is followed by the two ends.
+        columns: its results; a column with an interval is followed by the two ends.
     """
 
     select: Node

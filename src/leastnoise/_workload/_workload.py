@@ -596,7 +596,7 @@ def _product(
 ) -> Product:
     """Return a product of queries along attributes, without totals.
 
-    What does not fit is refused.
+    Labels that do not fit are refused.
     """
     for name in sets:
         if name not in domain.names:
