@@ -189,7 +189,7 @@ def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, 
     )
     page = (out / "report.html").read_text("utf-8")
     assert "Vielfache von 10 gerundet" in page or to != 10
-    assert "fehlen (\u2013)" in page
+    assert "nicht angegeben (\u2013)" in page
     assert (
         "nan"
         not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)

@@ -381,7 +381,7 @@ def test_series_page_shows_newest_values_and_changes(office: Office) -> None:
     assert texts_of_table(german, "q3") == [["600,00 ± 0,50", "0,00 ± 0,50", "0,0 ± 0,1\xa0%"]]
     assert texts_of_table(page, "q2") == [["1,200.00 ± 0.50"]]  # all so far have no change
     assert "Change from 2024\u201101" in page
-    assert "Veränderung zu 2024\u201101" in german
+    assert "Veränderung gegenüber 2024\u201101" in german
     assert "Besuche nach month und Geschlecht" in german
 
 

@@ -948,7 +948,7 @@ def format_row_limit(
     """
     if privacy.unit_column is None:
         return ""
-    limit = catalogue.say_count("of", privacy.max_rows, column=repr(privacy.unit_column))
+    limit = catalogue.say_count("of", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
     cut_share = estimate_cut_share(receipt, level)
     if cut_share is None or cut_share.share < 0.005:
         return limit
