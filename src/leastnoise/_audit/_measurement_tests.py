@@ -331,9 +331,9 @@ class Pair:
         units: how many units have them.
         queries: indices of the queries whose answers differ, and of all that share noise.
         centres: the exact answers of the second table to these.
-        shifts: how much larger those of the first table are.
+        shifts: how much larger the results of the first table are.
         scales: of the noise of these queries.
-        groups: those of these queries that share K-norm noise.
+        groups: the groups of these queries that share K-norm noise.
     """
 
     held: tuple[UnitRows, UnitRows]

@@ -149,7 +149,7 @@ def nuclear_norm(
 
     Over one data vector, divided by sqrt(cells).
 
-    It is exact for marginals, for nested levels (unless those of several attributes are very
+    It is exact for marginals, for nested levels (unless the levels of several attributes are very
     large), and for single products. Sums are in units of the largest value that one row can add, so
     that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
     multiplied by the roots of weights of mean 1.
@@ -488,7 +488,7 @@ def _joint_root(
             )
         return often * trace_of_root(
             gram if total else gram[1:, 1:]
-        )  # the first direction is that of equal cells
+        )  # the first direction is equal in all cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
     singles = []
     for key, weight in weights.items():
@@ -732,7 +732,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    From that of each; proved in docs/mathematics.md, section 8.
+    From the bound of each; proved in docs/mathematics.md, section 8.
     """
     # Let a measure's values be their larger end with some probability and else the other, and M the
     # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such

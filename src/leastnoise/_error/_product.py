@@ -221,7 +221,7 @@ class ProductCells(Cells):
             only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
         is_requested = every in requested
-        # Every factor takes the first axis and puts what is left of it last, so in the end the
+        # Every factor takes the first axis and puts the result last, so in the end the
         # blocks are first, and their axes in order.
         parts: dict[Positions, FloatArray] = {
             (): np.stack([self.measured[number].values for number in numbers], axis=1)
@@ -321,7 +321,7 @@ class ProductCells(Cells):
                 before = part.shape[: len(chosen) + 1]
                 spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
                 parts[chosen] = np.add(spread, component, out=spread)
-        answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
+        answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
@@ -393,7 +393,7 @@ class ProductStructure(Structure):
     bases: Mapping[str, GramInverse]
     narrow: Mapping[
         Names, Any
-    ]  # by tau: lambda, or for each level its precision or those of its groups
+    ]  # by tau: lambda, or for each level its precision or its groups' precisions
     wide: tuple[tuple[Names, Names, float], ...]
     apart: frozenset[str]  # attributes along which some table leaves out the total
     leveled: str | None = None

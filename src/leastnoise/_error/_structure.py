@@ -667,7 +667,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
         counts: the standard error of C, in units of the measure that counts.
         sums: the standard error of S, in units of the measure.
     """
-    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
+    # (r - m)^2 c^2 next to the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
     # where sums are not centred, as those with weights never are.
     centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (

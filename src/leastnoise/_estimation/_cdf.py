@@ -4,7 +4,7 @@ Computed from the counts up to every cell.
 
 With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
 estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
-probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates at once, and so does
+probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates simultaneously, and so does
 every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order
 statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
 a real error and the simulated ones are exchangeable and the coverage is at least the level for any
@@ -673,7 +673,7 @@ def quantiles(
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``, each with its own quantiles.
-        level: of the intervals, each separately; those of `cdf` hold simultaneously.
+        level: of the intervals, each separately; the intervals of `cdf` hold simultaneously.
 
     Returns:
         One for each share, group by group in the order of the domain. The p-quantile is the least

@@ -13,7 +13,7 @@ given both steps.
 
 Smoothing a plan that does not look at the data: least squares gives the difference of the halves of
 every aligned block (`HalvingTree`) and its noise. The hidden tree of `shrink` gives each difference a
-posterior of its own, as if it had a normal prior; Stein's estimate of the risk checks each level.
+separate posterior, as if it had a normal prior; Stein's estimate of the risk checks each level.
 With these priors the cells are estimated once more from all measurements, so that the noise's whole
 covariance counts and what queries cancel stays cancelled. On the widest blocks, which are few,
 differences stay free. Where nothing can be gained the result is least squares.
@@ -57,7 +57,7 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed at once
+_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed together
 _ROWS = 2**9  # queries in a batch
 
 

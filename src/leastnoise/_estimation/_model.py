@@ -425,7 +425,7 @@ class ModelEstimator:
     def estimate(self, product: Product) -> Answer:
         """Return answers with errors from refits and estimated model errors.
 
-        Model errors are those of cells of similar size.
+        Model errors come from cells of similar size.
         """
         names = product.attributes
         measured = self.measured
@@ -695,7 +695,7 @@ class ShrunkToModel:
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
             ways.append((squares / dimension - 1, step, tables))
-        # Stein's estimate for what is published: what is never negative follows less of the noise,
+        # Stein's estimate for the published cells: non-negative cells follow less of the noise,
         # where cells are empty.
         least, step, tables = min(ways, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)

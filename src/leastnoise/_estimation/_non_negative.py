@@ -424,7 +424,7 @@ class NonNegativeCells:
 
     def estimate(self, product: Product) -> Answer:
         """Return the cells' answers to a product, with simulated errors."""
-        # The errors are those of releases that are simulated with these cells as the truth:
+        # The errors are from releases that are simulated with these cells as the truth:
         # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
         # ``std`` the root mean square error. The true errors depend on the true cells, which are
         # not known: this is their value at the estimate (a parametric bootstrap), not a promise

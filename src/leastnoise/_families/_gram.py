@@ -83,7 +83,7 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 class Gram:
     """A Gram matrix M, stored as a sum of up to four structured forms.
 
-    No method costs n^2 unless there is an array or its docstring says so.
+    No method costs n^2 unless there is an array or its docstring states it.
     """
 
     size: int  # number of cells n

@@ -65,7 +65,7 @@ _MANY_ROWS, _FEW_PER_CELL = (
     16,
     # from so many rows, and up to so many windows over a cell on average, the structured step is faster
 )
-_SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted at once
+_SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted in one step
 # part of the cells' own error below which the rest of the subtraction is rounding errors that a
 # descent would chase
 _CERTAIN = 1e-8

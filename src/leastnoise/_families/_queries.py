@@ -324,7 +324,7 @@ class RowSpace:
             return self.is_full
         if (
             self.unseen is not None and other.unseen is not None
-        ):  # the null space of this one must lie in that of the other
+        ):  # the null space of this one must lie in the other's
             outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:

@@ -379,7 +379,7 @@ class TreeInverse(GramInverse):
         self.alike = tree.size % tree.widths[0] == 0 and all(
             (level == level[0]).all() for level in precisions
         )
-        # The variance of each node from what is measured within it; for all levels but the cells
+        # The variance of each node from the measurements within it; for all levels but the cells
         # the sum of that over its children; and the variance of each node from all measurements.
         _, self.upward, self.below, self.posterior = self.levels.passes
 

@@ -398,7 +398,7 @@ class _Tally:
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
 
-        A measure drops no row, and counts what is no number as zero.
+        A measure drops no row, and counts values that are no number as zero.
         """
         counts = {
             key: self._counts[key]

@@ -401,8 +401,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     details = adaptive_details(plan)
     if (details.noise, details.mu_squared) != (noise, mu_squared):
         raise InputError(
-            "The noise of the plan is not that of this version. Make the plan again; nothing was "
-            "spent."
+            "The noise of the plan is from another version. Make the plan again; nothing was spent."
         )
     expected = AdaptiveDetails(
         noise=noise,

@@ -206,9 +206,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
         return chosen
 
 
-_OTHER_CHOICES = (
-    "The chosen quantiles are not those of this plan. Use an intact copy of the release."
-)
+_OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact copy of the release."
 
 
 def _round_down(epsilon: Fraction) -> Fraction:

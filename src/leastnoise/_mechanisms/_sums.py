@@ -265,7 +265,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
     expected = plan_sums(plan.workload, plan.privacy)
     if expected.plan.digest() != plan.digest():
         raise InputError(
-            "The details of the plan are not those of this version. Make the plan again; nothing "
+            "The details of the plan are from another version. Make the plan again; nothing "
             "was spent."
         )
     return replace(expected, plan=plan)
@@ -324,7 +324,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
         upper_ends[-1] = measure.high_units  # what lies above is counted in the last cell
     for cell in range(kind.regular, kind.published):  # nulls alone add nothing to sums
         upper_ends.append(measure.high_units if cell == kind.outside_cell else upper_ends[-1])
-    if kind.hidden:  # what is dropped beyond the last cell counts as much as that cell at most
+    if kind.hidden:  # values dropped beyond the last cell count as much as that cell at most
         upper_ends.append(upper_ends[-1])
     return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 

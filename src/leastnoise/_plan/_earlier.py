@@ -45,7 +45,7 @@ class EarlierRelease:
         name: for people, such as the name of its folder.
         digest: SHA-256 of its `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
-        receipts: the payments for its measurements: its own, and those of the releases that it
+        receipts: the payments for its measurements: its own, and of the releases that it
             counted itself. Empty if the noise had a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
         counted: the digests of the releases that it counted itself, as in `digest`.
@@ -227,7 +227,7 @@ def hidden_attributes(
 
     Args:
         earlier: the releases.
-        domain: the domain of the plan, with the hidden cells of its own tables.
+        domain: the domain of the plan, with the hidden cells of its tables.
         attributes: that the plan reads.
     """
     dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]

@@ -79,7 +79,7 @@ class ABPower:
         cost = charge_text(self.budget, whole_budget(self.budget))
         return (
             f"ABPower(effect {self.effect:.4g} with {self.size:,} rows in each arm and {cost}: "
-            f"power {self.power:.3f}, noise {self.noise_std:.3g} beside sampling "
+            f"power {self.power:.3f}, noise {self.noise_std:.3g} next to sampling "
             f"{self.sampling_std:.3g})"
         )
 

@@ -468,7 +468,7 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
     weights.
 
     It holds because a table's largest standard error is at least the root mean square, half a step
-    of the noise at least nothing, and the ratio of a mean at least that of its tables, as
+    of the noise at least nothing, and the ratio of a mean at least its tables' ratio, as
     `MeanGoal` says.
     """
     products_with_goals = tuple(
@@ -849,7 +849,7 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
                 )
             with suppress(
                 InputError
-                # the strategy may not be for what is left, such as cells where prefix sums are left out
+                # the strategy may not suit the remaining tables, such as cells where prefix sums are left out
             ):
                 smaller_plan = smaller_plan or _trial(
                     search_again(

@@ -247,7 +247,7 @@ class Release:
         if isinstance(plan, SeriesPlan):
             raise InputError(
                 f"The earlier release {name!r} must count all rows; it is a period of a series, "
-                "which counts the rows of its own time. Leave it out of after."
+                "which counts the rows of its time. Leave it out of after."
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(

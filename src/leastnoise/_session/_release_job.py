@@ -491,7 +491,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(
         plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding
     )
-    outcome.estimator()  # refuses now what is not of such a finding
+    outcome.estimator()  # refuses steps of other findings now
     return outcome
 
 
@@ -502,7 +502,7 @@ def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> No
     expected = plan.observed(observation).values if plan.earlier else tuple(values)
     if not all(map(np.array_equal, values, expected)):
         raise InputError(
-            "The values of earlier releases in this observation are not those of its plan. Use an "
+            "The values of earlier releases in this observation differ from its plan. Use an "
             "intact copy of the release."
         )
 

@@ -876,7 +876,7 @@ def _read_unit(
 ) -> tuple[str | None, Any, PerCellBound | None]:
     """Return the column of the unit, its max_rows, and its max_per_cell.
 
-    Without its own max_rows the unit has that of [series].
+    Without its own max_rows the unit has the max_rows of [series].
     """
     if value == "row":
         return None, 1, None

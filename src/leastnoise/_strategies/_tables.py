@@ -11,7 +11,7 @@ Planners on top of it: ``identity`` measures every cell of the joint table, ``ma
 (``_marginals``) the workload. ``residual`` is optimal for marginals under Gaussian noise: every
 residual space is measured separately, with its own noise. For a set tau of attributes the
 contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
-noise of the residual table is that of independent cells, projected. Sums of variances are then
+noise of the residual table is the projected noise of independent cells. Sums of variances are then
 least among all mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for

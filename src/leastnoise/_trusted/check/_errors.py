@@ -10,7 +10,7 @@ All checks share one wording.
     ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
-A message says what was wrong, what was got, what is allowed and what to do. On the private side it
+A message states the fault, the value, the allowed values and the remedy. On the private side it
 never contains a value of a row. Comparisons accept instead of reject (``if not value > 0``), so
 that NaN fails.
 """

@@ -216,10 +216,10 @@ class Rule:
             cell.
         null: the cell of a null.
         outside: the cell of a value that the table does not have.
-        strange: the cell of what is no number, or no time, at all.
+        strange: the cell of values that are no number, or no time, at all.
         clip: whether a number beyond the steps is taken to the nearest one.
         reading: how values are read.
-        clock: how times are read; None of what is no time.
+        clock: how times are read; None for other values.
 
     Raises:
         InternalError: a cell that the attribute does not have, or a part of another class.

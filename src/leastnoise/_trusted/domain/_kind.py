@@ -209,7 +209,7 @@ class Kind(ABC):
         Args:
             regular: the number of cells without ``other``.
             allowed: what may happen to a value outside.
-            parameters: the fields of its own, which are checked already.
+            parameters: its own fields, which are checked already.
         """
         if self.null is None:
             null = "drop"

@@ -122,7 +122,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     The shape is public and is checked; the counts are private and are clipped to the range of exact
     arithmetic.
 
-    The blocks of a line are aligned intervals; those of a rectangle come of halving it. No count
+    The blocks of a line are aligned intervals; the blocks of a rectangle come from halving it. No count
     makes this fail.
 
     Args:

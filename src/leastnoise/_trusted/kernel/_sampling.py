@@ -260,7 +260,7 @@ def toss_exp(
         coins: the numbers x_i of [0, 1].
         index: which of them, one coin each.
         entropy: the source of bits.
-        linear: uint64, shape () or that of the index.
+        linear: uint64, shape () or the shape of the index.
         square: whether the term x^2 is there.
         slots: a power of two of at most 256 and at least linear + square.
 

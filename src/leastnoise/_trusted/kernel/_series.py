@@ -108,14 +108,14 @@ class ReleaseContract:
             at most. None if the steps share out the budget itself.
         text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute along whose cells the only step is drawn, one period after the other;
-            "" to draw it at once.
+            "" to draw it immediately.
         late: how rows count that come after their period was closed: "drop" (not at all), or
             "arrival" (when they come).
 
     Raises:
         InputError: a part is of another class; the only step has another domain or privacy, or
             cannot be drawn period by period; or a mu squared is given with another budget, or
-            beside an only step.
+            together with a single step.
 
     >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -314,7 +314,7 @@ class Series(Immutable):
 
         Raises:
             InputError: the payment was for other terms, or the table does not belong to them.
-            LedgerError: the rows were read in another period of the budget than that of the
+            LedgerError: the rows were read in another period of the budget than the period of the
                 payment; nothing was drawn.
         """
         spent = _checked_cost(terms, table)
@@ -482,7 +482,7 @@ class Series(Immutable):
                 "series without fixed measurements."
             )
         spent = verify(measurements, state.table)
-        if only is not None and spent != state.cost:  # what is measured is what was paid for
+        if only is not None and spent != state.cost:  # the measured queries are the paid ones
             raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md is of no other noise
         if terms.gaussian is not None and type(spent) is not GaussianCost:
@@ -548,7 +548,7 @@ class Series(Immutable):
         owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_print)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
-            if verify(only, table) != private_state.cost:  # what is measured is what was paid for
+            if verify(only, table) != private_state.cost:  # the measured queries are the paid ones
                 raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
                 raise InputError(

@@ -24,7 +24,7 @@ _MOST = 2**53
 class Sealed(np.ndarray[Any, Any]):
     """An array whose memory cannot be viewed as another matrix.
 
-    Its entries cannot be written, by any means of NumPy: the memory is that of a ``bytes`` object.
+    Its entries cannot be written, by any means of NumPy: the memory belongs to a ``bytes`` object.
     Shape, strides and type are neither set nor resized nor restored by the object's own attributes
     and methods. Who calls the descriptors of NumPy's own class on it (`np.ndarray.resize` and the
     like) gets past that; no cost and no noise may depend on it, so the kernel computes the cost of

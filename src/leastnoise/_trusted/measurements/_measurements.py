@@ -34,7 +34,7 @@ class Limits:
 
     A value above its limit is counted as the limit.
 
-    A row's limit is that of its own cell, so that a row outside a query never enters it, however
+    A row's limit is the limit of its cell, so that a row outside a query never enters it, however
     its value was cut (filter first, then clip). The kernel enforces the limits and the cost of a
     plan is computed from them.
 
@@ -631,7 +631,7 @@ def _root_up(values: IntArray) -> IntArray:
 
     The values are below 2^54.
     """
-    # The float is within one of the root; what is decided, is decided in integers.
+    # The float is within one of the root; the decision is made in integers.
     root = np.sqrt(values.astype(np.float64)).astype(np.int64)
     root = root - (root * root > values)
     root = root + ((root + 1) * (root + 1) <= values)

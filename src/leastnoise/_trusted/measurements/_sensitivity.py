@@ -489,7 +489,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
 
 _Beside: TypeAlias = tuple[
     frozenset[Factor], str | None, Limits | None, bool
-]  # factors, measure, limits and ends beside the cells
+]  # factors, measure, limits and ends other than the cells
 
 
 def _forms(
@@ -749,7 +749,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum, over the factors beside the cells, of the largest distance in
+        An exact fraction: the sum, over the factors other than cells, of the largest distance in
         their forms (R2, R6).
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))

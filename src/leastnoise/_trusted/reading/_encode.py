@@ -243,7 +243,7 @@ def _number_encoder(
 ) -> Encoder:
     """Return an encoder of numbers.
 
-    It takes arrays at once, and other values one at a time or with ``of_others``.
+    It takes whole arrays, and other values one at a time or with ``of_others``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)

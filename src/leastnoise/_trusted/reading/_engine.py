@@ -700,7 +700,7 @@ def _tables(
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
     columns = _cell_columns(wish, cover)
-    # a row is of this marginal if its columns have a cell, and those of all others are null
+    # a row is of this marginal if its columns have a cell, and the columns of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
@@ -781,7 +781,7 @@ def engine_source(
         engine: the engine.
         types: what becomes of each column.
         fields: the columns, in order; a name may come twice.
-        session: like the engine's, but the batches of its answers need not be held at once.
+        session: like the engine's, but the batches of its answers need not be in memory together.
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -809,7 +809,7 @@ def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> Sc
 
     The type says what becomes of the column.
 
-    An instant has no zone of its own in the schema of an engine.
+    An instant has no zone in the schema of an engine.
     """
     import pyarrow as pa
 

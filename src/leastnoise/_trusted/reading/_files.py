@@ -15,7 +15,7 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
    ``LONGEST`` bytes. An empty line is a null where there is one column.
 
 Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
-the places of all delimiters at once. The others are cut one by one.
+the places of all delimiters together. The others are cut one by one.
 
 Of several files, only names decide which these are, never what files hold. Folders below the path
 that are called ``key=value`` give every row of the files in them a column ``key`` of that text, as

@@ -318,7 +318,7 @@ class Joined:
 
     Guarantees: of a second table that is not public, the rows of a unit are protected with its rows
         in the first one: whatever becomes of both changes no row of another unit, and at most
-        ``max_rows`` of its own. A public one is the same in all neighbours.
+        ``max_rows`` of the unit's own rows. A public one is the same in all neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
     Joined(on='patient_id', columns=None, public=False)

@@ -857,7 +857,7 @@ def csv_delimiter(source: Any) -> str | None:
     """
     try:
         return open_source(source).delimiter
-    except LeastNoiseError:  # whoever reads it says what is wrong
+    except LeastNoiseError:  # the reader reports the fault
         return None
 
 
@@ -1070,7 +1070,7 @@ class PartnerRows:
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64
-        )  # the last is that of a key that is not there
+        )  # the last one is for a missing key
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 
