@@ -1,4 +1,4 @@
-"""Compute what a release takes from a budget, and add such charges up.
+"""Compute the charge of a release to a budget, and add charges up.
 
 Pure budgets add up epsilon, zCDP budgets rho, GDP budgets mu squared. An (epsilon, delta) budget
 adds up mu squared too: PROOFS-mu.md has the argument.
@@ -45,7 +45,7 @@ class Charge:
     """An amount of a budget: epsilon, delta, rho and mu squared.
 
     Each is a fraction of at least zero; parameters that the definition does not have are 0. A
-    charge to an (epsilon, delta) budget is of one of three kinds: mu squared alone (a release that
+    charge to an (epsilon, delta) budget is of one of three kinds: only mu squared (a release that
     is mu-GDP); epsilon and mu squared (a pure release, which is both); or epsilon and delta (a
     release with its own delta, such as a search for categories).
 
@@ -239,7 +239,7 @@ def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
 def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    As `charge`, but within (epsilon, delta) a step takes what it declares, so that steps add up by
+    As `charge`, but within (epsilon, delta) a step takes its declared amount, so that steps add up by
     epsilon and by delta (theorem 6 of PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))

@@ -98,7 +98,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     """Return the error for an unusable argument.
 
     Args:
-        name: what the argument is called.
+        name: the name of the argument.
         got: the public value that was passed; it is quoted in at most 200 characters.
         allowed: the allowed values.
         advice: a sentence that says what to do.

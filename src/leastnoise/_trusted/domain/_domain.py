@@ -125,7 +125,7 @@ class Domain(Immutable):
             if isinstance(measure, UnitCount):
                 _check_groups(name, measure, checked)
         entries = tuple(checked.items())
-        # asked once, and never again: what was checked here is what is encoded, counted and paid
+        # asked once, and never again: the checked values are encoded, counted and paid
         # for
         sizes = {
             name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)

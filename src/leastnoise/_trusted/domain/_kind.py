@@ -208,7 +208,7 @@ class Kind(ABC):
 
         Args:
             regular: the number of cells without ``other``.
-            allowed: what may happen to a value outside.
+            allowed: the policies for a value outside.
             parameters: its own fields, which are checked already.
         """
         if self.null is None:

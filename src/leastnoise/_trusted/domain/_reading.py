@@ -52,7 +52,7 @@ class Reading:
             nothing does. All blanks are one mark, and so are both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
-        ignore_case: compare letters without regard to their case, each letter by itself.
+        ignore_case: compare letters without regard to their case, each letter separately.
 
     Raises:
         InputError: a value that is not one of these, or marks that cannot be told apart.

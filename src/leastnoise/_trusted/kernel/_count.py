@@ -62,7 +62,7 @@ def count(
 
     Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
         amount of a row) < 2^63, which the caller
-    has checked from public bounds. Each marginal depends on its attributes and the rows alone, not
+    has checked from public bounds. Each marginal depends only on its attributes and the rows, not
     on the other marginals that are requested. With limits a row adds at most the limit of its cell,
     whatever its value.
 

@@ -97,7 +97,7 @@ class Entry:
         number: 1, 2, 3 ... in the order in which they were entered.
         state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
             "absent" (paid, and found unpublished).
-        charge: what was taken, in the definition of the data set's budget.
+        charge: the charged amount, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
         reserved_on: the day of payment, UTC.

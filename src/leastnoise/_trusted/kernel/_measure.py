@@ -108,7 +108,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
             continue
         if (
             rows + len(exact) > _BATCH_ROWS
-        ):  # a large table is drawn by itself, mostly with one scale
+        ):  # a large table is drawn separately, mostly with one scale
             _add_noise(measurements, pending, kinds, values, entropy)
             pending = []
             rows = 0
@@ -261,7 +261,7 @@ def _add_noise(
     for index, exact in pending:
         noisy = noise[start : start + len(exact)]
         noisy += exact
-        values[index] = narrow(noisy)  # a function of the noisy numbers alone
+        values[index] = narrow(noisy)  # a function of only the noisy numbers
         start += len(exact)
 
 

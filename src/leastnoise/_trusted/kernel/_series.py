@@ -94,7 +94,7 @@ _CHANGED = (
 class ReleaseContract:
     """The terms of a release: its domain, its steps and its budget.
 
-    They say what the release may do with private rows.
+    They state the steps that the release may take on private rows.
 
     Args:
         domain: the domain over which the rows are encoded.
@@ -197,7 +197,7 @@ class _PrivateState:
         cost: what all steps together may cost.
         ledger: that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has, in order.
-        charges: what the steps so far were charged, one charge for each step.
+        charges: the charges of the steps so far, one for each step.
         lock: held while a step is charged.
         process: that made the series, which is not used in a fork.
     """
@@ -735,8 +735,8 @@ def _step(
 
     Args:
         series: whose next step this is.
-        cost: what the step is charged.
-        request: fingerprint of what the step asks for.
+        cost: the charge of the step.
+        request: fingerprint of the request of the step.
         draw_outcome: draws the outcome from the rows.
         read_outcome: reads the outcome from the text that the ledger has.
     """

@@ -168,7 +168,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Identity(Sized):
-    """Every cell by itself: the n x n identity matrix.
+    """Every cell separately: the n x n identity matrix.
 
     >>> Identity(3).rows
     3

@@ -281,7 +281,7 @@ class Measurements:
 
     Attributes:
         factors: the factors of all blocks, each once.
-        alike: the blocks in groups that differ in their attributes alone: scale, measure, limits
+        alike: the blocks in groups that differ only in their attributes: scale, measure, limits
             and ends agree, and so do the operators and weights of their factors in turn.
 
     Raises:

@@ -78,7 +78,7 @@ class Chunk(NamedTuple, Generic[Made]):
 
     Attributes:
         rows: how many there are.
-        columns: what was made of each of their columns.
+        columns: the result for each of their columns.
         malformed: the lines of a CSV file, in addition to these rows, that are no record.
     """
 
@@ -142,7 +142,7 @@ def constant_column(value: object, null: BoolArray) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountRequest:
-    """What is to be counted, all of it public.
+    """The public request for counts.
 
     Attributes:
         rules: of the attributes that are read, in the order of the domain.
@@ -199,7 +199,7 @@ class Source:
     Attributes:
         what: how messages call it.
         fields: its columns, in order; a name that occurs twice is there twice.
-        total: the number of rows where it is known beforehand; shown as progress alone.
+        total: the number of rows where it is known beforehand; shown only as progress.
         encoded: given columns and what encodes each, yields for each chunk its number of rows and
             what was made of its columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they

@@ -5,7 +5,7 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
   What follows the last LF is a line if
    it is not empty.
-2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field
+2. A line is a record, whatever it contains: nothing in one line has an effect on another, and a field
   cannot hold a line break.
 3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
   delimiters, and ``""`` within it means one

@@ -88,7 +88,7 @@ SEVERAL = -2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """What is wanted of a source.
+    """The request to a source.
 
     Args:
         attributes: those to read, None for all of the domain; the others are not looked at and drop
@@ -149,7 +149,7 @@ def read(
         InputError: a source that is missing, of a type or kind not supported, or without a column
             that is needed. Never because of a row, and never with a value of one.
 
-    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a
+    Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
         of the table that count as rows, rows that are dropped as outside the domain included, and

@@ -60,7 +60,7 @@ def unless_it_raises(
     It returns something else where the value makes the given function raise.
 
     Args:
-        otherwise: what it gives then.
+        otherwise: the result then.
 
     >>> unless_it_raises(None)(int)("x") is None
     True

@@ -89,7 +89,7 @@ def columns_of(handle: object, *kinds: type) -> Any:
 
     Args:
         handle: a table.
-        kinds: what it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
+        kinds: the contents it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
 
     Raises:
         InternalError: the handle has something else.
@@ -113,7 +113,7 @@ class Table(Immutable):
 
     One column of cell numbers for each attribute, one of whole units for each measure.
 
-    Made by `leastnoise._trusted.reading` and opened by the kernel alone. It does not show how many rows it
+    Made by `leastnoise._trusted.reading` and opened only by the kernel. It does not show how many rows it
     has, which is itself private, and it can be neither changed, compared nor pickled.
 
     Args:
@@ -146,7 +146,7 @@ class Table(Immutable):
         usage: as above.
 
     Raises:
-        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the
+        InternalError: columns that do not fit the domain. This is a fault of the encoder; the
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
