@@ -221,7 +221,7 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
     for changed, message in (
         ({"steps": ()}, "are not those"),
         ({"noise": Noise.DISCRETE_GAUSSIAN}, "must be discrete_laplace"),
-        ({"noise": Noise.ROUNDED_GAUSSIAN, "mu_squared": Fraction(1)}, "noise of the plan is not"),
+        ({"noise": Noise.ROUNDED_GAUSSIAN, "mu_squared": Fraction(1)}, "noise of the plan is from"),
         ({"reference": None}, "has no errors of a data-independent plan"),
     ):
         broken = replace(plan, adaptive=replace(plan.adaptive, **changed))

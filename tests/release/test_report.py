@@ -232,8 +232,8 @@ def test_large_table_shows_its_largest_cells(monkeypatch):
     cells[:5] = 5000
     said = text_of(made(plan, {None: cells}))
     assert (
-        "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at "
-        "once)" in said
+        "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells "
+        "together)" in said
     )
 
 
