@@ -93,6 +93,7 @@ from leastnoise._release._texts import (
     name_attribute,
     name_measure,
     name_rows,
+    name_summed,
     statistic_title,
     table_format,
     table_title,
