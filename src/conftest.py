@@ -76,7 +76,7 @@ def _names() -> dict[str, Any]:
 
 @pytest.fixture
 def doctest_namespace(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the names that an example sees besides those of its own module.
+    """Return the names that an example sees besides its module's names.
 
     These are public names, names with one meaning, and all that the package of the module exports.
     """

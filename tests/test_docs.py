@@ -19,11 +19,11 @@ from waiting import HANGS
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_picture_of_the_architecture_is_the_code():
+def test_architecture_picture_matches_the_code():
     assert architecture.PICTURE.read_text("utf-8") == architecture.picture(), "run `make pictures`"
 
 
-def test_the_table_of_folders_is_the_code():
+def test_folder_table_matches_the_code():
     text = architecture.PAGE.read_text("utf-8")
     assert text == architecture.page(text), "run `make pictures`"
     assert len(list(architecture.folders())) > 20
@@ -126,7 +126,7 @@ def test_glossary_is_short_and_its_terms_are_used():
     assert [term for term in terms if not re.search(rf"\b{re.escape(term)}", pages)] == []
 
 
-def test_the_picture_sees_a_new_import(monkeypatch):
+def test_architecture_picture_shows_a_new_import(monkeypatch):
     before = architecture.picture()
     monkeypatch.setattr(architecture, "imports", lambda: {("_cli", "_trusted/table")})
     assert architecture.picture() != before

@@ -385,7 +385,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         "from leastnoise._c import z\n",
     ],
 )
-def test_circles_are_seen(back: str) -> None:
+def test_import_circles_are_detected(back: str) -> None:
     texts = {
         "leastnoise._a": "from leastnoise import _b",
         "leastnoise._c": "import leastnoise._d",
@@ -426,7 +426,7 @@ def test_tests_do_not_depend_on_machine_speed() -> None:
     assert {name: found for name, text in texts.items() if (found := hurried(text))} == {}
 
 
-def test_hurry_is_seen() -> None:
+def test_timing_dependent_tests_are_detected() -> None:
     text = "run(c, timeout=60)\nrun(c, timeout=HANGS)\nsettings(deadline=200)\nsettings(deadline=None)\nLedger.open(p, timeout=0)\n"
     assert hurried(text) == ["1: timeout=60", "3: deadline=200"]
 
@@ -542,7 +542,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_point_to_existing_targets(page: Path) -> None:
     broken = []
     for target in re.findall(
         r"\]\(([^)\s]+)[^)]*\)",
@@ -611,7 +611,7 @@ def test_whole_specs_in_the_documentation_are_accepted() -> None:
     ]
 
 
-def test_the_version_is_one() -> None:
+def test_version_is_stated_once() -> None:
     import leastnoise
 
     cited = re.findall(

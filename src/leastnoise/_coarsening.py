@@ -55,7 +55,7 @@ class PlannedTable:
 
 @dataclass(frozen=True, slots=True)
 class RoundingRule:
-    """What a published count tells about the true count.
+    """The range of true counts that a published count leaves possible.
 
     Attributes:
         base: counts are multiples of it; 1 for exact counts.
@@ -82,7 +82,7 @@ class RoundingRule:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCell:
-    """A rounded or suppressed cell, and the values that all tables leave possible.
+    """A rounded or suppressed cell, and the values that remain possible.
 
     Attributes:
         table: the name of its table.
@@ -221,7 +221,7 @@ def solve_tables(
     if len(hidden) > MOST_HIDDEN_CELLS:
         raise InputError(
             f"At most {MOST_HIDDEN_CELLS:,} hidden cells can be solved; got {len(hidden):,}. Solve "
-            "fewer tables at once."
+            "fewer tables together."
         )
     cells = _Cells(_common_labels(tables, total), total)
     sums = [cells.members(table.attributes, labels) for table, labels, _ in hidden]
@@ -261,7 +261,7 @@ class _Cells:
             raise InputError(
                 f"The table of all attributes may have at most {MOST_CELLS:,} cells; these tables "
                 f"have {self.size:,} ({' x '.join(self.labels)}). Solve tables with fewer "
-                "attributes at once."
+                "attributes together."
             )
 
     @property

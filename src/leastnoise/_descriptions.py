@@ -196,7 +196,7 @@ def from_csvw(value: Any) -> Description | None:
         max_rows=most_contributions if type(most_contributions) is int else BLANK,
         notes=(
             (
-                "Metadata that were generated from the data must be reviewed: what is not public "
+                "Metadata that were generated from the data must be reviewed: facts that are not public "
                 "beforehand must not be in a spec."
             ),
         ),

@@ -59,7 +59,7 @@ def test_all_intervals_are_exact(shape, short, monkeypatch):
             ]
 
 
-def test_the_worked_example_of_the_paper():
+def test_noisy_costs_match_the_worked_example():
     x = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
     by_length = all_costs(x)
     known = {(0, 2): 1, (2, 1): 0, (3, 4): 3, (7, 3): Fraction(8, 3), (0, 10): Fraction(172, 10)}

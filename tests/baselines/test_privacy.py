@@ -160,7 +160,7 @@ def test_efpa_sensitivity_check_sees_other_normalisation(audit, monkeypatch):
     assert loss > 1.5 * EPSILON
 
 
-def test_the_tail_of_efpa_moves_by_at_most_one_record():
+def test_efpa_tail_moves_by_at_most_one_record():
     """What its exponential mechanism rests on, in the exact integers that it uses; 17 is 1 record and rounding."""
     generator = np.random.default_rng(4)
     for x in (
@@ -270,7 +270,7 @@ def test_sensitivities_use_absolute_sizes():
     assert columns.sum(axis=1).min() == -2  # what a sum without sizes would make of the last cell
 
 
-def test_the_height_of_hb_is_a_whole_number():
+def test_hb_height_is_a_whole_number():
     assert math.ceil(math.log(125, 5)) == 4  # the fault: a level too many
     assert _linear.height(125, 5) == 3
     for branching in range(2, 40):
@@ -341,7 +341,7 @@ def test_published_partition_loses_at_most_epsilon(monkeypatch):
         assert surely_lost(one, other) <= 2
 
 
-def test_the_released_first_stage_of_dawa_is_seen(monkeypatch):
+def test_audit_detects_released_dawa_first_stage(monkeypatch):
     """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells, of which these draws prove more than 1."""
     draw_ahead(monkeypatch, _dawa)
     one, other = partitions(
@@ -350,6 +350,6 @@ def test_the_released_first_stage_of_dawa_is_seen(monkeypatch):
     assert surely_lost(one, other) > 1
 
 
-def test_the_released_first_stage_is_marked():
+def test_released_dawa_first_stage_is_marked():
     marked = [one.label for one in ALL.values() if not one.private]
     assert marked == ["DAWA, released first stage (not private, for comparison)"]

@@ -42,7 +42,7 @@ def test_every_measurement_has_a_smallest_size() -> None:
 
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
 def test_smallest_bench_runs(run: tuple[str, ...]) -> None:
-    """In a process of its own: measurements start threads and servers, and change what pytest holds."""
+    """In a separate process: measurements start threads and servers, and change what pytest holds."""
     name, *said = run
     command = [sys.executable, str(BENCH / f"{name}.py"), *said]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)

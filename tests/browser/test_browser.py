@@ -45,7 +45,7 @@ def page(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", BROWSERS)
-def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
+def test_report_works_in_a_browser(page, kind, tmp_path, found_by):
     found = found_by(kind, "check.mjs", page, *[tmp_path] * WHOLE)
     assert is_sound(found, page.as_uri())
     assert (found["read"] > 20) == (kind == "chrome" or WHOLE), "axe has read the page"

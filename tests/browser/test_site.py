@@ -51,7 +51,7 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", BROWSERS)
-def test_the_site_works_in_a_browser(site, kind, found_by):
+def test_site_works_in_a_browser(site, kind, found_by):
     folder, address = site
     whole = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
     assert set(EXAMINED) < set(whole)

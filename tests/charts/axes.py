@@ -1,6 +1,6 @@
 """Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit.
 
-A chart in a file of its own has its rows in a file of its own too: ``pictures_NAME.py`` beside this
+A chart in its own file has its rows in its own file too: ``pictures_NAME.py`` beside this
 one, with a dictionary ``AXES``.
 """
 

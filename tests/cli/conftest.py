@@ -97,11 +97,11 @@ class Run:
         return result
 
 
-Start = Callable[..., subprocess.Popen[str]]  # in a process of its own
+Start = Callable[..., subprocess.Popen[str]]  # in a separate process
 
 
 def ended(process: subprocess.Popen[str]) -> Result:
-    """What a process of its own left behind."""
+    """What a separate process left behind."""
     out, err = process.communicate(timeout=HANGS)
     return Result(process.returncode, out, err)
 
@@ -154,7 +154,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of its own, with people.csv and people.toml, as the current one."""
+    """Its own directory, with people.csv and people.toml, as the current one."""
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -177,7 +177,7 @@ def run(
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Start the program, or a script that changes it first, in a process of its own."""
+    """Start the program, or a script that changes it first, in a separate process."""
     started: list[subprocess.Popen[str]] = []
 
     def start_there(

@@ -132,7 +132,7 @@ def wrong_answers(spec: Path, name: str) -> list[str]:
 
 
 def made(spec: Path, name: str) -> Path:
-    """The spec with a mistake, in a file of its own, and a budget as people have it, of which nothing is spent yet."""
+    """The spec with a mistake, in its own file, and a budget as people have it, of which nothing is spent yet."""
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
     assert before in text

@@ -222,7 +222,7 @@ def test_empty_category_search_is_paid_and_reported(visits, run):
     assert not (visits / "out").exists()
 
 
-def test_an_audit_looks_at_the_search_too(visits, run, monkeypatch):
+def test_audit_covers_the_category_search(visits, run, monkeypatch):
     shown = run.done("audit", "spec.toml", "--trials", "200")
     assert shown.err == ""
     own = shown.out[shown.out.index("The search for categories of 'agent'") :]

@@ -287,7 +287,7 @@ def test_release_prints_paths_and_remaining_budget(folder, run):
     assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
 
 
-def test_a_seeded_release_is_loud_and_costs_nothing(folder, run):
+def test_seeded_release_warns_and_costs_nothing(folder, run):
     first, _ = (
         run.done("release", "people.toml", "--out", out, "--seed", "7")
         for out in ("first", "second")
@@ -469,7 +469,7 @@ def test_unprintable_attribute_name_does_not_fail(folder, start):
     assert "sex x ??" in done.out
 
 
-def test_a_closed_pipe_is_no_fault(folder, start):
+def test_closed_pipe_ends_without_a_fault(folder, start):
     done = ended(
         start(
             "plan",

@@ -67,7 +67,7 @@ def test_difference_compares_two_releases(years, run):
     run.done("difference", "this", "--other", "last", "--cells", "arm")
 
 
-def test_answer_gives_shares(years, run):
+def test_answer_command_prints_shares(years, run):
     shares = run.told("answer", "this", "--shares", "store:region", "--cells", "arm")["answers"]
     assert [each["cell"] for each in shares][:2] == [
         "arm=A, store:region=north",

@@ -77,7 +77,7 @@ def source_of(header):
 
 
 @pytest.mark.parametrize("person", PERSONS)
-def test_a_column_is_the_person_if_its_name_says_so(person):
+def test_draft_takes_person_column_from_its_name(person):
     header = PERSONS[person]
     names = re.split(" (?!assuré)", header)
     columns = source_columns([SchemaField(name=name) for name in names])
@@ -104,7 +104,7 @@ def test_names_about_persons_do_not_name_one(name):
     assert columns.candidates == ()
 
 
-def test_a_column_of_days_or_flags_names_nobody():
+def test_draft_takes_no_person_from_days_or_flags():
     types = {"patient": pa.bool_(), "customer": pa.date32(), "age": pa.int64()}
     columns = source_columns(arrow_fields(pa.schema(types)))
     assert columns.person is None
@@ -188,7 +188,7 @@ def test_draft_takes_years_from_file_name_not_births(folder, run, name, days):
     ("zone", "drafted"),
     [("America/New_York", "America/New_York"), ("UTC", "UTC"), ("+02:00", "Etc/GMT-2"), ("+05:37", "FILL IN")],
 )  # fmt: skip
-def test_a_zone_in_the_schema_is_drafted(folder, run, zone, drafted):
+def test_draft_keeps_the_schema_time_zone(folder, run, zone, drafted):
     pq.write_table(pa.schema({"when": pa.timestamp("us", zone)}).empty_table(), "x.parquet")
     assert f'by = "month", zone = "{drafted}" }}' in draft_of("x.parquet", run)
 
@@ -301,7 +301,7 @@ def open_feather(path):
     )
 
 
-def test_a_kind_of_file_is_added_in_one_place(folder, run, monkeypatch):
+def test_file_kind_is_registered_in_one_place(folder, run, monkeypatch):
     kind = FileKind(name="Feather", endings=(".feather",), open=open_feather)
     monkeypatch.setattr(_files, "KINDS", (*_files.KINDS, kind))
     pyarrow.feather.write_feather(pa.table({"sex": ["F", "M"], "age": [1, 2]}), "people.feather")
@@ -316,7 +316,7 @@ def test_a_kind_of_file_is_added_in_one_place(folder, run, monkeypatch):
         schema("people.doc")
 
 
-def test_the_page_on_specs_names_every_ending():
+def test_spec_page_names_every_file_ending():
     page = Path(__file__).parents[2].joinpath("docs", "spec.md").read_text("utf-8")
     assert [ending for ending in file_endings() if ending not in page] == []
 

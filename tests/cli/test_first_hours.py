@@ -36,7 +36,7 @@ def write(folder: Path, text: str) -> None:
 
 
 @pytest.mark.usefixtures("_unplanned")
-def test_a_plan_that_cannot_be_written_is_not_made(folder, run):
+def test_plan_is_not_made_for_an_unwritable_path(folder, run):
     (folder / "plan.json").write_text("{}")
     run.refused(
         "plan.json exists already and is not overwritten",

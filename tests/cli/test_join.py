@@ -51,7 +51,7 @@ def _visits(folder):
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
 
 
-def test_a_release_of_two_tables_by_commands(run):
+def test_commands_release_two_joined_tables(run):
     parts = (
         "lines          600, of which 0 (0.0%) are no record",
         "with partner   594 (99.0%); the others have nulls for the second table's columns",

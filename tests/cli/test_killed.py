@@ -254,7 +254,7 @@ def waiting(folder: Path, start: Start) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_real_interruption_of_a_waiting_run(folder, ledger, start):
+def test_interrupted_waiting_run_spends_nothing(folder, ledger, start):
     process = waiting(folder, start)
     process.send_signal(signal.SIGINT)
     done = ended(process)
@@ -398,5 +398,5 @@ def test_concurrent_releases_without_a_ledger_make_one(folder, start):
     assert [(folder / f"out{place}").exists() for place in range(3)] == [code == 0 for code in ends]
 
 
-def test_the_changes_are_of_steps_that_exist(start):
+def test_kill_points_name_existing_steps(start):
     stopped(start, "change(Ledger, 'reserved')", "--version", code=1)

@@ -41,7 +41,7 @@ def states() -> list[str]:
     return [entry.state for entry in Ledger.open("people.ledger").entries()]
 
 
-def test_the_life_of_a_ledger(folder, run):
+def test_ledger_commands_set_share_spend_and_raise(folder, run):
     def ledger(words: str, *more: str) -> str:
         return run.done("ledger", *words.split(), *more).out
 
@@ -282,7 +282,7 @@ def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
 @pytest.mark.parametrize(
     ("stops", "code"), [(["x", "resumable"], 3), (["whole", "x"], 4), (["x", "bug", "absent"], 70)]
 )
-def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, code):
+def test_exit_code_is_of_the_worst_ledger(run, stopped, monkeypatch, stops, code):
     kinds = {"x": InputError("no"), "bug": InternalError("bug")}
     errors = iter([kinds.get(stop) or PaidError("Full.", stop, OSError()) for stop in stops])
 

@@ -11,7 +11,7 @@ ROWS = int(os.environ.get("ROWS", "3000"))  # make messy ROWS=300000
 
 
 @pytest.mark.parametrize("name", MESSY)
-def test_a_messy_file_becomes_a_right_release(folder, run, name):
+def test_messy_file_is_released_correctly(folder, run, name):
     spec = drafted(
         folder, run, name, "200", ROWS
     )  # noise of nothing: what is tested is the way from rows to counts

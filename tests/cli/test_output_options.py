@@ -50,7 +50,7 @@ def test_output_options_add_to_unbiased_answers(folder, run):
     assert list(said["post_processing"]["columns"]) == ["answer_nnls", "nnls_rmse", "answer_local"]
     assert "no errors are known for them" in said["post_processing"]["columns"]["answer_local"]
     words = (
-        "what is cut off below 0 is added to other cells",
+        "cut off below 0 are added to other cells",
         "no known errors",
         "<code>covariances/</code>",
         "q2, q4",

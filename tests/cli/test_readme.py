@@ -86,12 +86,12 @@ def test_readme_python_runs_on_the_demo(folder, capsys):
     assert ledger.left().epsilon == 0
 
 
-def test_the_picture_in_the_readme_is_there_and_small():
+def test_readme_picture_exists_and_is_small():
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
     assert 10_000 < (ROOT / picture).stat().st_size < 300_000
 
 
-def test_the_example_spec_can_be_planned(folder, run):
+def test_example_spec_can_be_planned(folder, run):
     text = (ROOT / "examples" / "people.toml").read_text(encoding="utf-8")
     assert 'strategy = "auto"' in text
     (folder / "example.toml").write_text(

@@ -87,7 +87,10 @@ def test_sql_file_answers_each_statement_as_a_table(place, run):
     assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
     assert Path("out/answers/statement-3.parquet").exists()
     page = Path("out/report.html").read_text("utf-8")
-    assert lacking(page, "Antworten auf SQL", "Abfrage 3", "SELECT age &gt;= 18 AS adult") == []
+    assert (
+        lacking(page, "Ergebnisse der SQL-Abfragen", "Abfrage 3", "SELECT age &gt;= 18 AS adult")
+        == []
+    )
     assert (
         page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
     )

@@ -64,7 +64,7 @@ def test_another_epsilon_and_other_budgets(folder, run):
     assert run("plan", "people.toml", "--epsilon", "1/10").out.count("missed") == 4
 
 
-def test_prices_of_tables(folder, run):
+def test_plan_prints_prices_of_tables(folder, run):
     found = run.told("plan", "people.toml", "--prices")
     assert {price["table"] for price in found["prices"]} == set(found["rmse"])
     assert all(0 < price["alone"] <= 1.01 and 0 <= price["saved"] <= 1 for price in found["prices"])

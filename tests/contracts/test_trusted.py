@@ -152,7 +152,7 @@ def test_only_code_is_counted():
     assert code_lines(text) == ['X = """no', 'docstring"""', "class A:", "    y: int  # counted"]
 
 
-def test_the_lines_of_some_functions():
+def test_code_lines_of_a_function_are_counted():
     text = "import os\n\n@os.x\ndef f():\n    '''Doc.'''\n    return 1\n\nclass A:\n    def g(self):\n        return 2\n    h = 3\n"
     assert code_lines(text, ["f"]) == ["@os.x", "def f():", "    return 1"]
     assert code_lines(text, ["A.g"]) == ["    def g(self):", "        return 2"]

@@ -39,7 +39,7 @@ PEOPLE = Domain(
 )
 
 
-def test_parts():
+def test_domain_has_its_names_shape_and_measures():
     assert PEOPLE.names == ("sex", "age", "home town", "pay")
     assert PEOPLE.shape == (2, 74, 10, 5)
     assert PEOPLE.size == 2 * 74 * 10 * 5
@@ -112,14 +112,14 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
-def test_json_round_trip(kind):
+def test_domain_json_round_trip(kind):
     pay = Measure("pay in €", 0, 9, reading=Reading(decimal=",", thousands=".", trim=True))
     domain = Domain({"é x": kind, "b": Coded(2)}, measures={"pay": pay, "n": Measure("n", 0, 1)})
     assert eval(repr(kind)) == kind  # noqa: S307
     assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
 
 
-def test_spec_form():
+def test_domain_is_written_in_spec_form():
     spec = {
         "sex": {"categories": ["F", "M"]},
         "age": {"integers": [17, 90], "outside": "clip"},
@@ -288,7 +288,7 @@ def from_json(*attributes, measures=()):
         ),
     ],
 )
-def test_guards(make, message):
+def test_domain_refuses_invalid_attributes(make, message):
     with pytest.raises(InputError) as error:
         make()
     assert message in str(error.value)

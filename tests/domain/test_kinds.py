@@ -24,7 +24,7 @@ from leastnoise._trusted.check import InputError, number_text
 from leastnoise._trusted.domain import Kind
 
 
-def test_sizes_and_labels():
+def test_kinds_have_sizes_and_labels():
     assert Categories(["F", "M"]).labels == ("F", "M")
     assert Categories((1, "b", True), null="other").labels == (1, "b", "true", "other")
     assert Integers(-1, 2, outside="other").labels == (-1, 0, 1, 2, "other")
@@ -333,13 +333,13 @@ def test_number_text_is_exact(number):
         ),
     ],
 )
-def test_guards(make, message):
+def test_kinds_refuse_invalid_arguments(make, message):
     with pytest.raises(InputError) as error:
         make()
     assert message in str(error.value)
 
 
-def test_measure_in_units():
+def test_measure_bounds_are_whole_units():
     measure = Measure("pay", -5, "0.5", unit="0.25")
     assert (measure.low_units, measure.high_units, measure.largest) == (-20, 2, 20)
 

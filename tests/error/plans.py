@@ -411,7 +411,7 @@ def leveled(groups: list[int], *, more: bool = True) -> Workload:
 def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
     """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike.
 
-    Of groups by age and of places alone every row may have a weight of its own.
+    Of groups by age and of places alone every row may have its own weight.
     """
     along = {asked: operator for name, asked, operator in workload.along if name == "place"}
     sex, place, age = (

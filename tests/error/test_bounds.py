@@ -38,7 +38,7 @@ from strategies.proposals import proposal
     [Identity(7), Total(7), Prefix(7), AllRanges(7)],
     ids=lambda operator: type(operator).__name__,
 )
-def test_singular_values(operator: Operator) -> None:
+def test_singular_values_match_the_dense_matrix(operator: Operator) -> None:
     closed = singular_values(operator)
     assert closed is not None
     np.testing.assert_allclose(
@@ -70,7 +70,7 @@ def exact_parts(operator: Operator) -> list[float]:
         Dense([[1, -2, 0], [3, 0, 1]]),
     ],
 )
-def test_nuclear_parts(operator: Operator) -> None:
+def test_nuclear_parts_match_exact_parts(operator: Operator) -> None:
     np.testing.assert_allclose(
         [*nuclear_parts(operator), nuclear_across(operator)],
         exact_parts(operator),

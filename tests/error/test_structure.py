@@ -77,7 +77,7 @@ def test_errors_and_answers_match_dense_least_squares(
 
 
 @every
-def test_promise_adds_up(case: Case) -> None:
+def test_promised_error_adds_up_over_tables(case: Case) -> None:
     promise = evaluate_plan(case.workload, case.plan).expected_error()
     assert [table.name for table in promise.tables] == [product.name for product in case.workload]
     total = math.fsum(

@@ -126,7 +126,7 @@ def test_both_ends_needs_measure_without_limits() -> None:
     )
     with pytest.raises(
         InputError,
-        match="Sums of pay by themselves and distances from both ends of its values are not "
+        match="Separate sums of pay and distances from both ends of its values are not "
         "estimated together",
     ):
         measure_covariance(plan, "pay")

@@ -89,7 +89,7 @@ def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcom
 @pytest.mark.parametrize("most", [10**6, 3])
 @pytest.mark.parametrize("mechanism", PRIVACY)
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
-def test_the_posterior_is_that_of_normals(
+def test_posterior_matches_normal_distributions(
     mechanism: str, product: Product, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the covariance of all edges, and some queries at a time."""

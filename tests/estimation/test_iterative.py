@@ -37,7 +37,7 @@ def joint_of(plan: Measurements) -> JointBlocks:
 @pytest.mark.parametrize(
     "plan", [MIXED.plan, SEPARATE.plan], ids=["with a joint factor", "one factor an attribute"]
 )
-def test_the_implicit_operator_is_the_explicit_one(plan: Measurements) -> None:
+def test_implicit_operator_equals_explicit_matrix(plan: Measurements) -> None:
     joint, squares = joint_of(plan), LeastSquares(plan)
     gram = squares.rows.T @ squares.rows
     x = np.random.default_rng(0).normal(size=(joint.cells, 3))

@@ -101,7 +101,7 @@ def optimum(estimate, tables):
 @pytest.mark.parametrize(
     "tables", [PAIRS, [("a", "b", "c"), ("b", "d"), ("c", "d")]], ids=["pairs", "mixed"]
 )
-def test_the_optimum_of_the_quadratic_programme(tables) -> None:
+def test_local_projection_solves_the_quadratic_programme(tables) -> None:
     estimate, _ = observed(tables, seed=1, cells=6)
     found = locally_non_negative(estimate, tables)
     assert min(estimate.marginal(names).min() for names in tables) < -1

@@ -61,7 +61,7 @@ def basis_of(halving: HalvingTree) -> np.ndarray:
 @pytest.mark.parametrize("buckets", [False, True])
 @pytest.mark.parametrize("noise", PRIVACY)
 @pytest.mark.parametrize("size", SIZES)
-def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> None:
+def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets: bool) -> None:
     cells = np.where(np.arange(size) < 4, 900, 600)  # far above 0, so that no bound is met
     starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
     expand = np.diff(starts, append=size)

@@ -159,7 +159,9 @@ def test_undercovering_sums_get_a_second_draw() -> None:
     assert coverage.replaced([high], lambda: second) == [high]
 
 
-def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coverage_command_writes_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])

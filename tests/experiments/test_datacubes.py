@@ -109,7 +109,7 @@ def test_gaussian_residual_optimum_is_least() -> None:
     assert binary["residual"] == pytest.approx(datacubes.residual_optimum(6, 2))
 
 
-def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
+def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     shapes = {"Adult": (3, 2, 2), "NLTCS": (2,) * 3}
     sets = tuple(
         datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS
@@ -142,6 +142,6 @@ def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     assert any("20-25%" in line for line in lines)
 
 
-def test_missing_data(tmp_path) -> None:
+def test_datacubes_report_missing_data(tmp_path) -> None:
     with pytest.raises(InputError, match=r"adult8\.csv"):
         datacubes.run(tmp_path, tmp_path / "out")

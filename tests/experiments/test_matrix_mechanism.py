@@ -100,7 +100,7 @@ def test_real_histograms_are_read_in_place() -> None:
     }
 
 
-def test_the_command_runs_an_experiment_by_name(
+def test_command_runs_an_experiment_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")

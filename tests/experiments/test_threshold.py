@@ -329,7 +329,7 @@ def test_a_bias_that_cannot_be_costs_no_draw(scales):
     assert scales == []
 
 
-def test_no_row_makes_them_fail():
+def test_no_row_makes_thresholds_fail():
     values = np.array([-(2**63), 2**63 - 1, 0, 5] * 3)
     for limit in (
         sparse_vector(values, Fraction(1), SeededEntropy(1), CANDIDATES),

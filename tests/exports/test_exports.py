@@ -39,7 +39,7 @@ def changed(laplace, tmp_path):
     return copy
 
 
-def test_a_damaged_manifest_is_no_fault(changed):
+def test_export_refuses_a_damaged_manifest(changed):
     with pytest.raises(InputError, match="damaged"):
         ln.export(changed(lambda value: value["privacy"].pop("promise")), "review")
 
@@ -236,7 +236,7 @@ def test_mbi_needs_counts(tmp_path):
         ln.export(tmp_path / "out", "mbi")
 
 
-def test_mbi_reads_it(measured, page, tmp_path):
+def test_mbi_reads_the_export(measured, page, tmp_path):
     mbi = pytest.importorskip("mbi")
 
     file = tmp_path / "measurements.json"
@@ -253,7 +253,7 @@ def test_mbi_reads_it(measured, page, tmp_path):
 # --- notebooks ------------------------------------------------------------------------------------
 
 
-def test_a_notebook_runs(stored):
+def test_exported_notebook_runs(stored):
     notebook = json.loads(ln.export(stored, "notebook"))
     assert "**NOT PRIVATE" in "".join(notebook["cells"][1]["source"])
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)

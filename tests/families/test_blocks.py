@@ -79,7 +79,7 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
-def test_its_error(size: int, most: float) -> None:
+def test_block_strategy_error_stays_below_its_limit(size: int, most: float) -> None:
     assert unit_error(p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
 
 

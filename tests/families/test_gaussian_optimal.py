@@ -42,7 +42,7 @@ def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
 
 
 @pytest.mark.parametrize(("gram", "published"), OPTIMA)
-def test_the_published_optima(gram: Gram, published: float) -> None:
+def test_optimum_reaches_published_errors(gram: Gram, published: float) -> None:
     optimum, rmse = optimum_of(gram, 1e-3)
     assert rmse <= published * 1.001
     assert optimal.singular_value_bound(gram) * (1 - 1e-9) <= optimum.lower
@@ -89,7 +89,7 @@ def test_optimum_handles_low_rank_and_unasked_cells() -> None:
     optimum_of(dense_gram(np.diag([1.0, 1.0, 1e-8]) + 1, 4), 1e-4)
 
 
-def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
+def test_permuted_matrix_fits_as_well_as_a_named_set() -> None:
     optimum, rmse = optimum_of(permuted(prefix_gram(128)), 1e-3)
     assert rmse == pytest.approx(optimum_of(prefix_gram(128), 1e-3)[1], rel=1e-3)
     np.testing.assert_allclose(np.square(optimum.factor).sum(axis=0), 1)
@@ -136,7 +136,7 @@ def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> N
             assert strategy_rmse(gram, other, norm) >= least * (1 - 1e-4)
 
 
-def test_published_eigen_designs() -> None:
+def test_eigen_design_reaches_published_errors() -> None:
     # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for
     # ranges at every size.
     assert (
@@ -182,7 +182,7 @@ def test_a_smaller_norm_with_the_same_gram_matrix() -> None:
     assert optimal.column_norm(total, 1) == pytest.approx(math.sqrt(2), abs=1e-4)
 
 
-def test_the_gradient_is_that_of_finite_differences() -> None:
+def test_dual_gradient_matches_finite_differences() -> None:
     rng = np.random.default_rng(0)
     free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
     _, slope = optimal.smooth_norm(free, matrix, 10.0, 0.1)

@@ -129,7 +129,7 @@ def test_the_singular_value_bound_is_the_published_one() -> None:
     assert singular_value_bound(all_ranges_gram(512)) == pytest.approx(3.1832, abs=5e-5)
 
 
-def test_the_error_of_a_strategy_by_hand() -> None:
+def test_strategy_error_matches_hand_computation() -> None:
     gram = all_ranges_gram(64)
     assert strategy_rmse(gram, np.eye(64), 1) == pytest.approx(4.690, abs=5e-4)
     assert strategy_rmse(gram, -7 * np.eye(64), 2) == pytest.approx(4.690, abs=5e-4)

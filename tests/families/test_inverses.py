@@ -82,7 +82,7 @@ def matrix_of(factor: Factor) -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [None, 20], ids=["at once", "some rows at a time"])
 @pytest.mark.parametrize("name", FACTORS)
-def test_every_answer_is_that_of_the_matrix(
+def test_inverse_products_match_the_matrix(
     name: str, at_once: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factor = FACTORS[name]

@@ -38,7 +38,7 @@ GRAMS = [
 @pytest.mark.parametrize(
     "windows", [[(0, 24)] * 3, [(0, 9), (5, 24), (3, 4), (0, 24)]], ids=["full", "windows"]
 )
-def test_the_gradient_is_that_of_finite_differences(
+def test_p_identity_gradient_matches_finite_differences(
     gram: Gram, windows: list[tuple[int, int]]
 ) -> None:
     support = Support(24, windows)
@@ -186,7 +186,7 @@ def test_queries_with_one_matrix_share_a_fit() -> None:
         found.rows[0] = 0
 
 
-def test_guards() -> None:
+def test_p_identity_refuses_invalid_arguments() -> None:
     weak = PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)), rmse=1.0)
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()

@@ -63,7 +63,7 @@ def test_nearly_full_spaces_are_compared_without_bases() -> None:
 
 
 @every
-def test_the_basis_spans_the_rows_and_has_their_rank(case: Case) -> None:
+def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
     space, matrix = row_space(case.operator), case.reference()
     found = space.basis
     np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)

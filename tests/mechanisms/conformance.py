@@ -1,6 +1,6 @@
 """One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
 
-A mechanism that is added has its rows in a file of its own: ``rows_NAME.py`` beside this one, with
+A mechanism that is added has its rows in its own file: ``rows_NAME.py`` beside this one, with
 a tuple ``ROWS``.
 """
 

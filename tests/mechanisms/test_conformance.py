@@ -50,7 +50,7 @@ def test_every_mechanism_has_a_row_and_every_name() -> None:
 
 
 @every_case
-def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> None:
+def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None:
     plan = planned(row, budget)
     assert Plan.from_json(plan.to_json()) == plan
     assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)

@@ -127,7 +127,7 @@ def test_limits_survive_json_and_change_the_digest() -> None:
         Plan.from_json(json.dumps(value))
 
 
-def test_limits_are_values() -> None:
+def test_plan_limits_are_values() -> None:
     given = np.array([1, 2])
     limits = Limits(given, "a")
     given[0] = 99
@@ -247,7 +247,7 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         (SMALL.expected_error, "has no expected error"),
     ],
 )
-def test_guards(make: object, message: str) -> None:
+def test_plan_refuses_invalid_parts(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
@@ -292,7 +292,7 @@ def test_plan_details_are_immutable_at_any_depth() -> None:
         lambda: plan.details.impossible[0].pop("a"),
     ):
         with pytest.raises(
-            TypeError, match="What a plan says cannot be changed; make another plan"
+            TypeError, match="The fields of a plan cannot be changed; make another plan"
         ):
             change()
     assert plan.details.impossible == ({"a": (0, 1)},)
@@ -365,7 +365,7 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
         ({"privacy": Privacy(PureDP(2))}, "must be of its own domain and privacy"),
     ],
 )
-def test_a_plan_is_of_one_piece(change: dict[str, object], message: str) -> None:
+def test_plan_rejects_inconsistent_parts(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(SMALL, **change)
 

@@ -109,7 +109,7 @@ def test_row_progress_does_not_count_chunks_of_rows():
 
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace()])
-def test_a_program_and_a_terminal_are_left_in_peace(cell, monkeypatch, capsys, shell):
+def test_programs_and_terminals_show_no_progress(cell, monkeypatch, capsys, shell):
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: shell)
     ln.plan(ASKED, ln.PureDP(1), strategy="identity")
     released()

@@ -141,7 +141,7 @@ def test_release_describes_joint_columns_and_reads_them(fitted, tmp_path):
         in said["columns"]["nnls_rmse"]
     )
     assert (
-        "answer_nnls (non-negative least squares, the total fixed) has errors of its own"
+        "answer_nnls (non-negative least squares, the total fixed) has separate errors"
         in said["note"]
     )
     assert "non-negative least squares" in (folder / "report.html").read_text(encoding="utf-8")

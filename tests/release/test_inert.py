@@ -211,7 +211,7 @@ def test_refusals_escape_terminal_characters(releases: Path) -> None:
     assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
 
 
-def test_reprs_are_inert() -> None:
+def test_reprs_escape_control_characters() -> None:
     domain = ln.Domain(
         agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)}
     )

@@ -271,7 +271,7 @@ def test_numbers_have_the_stated_format(named):
     rate = next(table for table in release.statistics if table.statistic.of == "poor")
     shown = f"{100 * rate.values[0]:.1f}".replace(".", ",")
     assert f"<td>{shown}\u00a0%<td>" in german
-    assert "%-Punkte" in german
+    assert " Prozentpunkte" in german
     income = next(table for table in release.statistics if "income" in table.statistic.of)
     assert f"<td>{income.values[0, 0]:.0f}<td>" in german
 

@@ -267,10 +267,10 @@ def test_german_report_is_wholly_german(observation):
     text = Page(page).text
     assert '<html lang="de">' in page
     for words in (
-        "Was geschützt ist",
+        "Wie stark der Schutz ist",
         "kann sich nach dem Lesen dieser ganzen Veröffentlichung höchstens zu",
         "95\u00a0%",
-        "Typische Spanne",
+        "Typische Fehlerspanne",
         "beantwortet statistik@example.org",
     ):
         assert words in text
@@ -301,13 +301,13 @@ def test_report_names_tables_in_its_language():
     ):
         assert words in page
     assert "<td>0,5<td>3<td>" in page  # a quantile that is a whole number is written as one
-    assert re.search(r"Antworten in \d Tabellen: ", page)
+    assert re.search(r"Ergebnisse in \d Tabellen: ", page)
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(
         load_catalogue("de")
     ).format_answer(0.25, 0.01)
-    assert "eine Antwort in einer Tabelle" in page_of(
+    assert "ein Ergebnis in einer Tabelle" in page_of(
         ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german)
     )
     named = [[view.name for view in seen(release, language).views] for language in ("en", "de")]
@@ -329,7 +329,7 @@ def test_catalogues_have_the_same_keys_and_fields():
     assert others == [english] * len(others)
 
 
-def test_the_guards_numbers_stand_in_the_headline(observation):
+def test_headline_has_the_guard_numbers(observation):
     counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
     release = build_release(observation, receipt=counts)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
@@ -516,7 +516,7 @@ def test_negative_cut_count_does_not_claim_zero(limited):
 def test_report_claims_nothing_hidden_by_noise(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
-        assert "cannot be told from the noise" in describe_cut_rows(
+        assert "The noise of the guard hides" in describe_cut_rows(
             guarded(limited, *counts), ENGLISH
         )
         assert (
@@ -524,7 +524,9 @@ def test_report_claims_nothing_hidden_by_noise(limited):
             == "of at most 20 rows of every value of 'customer'"
         )
     assert estimate_cut_share(limited.receipt, limited.level) is None
-    assert "How many rows were cut is not published." in describe_cut_rows(limited, ENGLISH)
+    assert "The number of rows that were cut is not published." in describe_cut_rows(
+        limited, ENGLISH
+    )
 
 
 def test_cut_share_is_stated_in_both_languages(limited):
@@ -539,8 +541,8 @@ def test_cut_share_is_stated_in_both_languages(limited):
     )
     assert (
         german
-        == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind "
-        "abgeschnitten"
+        == "höchstens 20 Zeilen je Wert von „customer“; mindestens etwa 39\u00a0% der Zeilen "
+        "wurden dadurch nicht gezählt"
     )
     assert "At least about 39% of the rows were cut (38% to 40%; for each" in describe_cut_rows(
         found, ENGLISH

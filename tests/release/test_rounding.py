@@ -189,7 +189,7 @@ def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, 
     )
     page = (out / "report.html").read_text("utf-8")
     assert "Vielfache von 10 gerundet" in page or to != 10
-    assert "fehlen (\u2013)" in page
+    assert "nicht angegeben (\u2013)" in page
     assert (
         "nan"
         not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
@@ -197,12 +197,13 @@ def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, 
         .split()
     )
     book = openpyxl.load_workbook(out / "answers.xlsx")
-    heads = ["Abfrage", "Tabelle", "Blatt", "Antworten", "Einheit", "typische Spanne (95\u00a0%)"]
+    heads = ["Abfrage", "Tabelle", "Blatt", "Ergebnisse", "Einheit"]
+    heads += ["typische Fehlerspanne (95\u00a0%)"]
     heads += ["ohne Zeilen, deren Wert fehlt oder außerhalb liegt bei"]
     assert [cell.value for cell in book["Tabellen"][1]] == heads
     assert book["Tabellen"]["E2"].value == "Zeilen"
-    assert book.worksheets[1]["A2"].value.startswith("Einheit: Zeilen. Die wahre Antwort l")
-    assert book.worksheets[1]["A3"].value.startswith("NICHT PRIVAT:")
+    assert book.worksheets[1]["A2"].value.startswith("Einheit: Zeilen. Der wahre Wert l")
+    assert book.worksheets[1]["A3"].value.startswith("NICHT GESCHÜTZT:")
     facts = json.loads((out / "manifest.json").read_text("utf-8"))["post_processing"]["rounding"]
     assert facts["left_out_below"] == str(below)
     assert facts.get("added_to_half_widths") == {10: 5, None: None, "1/2": 0.25}[to]

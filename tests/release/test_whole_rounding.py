@@ -29,10 +29,10 @@ def released(asked, step):
 @pytest.mark.parametrize(
     ("measure", "step", "allowed"),
     [
-        (None, "2.5", "a whole multiple of 1 beside integer"),
-        (None, "1.5", "a whole multiple of 1 beside integer"),
-        ("cents", "0.025", "a whole multiple of 0.01 beside integer"),
-        ("dozens", "10", "a whole multiple of 12 beside integer"),
+        (None, "2.5", "a whole multiple of 1 with integer"),
+        (None, "1.5", "a whole multiple of 1 with integer"),
+        ("cents", "0.025", "a whole multiple of 0.01 with integer"),
+        ("dozens", "10", "a whole multiple of 12 with integer"),
     ],
 )
 def test_rounding_that_breaks_whole_answers_is_refused(measure, step, allowed):
@@ -109,7 +109,7 @@ def test_rounding_by_quantity_is_described(by_quantity):
         ({"round": {}}, "round must be a number, or a mapping such as"),
         ({"round": {"g": 5}}, "a key of round must be one of 'rows', 'units'"),
         ({"below": {"rows": -1}}, "below rows must be a number above 0"),
-        ({"round": {"cents": "0.025"}, "integer": True}, "a whole multiple of 0.01 beside integer"),
+        ({"round": {"cents": "0.025"}, "integer": True}, "a whole multiple of 0.01 with integer"),
     ],
 )
 def test_wrong_rounding_by_quantity_is_refused(options, words):

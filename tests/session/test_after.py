@@ -81,7 +81,7 @@ def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
         if entry["path"] == "measurements/observation.json":
             entry["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
     (out / "manifest.json").write_text(json.dumps(facts))
-    with pytest.raises(ln.InputError, match="are not those of its plan"):
+    with pytest.raises(ln.InputError, match="differ from its plan"):
         ln.read_release(out)
 
 

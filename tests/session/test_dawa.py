@@ -235,7 +235,7 @@ FEW = [
 
 
 @pytest.mark.parametrize(("shape", "way"), FEW, ids=str)
-def test_few_cells(monkeypatch, shape: tuple[int, ...], way) -> None:
+def test_dawa_answers_tables_of_few_cells(monkeypatch, shape: tuple[int, ...], way) -> None:
     if way:
         monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
     domain = ln.Domain(
@@ -307,7 +307,7 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
 
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
-def test_intervals_cover(way: tuple[str, int]) -> None:
+def test_dawa_intervals_cover(way: tuple[str, int]) -> None:
     """On blocks of unlike counts, 95% intervals hold the truth in at least 93% over 60 releases, at noise of 3 records and more.
 
     Answers of a release go together; 60 releases of independent noise have a standard error below

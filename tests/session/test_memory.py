@@ -53,7 +53,7 @@ def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
     assert estimate_release_memory(made, in_files=True) < 10e6
 
 
-def test_a_limit_is_a_size(monkeypatch) -> None:
+def test_memory_limit_is_a_size(monkeypatch) -> None:
     for given, size in (("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)):
         monkeypatch.setenv("LEASTNOISE_MEMORY", given)
         assert available_memory() == size

@@ -432,7 +432,7 @@ def test_unit_counts_by_its_rows_that_have_a_value(tmp_path):
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "model", "truncated_sums"])
-def test_mechanisms_that_look_at_data_count_the_rows_that_fill_the_columns(strategy):
+def test_data_dependent_mechanisms_count_complete_rows(strategy):
     rng = np.random.default_rng(6)
     count = 3000
     rows = pd.DataFrame(

@@ -405,7 +405,9 @@ def _sampled(rows: int) -> None:
 @pytest.mark.parametrize(
     ("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")]
 )
-def test_a_planted_leak_is_seen(replay: Replay, leak: Callable[[int], None], where: str) -> None:
+def test_replay_detects_a_planted_leak(
+    replay: Replay, leak: Callable[[int], None], where: str
+) -> None:
     made = made_for("linear", "add_remove")
     first, second = (
         replay.release(made, frame(rows), partial(leak, len(rows)))

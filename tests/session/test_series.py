@@ -217,7 +217,7 @@ def test_series_is_paid_once_and_never_changes(office: Office) -> None:
     assert (whole.paid, whole.releases, whole.state) == (False, (), None)
     out = office.folder / "monthly/2024-03"
     assert (
-        "A release up to 2024-03 of a series over 6 periods. The budget is that of all its "
+        "A release up to 2024-03 of a series over 6 periods. The budget is for all its "
         "releases together." in report(out)
     )
     assert manifest(out)["plan"]["details"]["series"] == {
@@ -381,7 +381,7 @@ def test_series_page_shows_newest_values_and_changes(office: Office) -> None:
     assert texts_of_table(german, "q3") == [["600,00 ± 0,50", "0,00 ± 0,50", "0,0 ± 0,1\xa0%"]]
     assert texts_of_table(page, "q2") == [["1,200.00 ± 0.50"]]  # all so far have no change
     assert "Change from 2024\u201101" in page
-    assert "Veränderung zu 2024\u201101" in german
+    assert "Veränderung gegenüber 2024\u201101" in german
     assert "Besuche nach month und Geschlecht" in german
 
 
@@ -626,7 +626,7 @@ def test_series_bounds_rows_of_a_unit_in_all_periods(
     published = office.counts("2024-05")
     assert [published[f"{month:02}F"] for month in (1, 2, 3)] == counts
     assert [published[f"{month:02}M"] for month in (1, 2, 3)] == [1, 1, 1]
-    assert "it counts no more in later periods" in report(office.folder / office.out / "2024-05")
+    assert "it no longer counts in later periods" in report(office.folder / office.out / "2024-05")
     (warning,) = [text for text in spec_warnings(office.asked) if "max_rows" in text]
     assert "A unit that has used its 4 rows counts no more" in warning
     office.publish("2024-07-02")

@@ -242,7 +242,7 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ),
     ],
 )
-def test_mistakes_are_named(part: str, message: str) -> None:
+def test_statistics_mistakes_are_named(part: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         spec(f"[[workload]]\n{part}\n")
 

@@ -661,7 +661,7 @@ FEW = np.minimum(amounts_of(20_000), 700)
             {"pay": FEW},
             np.cumsum(sums_of(FEW)),
             "bucketed",
-            "did not stand out of their noise",
+            "did not exceed their noise",
         ),
     ],
     ids=["truncated", "grouped", "bucketed"],
@@ -697,7 +697,7 @@ def test_sums_plan_file_is_checked_unpaid(asked: ln.Workload) -> None:
     adaptive = replace(plan.adaptive, attributes=("sex",))
     for changed in ({"adaptive": adaptive}, {"strategy": "dawa"}):
         with pytest.raises(
-            InputError, match=r"not those of this version\. Make the plan again; nothing was spent"
+            InputError, match=r"from another version\. Make the plan again; nothing was spent"
         ):
             sums.setting_from_plan(replace(plan, **changed))
 

@@ -131,7 +131,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 
 @few_and_many
 def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
-    """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
+    """Stopped when its numbers were measured, with its own folder above it, and exported in every form."""
     out, book = (
         tmp_path / "new" / "out",
         ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),

@@ -135,7 +135,7 @@ def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
     page = report(tmp_path / "out")
     for words in (
         "Einheiten nach region",
-        "Zahl der Einheiten",
+        "Anzahl der Einheiten",
         "Eine Einheit ist ein Wert der Spalte",
         "In Tabellen nach month zählt eine Einheit einmal in jeder Zelle",
     ):

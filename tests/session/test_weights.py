@@ -152,7 +152,7 @@ def test_stated_cost_of_weights_is_true() -> None:
         "pay",
         "weight",
     ]
-    assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400:" in both[2]
+    assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400." in both[2]
 
 
 def test_weighted_bounds_stay_within_row_limits() -> None:

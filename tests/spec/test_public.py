@@ -129,7 +129,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str):
         ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
     ],
 )
-def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str):
+def test_promised_error_matches_releases(budget: str, strategy: str, asked: str):
     public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
     plan = plan_spec(spec_of(public, strategy, budget, asked))
     without = plan_spec(spec_of("", strategy, budget, asked))

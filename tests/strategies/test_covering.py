@@ -113,7 +113,7 @@ def test_asymmetric_workload_gets_merged_tables():
     assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)
 
 
-def test_every_guard_fires(monkeypatch):
+def test_covering_refuses_invalid_arguments(monkeypatch):
     closure, coefficient = problem((2, 3), [(0, 1)])
     with pytest.raises(
         InputError, match="coefficient must be above 0 for at least one attribute set"

@@ -150,7 +150,7 @@ def test_a_budget_without_noise_is_refused():
         ln.plan(one_way((2, 2)), ln.PureDP(5000), strategy="k_norm")
 
 
-def test_a_plan_survives_its_file():
+def test_k_norm_plan_file_round_trip():
     plan = ln.plan(one_way((2, 2, 9)), PURE, strategy="k_norm")
     again = Plan.from_json(plan.to_json())
     assert again.measured().k_norm_groups() == plan.measured().k_norm_groups() != {}

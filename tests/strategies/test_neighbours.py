@@ -38,7 +38,7 @@ def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("strategy", PLANNERS)
-def test_all_neighbours(strategy: str, budget: str, workload: str) -> None:
+def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workload: str) -> None:
     added, replaced = (
         plan_of(strategy, budget, workload, neighbours) for neighbours in ("add_remove", "replace")
     )

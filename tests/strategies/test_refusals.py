@@ -59,7 +59,7 @@ REFUSED = [
         RHO,
         "no room for whole coefficients",
     ),
-    ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are asked for"),
+    ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are requested"),
     ("union", PREFIX, PURE, "nothing to part"),
     (
         "union",

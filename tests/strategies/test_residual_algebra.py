@@ -117,7 +117,7 @@ def test_a_large_incidence_is_sparse_and_equal():
     )
 
 
-def test_every_guard_fires(monkeypatch):
+def test_residual_algebra_refuses_invalid_input(monkeypatch):
     closure = downward_closure((2, 2), [(0, 1)])
     with pytest.raises(InputError, match="does not cover the workload"):
         optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
@@ -159,7 +159,7 @@ def test_tables_without_recovery_have_published_errors(shape, k, kind):
 
 
 @both_norms
-def test_the_gradient_is_that_of_finite_differences(norm):
+def test_residual_gradient_matches_finite_differences(norm):
     rng = np.random.default_rng(1)
     errors = diagonal_errors(
         *problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)])
@@ -239,7 +239,7 @@ def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
 
 
 @pytest.mark.parametrize("data", PUBLISHED)
-def test_the_twelve_published_figures(data: str) -> None:
+def test_residual_errors_match_published_figures(data: str) -> None:
     found = [
         round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))
     ]
@@ -247,7 +247,7 @@ def test_the_twelve_published_figures(data: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "figure"), [(10, 23.48), (50, 27.07)])
-def test_the_figures_of_forty_attributes(size: int, figure: float) -> None:
+def test_residual_errors_of_forty_attributes(size: int, figure: float) -> None:
     assert round(residual_rmse((size,) * 40, 1, 2), 2) == figure
 
 
@@ -273,7 +273,7 @@ def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
 
 @both_norms
 @pytest.mark.parametrize("operator", [Prefix(6), AllRanges(4)], ids=["prefix", "ranges"])
-def test_the_programme_against_a_general_solver(operator: Operator, norm: int) -> None:
+def test_residual_budgets_match_a_general_solver(operator: Operator, norm: int) -> None:
     costs = magnitudes(operator) ** norm
     errors = np.random.default_rng(2).random(len(costs)) + 0.2
     found = optimal_budgets(magnitudes(operator), errors, norm)

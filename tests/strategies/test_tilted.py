@@ -137,7 +137,7 @@ def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighb
     ],
     ids=["one range", "range and difference", "difference", "one cell", "windows"],
 )
-def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
+def test_tilted_merges_indistinguishable_cells(asked: Workload) -> None:
     assert error_of("tilted", asked, ZCDP("1/200")) < 1.2 * error_of(
         "gaussian_optimum", asked, ZCDP("1/200")
     )

@@ -75,7 +75,7 @@ def test_draft_text_keeps_comments(draft, changes, rows):
     )
 
 
-def test_a_rho_the_least_budget_and_delta(draft):
+def test_draft_has_rho_least_budget_and_delta(draft):
     rho, both = (
         draft_from_text(SPEC.replace("epsilon = 1", text), Path())
         for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"')
@@ -139,7 +139,7 @@ def test_target_is_largest_margin_or_relative_to_size(draft, plan):
     assert sized.share == pytest.approx(last.typical / 1000)
 
 
-def test_saving(tmp_path):
+def test_draft_is_saved_and_read_back(tmp_path):
     place = tmp_path / "a.toml"
     place.write_text("one")
     place.chmod(0o640)

@@ -36,7 +36,7 @@ def test_studio_token_is_required_and_used_once(client):
         assert nothing(client.ask("/view"))
 
 
-def test_a_foreign_host_or_origin_gets_nothing(client):
+def test_foreign_host_or_origin_is_refused(client):
     port = client.host.split(":")[1]
     hosts = [
         "evil.example",

@@ -120,15 +120,15 @@ def test_two_plans_compare_with_table_prices(client, spec):
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
 
 
-def test_how_a_row_without_a_value_counts_is_said(tmp_path):
+def test_planning_page_states_how_nulls_count(tmp_path):
     sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
     facts = state_json(Planning(tmp_path / "people.toml", SPEC + sums).state)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
     assert values.endswith(
-        "eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
+        "Eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
         "außer Betracht."
     )
-    assert "um höchstens 9:" in cost
+    assert "um höchstens 9." in cost
 
 
 def test_outdated_page_triggers_no_planning(client, spec):
@@ -162,7 +162,7 @@ def test_outdated_page_triggers_no_planning(client, spec):
     assert 'epsilon = "3"' in spec.read_text()
 
 
-def test_a_page_that_plans_in_vain_says_so(client):
+def test_page_reports_settings_without_a_plan(client):
     client.enter()
     client.planned()
     client.act("/change", changes={"target": "", "most": ""}, rows=[7])
@@ -184,7 +184,7 @@ def test_unplannable_settings_are_reported(spec, planned_here):
         assert "No strategy can be used" in client.idle()["error"]
 
 
-def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
+def test_planning_page_states_data_dependent_error(spec, planned_here):
     spec.write_text(
         SPEC[: SPEC.index("# all small")]
         + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n'

@@ -83,7 +83,7 @@ def test_linear_algebra_uses_one_thread_then_restores(two, compute):
         lambda release: ln.quantiles(release, "age", [0.5]),
     ],
 )
-def test_one_thread_answers(two, ask):
+def test_release_answers_on_one_thread(two, ask):
     release, seen = released(lambda: None), []
 
     def watch(frame: FrameType, event: str, _: object) -> None:

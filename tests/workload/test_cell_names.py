@@ -127,7 +127,7 @@ def test_every_part_of_a_spec_reads_names_alike(tmp_path, kind, cells, others, i
     assert spec.impossible == ({"k": (0,), "h": (0,)},)
 
 
-def test_a_finished_release_reads_names_as_a_spec_does():
+def test_release_reads_cell_names_like_a_spec():
     domain = ln.Domain(k=TRUTH, h=HALVES)
     plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(30))
     rows = pd.DataFrame({"k": [True, True, False], "h": [0.0, 0.5, 0.5]})

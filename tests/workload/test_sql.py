@@ -247,7 +247,7 @@ REFUSED = [
         "SELECT 1 AS one, COUNT(*) FROM sales GROUP BY one",
         "GROUP BY one, which is 1, cannot be answered",
     ),
-    ("SELECT COUNT(*), COUNT(*) FROM sales", "SELECT must give every column a name of its own"),
+    ("SELECT COUNT(*), COUNT(*) FROM sales", "SELECT must give every column its own name"),
     (
         "SELECT flag, COUNT(*) FROM sales GROUP BY flag ORDER BY mode",
         "ORDER BY mode cannot be answered",

@@ -545,7 +545,7 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
         ("SELECT segment FROM sales JOIN customers c ON customer = id GROUP BY 1", "no attribute is used"),
         ("SELECT region, COUNT(*) FROM sales GROUP BY 1", 'can mean "store:region" or "product:region"'),
         ("SELECT s.size FROM sales o JOIN stores s USING (town) GROUP BY 1", r"Declare the table: in \[source.join\]"),
-        ("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING (product) GROUP BY 1", "an alias of its own"),
+        ("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING (product) GROUP BY 1", "its own alias"),
         ("SELECT s.size FROM sales o LEFT JOIN stores s ON o.store_id = s.id AND s.size = 'big' GROUP BY 1", "in WHERE"),
         ("SELECT s.size FROM sales o NATURAL JOIN stores s GROUP BY 1", "with ON or USING"),
         ("SELECT product FROM sales WHERE store_id IN (SELECT store_id FROM sales) GROUP BY 1", "A subquery in WHERE"),

@@ -107,7 +107,7 @@ def test_query_sets_mean_their_matrix(
     assert asked.labels(attribute, kind) == labels
 
 
-def test_json_round_trip() -> None:
+def test_workload_json_round_trip() -> None:
     workload = (
         ln.marginals(DOMAIN, ways=1, weight=2)
         + ln.queries(DOMAIN, age=ln.ranges([(17, 18)]), sum="pay")
@@ -226,7 +226,7 @@ SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
         ),
     ],
 )
-def test_guards(make: object, message: str) -> None:
+def test_workload_refuses_invalid_queries(make: object, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         make()  # type: ignore[operator]
 

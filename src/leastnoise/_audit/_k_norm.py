@@ -1,4 +1,4 @@
-"""The law of the norm of K-norm noise, and the groups of queries that share such noise."""
+"""The norm of K-norm noise, and the groups of queries that share it."""
 
 import math
 from collections.abc import Sequence

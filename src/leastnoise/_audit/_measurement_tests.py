@@ -331,9 +331,9 @@ class Pair:
         units: how many units have them.
         queries: indices of the queries whose answers differ, and of all that share noise.
         centres: the exact answers of the second table to these.
-        shifts: how much larger those of the first table are.
+        shifts: how much larger the results of the first table are.
         scales: of the noise of these queries.
-        groups: those of these queries that share K-norm noise.
+        groups: the groups of these queries that share K-norm noise.
     """
 
     held: tuple[UnitRows, UnitRows]
@@ -460,7 +460,7 @@ class Pairs:
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
-        """Return what a unit's rows add to the measured queries, by index."""
+        """Return the sums of a unit's rows in the measured queries, by index."""
         added: dict[int, int] = {}
         for row, often in unit_rows:
             key = tuple(row.items())
@@ -559,7 +559,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """Return what a row adds to the measured queries, by index.
+    """Return the amounts that a row adds to the measured queries, by index.
 
     Values are multiples of 1 / grid; zeros are left out.
     """
@@ -637,7 +637,7 @@ def build_columns(
 def batch_size(measured: Measurements, pair: Pair) -> int:
     """Return the number of trials in one batch.
 
-    As many as fit into memory, or a few where each is a series of its own.
+    As many as fit into memory, or a few where each is a separate series.
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE

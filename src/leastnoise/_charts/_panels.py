@@ -1,4 +1,4 @@
-"""Small multiples of lines: one small chart for each group of a table over time."""
+"""Small multiples of lines: one chart for each group of a table over time."""
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def draw_panels(picture: Picture) -> Spec:
 
 
 def has_own_scales(picture: Picture) -> bool:
-    """Return whether each small chart has an axis of its own.
+    """Return whether each small chart has its own axis.
 
     That is if the largest answers of the groups differ by more than a factor of five.
     """
@@ -115,7 +115,7 @@ def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:
 
 
 def _panels_and_lines(picture: Picture) -> tuple[Axis, Axis | None]:
-    """Return the axis of the panels (the longer one), and the axis of their lines."""
+    """Return the axis of the panels (the longer one) and of their lines."""
     position = find_time_axis(picture)
     others = [axis for number, axis in enumerate(picture.axes) if number != position]
     by_size = sorted(others, key=lambda axis: -axis.size)

@@ -41,7 +41,7 @@ _NO_CLAIM = (
 )
 _UNPROVED = (
     "For some cells the solver reached its time limit: fewer counts may be possible than printed. "
-    "Solve fewer tables at once."
+    "Solve fewer tables together."
 )
 
 

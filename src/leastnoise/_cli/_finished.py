@@ -62,7 +62,7 @@ By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
 _End = int | str
 
-# What is printed at most; the files of the release and --json have everything.
+# The largest printed table; the files of the release and --json have everything.
 _MOST_TABLES = 40
 _MOST_CHARTS = 4
 _MOST_BARS = 24
@@ -503,7 +503,7 @@ def _answer_cdf(
                     "high": high,
                 }
             )
-    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere at once"
+    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere simultaneously"
     return f"share of rows up to each {name}, {band}", rows
 
 

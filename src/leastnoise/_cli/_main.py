@@ -297,7 +297,7 @@ def _report_error(error: BaseException, first_run: int) -> int:
 
 
 def _report_usage_error(error: click.ClickException) -> int:
-    """Print what is wrong with the arguments, and return the exit code."""
+    """Print the fault in the arguments, and return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         # `leastnoise` lists its commands; a command without its arguments is a mistake.
         is_program = error.ctx.parent is None

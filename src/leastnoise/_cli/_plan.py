@@ -649,7 +649,7 @@ def print_plan(
         plan: the plan.
         seconds: the time that planning took.
         level: of the margins.
-        guard: what the guard will count; None without one.
+        guard: the counts of the guard; None without one.
         catalogue: has the display names of the spec.
         guard_part: the share of the budget that the guard takes.
         has_searches: whether the spec searches categories.
@@ -1040,7 +1040,7 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
 
 
 def _describe_search(fact: Mapping[str, Any]) -> str:
-    """Describe the cost of a search for categories and what it finds."""
+    """Describe the cost of a search for categories, and its results."""
     price = format_budget(budget_from_json(fact["budget"]), up=True)
     name = fact["attribute"]
     if fact["found"] is not None:

@@ -1,4 +1,4 @@
-"""The command ``leastnoise profile``: a first look at data without a dictionary."""
+"""The command ``leastnoise profile``, for data without a dictionary."""
 
 import os
 from pathlib import Path
@@ -121,7 +121,7 @@ def _plan_from_settings(place: str, settings: dict[str, Any]) -> ProfilePlan:
 
 
 def _print_cost(plan: ProfilePlan) -> None:
-    """Print what a profile costs, before anything is read or paid."""
+    """Print the cost of a profile, before anything is read or paid."""
     request = plan.request
     cost = f"epsilon = {request.epsilon}"
     if request.delta is not None:
@@ -175,7 +175,7 @@ def _print_profile(finished: Profile) -> None:
 
 
 def _column_line(column: ColumnFindings) -> list[str]:
-    """Return the line of a column: name, values, and the shares of the other values."""
+    """Return the line of a column: its name, values, and other shares."""
     return [
         column.measured.column.name,
         summarize_column(column, load_catalogue()),

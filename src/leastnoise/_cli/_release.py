@@ -81,7 +81,7 @@ _payment = add_options(
 
 
 class CommandObserver(RunObserver):
-    """Print what a run does, with progress lines.
+    """Print the steps of a run, with progress lines.
 
     Args:
         is_quiet: whether the standard output is for one JSON object only.

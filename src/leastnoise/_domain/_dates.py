@@ -34,7 +34,7 @@ _COARSER = {
 }
 # Numbers in place of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
 COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
-# From this day on days since 1899-12-30 are those of Excel, which has a 29th of February 1900.
+# From this day on days since 1899-12-30 agree with Excel, which has a 29th of February 1900.
 _FIRST_OF_EXCEL = dt.date(1900, 3, 1)
 _ENGLISH_MONTHS = (
     "January",
@@ -65,7 +65,7 @@ _DIRECTIVES = {
     "z": _ZONE,
     "%": "%",
 }
-# Directives of which a text can have one alone.
+# Directives of which a text can have only one.
 _ALTERNATIVES = (("Y", "y"), ("m", "b", "B"), ("H", "I"))
 _ALLOWED = (
     "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), and "
@@ -251,7 +251,7 @@ def period_of(hour: Any, by: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
-    """Return the coarser periods that each of some successive periods lies in as a whole."""
+    """Return the coarser periods that contain each of successive periods."""
     hours = [_first_hour(first + cell, by) for cell in range(count)]
     levels = []
     for coarser in _COARSER[by]:
@@ -345,7 +345,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
         raise refuse("format", written_as, "%I and %p together, the hour of twelve and AM or PM")
     if "y" in directives and century is None:
         raise InputError(
-            "format with %y must have century beside it, the first of the hundred years that two "
+            "format with %y must have century next to it, the first of the hundred years that two "
             "digits stand for. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
             "2049."
         )

@@ -110,7 +110,7 @@ class Categories(Kind):
 
     Raises:
         InputError: no value, a value twice, a value that is neither text nor whole, ``"other"``
-            beside a cell of that name, or a spelling of two categories.
+            next to a cell of that name, or a spelling of two categories.
 
     Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled
     ``other``.
@@ -642,7 +642,7 @@ class Unknown(Kind):
         )
 
 
-# In JSON, what is at its default is left out, so that equal values have equal JSON.
+# In JSON, values at their default are left out, so that equal values have equal JSON.
 _KINDS: dict[str, type[Kind]] = {
     "categories": Categories,
     "integers": Integers,

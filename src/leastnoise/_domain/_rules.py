@@ -109,7 +109,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
             },
         )
     if isinstance(kind, Integers):
-        # what is clipped becomes whole too
+        # clipped values become whole too
         return Steps(
             kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None)
         )

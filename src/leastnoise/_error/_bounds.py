@@ -149,7 +149,7 @@ def nuclear_norm(
 
     Over one data vector, divided by sqrt(cells).
 
-    It is exact for marginals, for nested levels (unless those of several attributes are very
+    It is exact for marginals, for nested levels (unless the levels of several attributes are very
     large), and for single products. Sums are in units of the largest value that one row can add, so
     that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
     multiplied by the roots of weights of mean 1.
@@ -326,7 +326,7 @@ def _weighted_spectrum(
 ) -> list[InvariantSubspace]:
     """Return the spectrum with the cell weights that maximise the bound.
 
-    The bound for this attribute alone.
+    The bound for only this attribute.
     """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
@@ -488,7 +488,7 @@ def _joint_root(
             )
         return often * trace_of_root(
             gram if total else gram[1:, 1:]
-        )  # the first direction is that of equal cells
+        )  # the first direction is equal in all cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
     singles = []
     for key, weight in weights.items():
@@ -698,7 +698,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
         products: the tables.
         name: the attribute along which a unit's rows are apart.
         along: the root of what its rows do to the total of the cells.
-        across: the root of what they do to all other directions.
+        across: the root of their effect on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
     for product in products:
@@ -732,7 +732,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    From that of each; proved in docs/mathematics.md, section 8.
+    From the bound of each; proved in docs/mathematics.md, section 8.
     """
     # Let a measure's values be their larger end with some probability and else the other, and M the
     # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
@@ -745,7 +745,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
-        # Rows without a value, and of smaller weights, change less: the bound is that of rows with
+        # Rows without a value, and of smaller weights, change less: it is the bound of rows with
         # a value and the largest weight.
         counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
         if not counts and type(value) is Measure:

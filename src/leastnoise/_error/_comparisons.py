@@ -36,9 +36,9 @@ class PairCovariances:
     """Covariances between corresponding answers of two products.
 
     Args:
-        measurements: what was, or will be, measured.
+        measurements: the past or planned measurements.
         covariance_of: the covariance of least squares for a measure; None for counts of rows.
-        variances_of: the variances of a product's answers, 0 for what is public.
+        variances_of: the variances of a product's answers, 0 for public answers.
     """
 
     measurements: Measurements
@@ -236,7 +236,7 @@ def estimate_quotient(
     )
     rest_variance = np.maximum(top_variance - slope * shared, 0.0)
     rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
-    # The noise of whole numbers needs half a step more; what is public or explained has none.
+    # The noise of whole numbers needs half a step more; public and explained numbers have none.
     is_mean = quantity.numerator.measure is not None
     numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
     has_noise = float(np.max(bottom_variance, initial=0.0)) > 0

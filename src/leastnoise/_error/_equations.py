@@ -1,4 +1,4 @@
-"""What the blocks of a plan measure, and with how much noise.
+"""The queries that the blocks of a plan measure, and their noise.
 
 Along which attributes; of counts or of the sums of a measure.
 
@@ -191,7 +191,7 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
         )
     if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Sums of {quantity} by themselves and distances from both ends of its values are not "
+            f"Separate sums of {quantity} and distances from both ends of its values are not "
             "estimated together. "
             "Measure all of them in one of the two ways."
         )
@@ -256,7 +256,7 @@ class _Contrasts(NamedTuple):
     Attributes:
         factor: the contrasts as queries on the attribute's cells.
         of_rows: as queries on the rows of the block.
-        times: the variance of a row's noise over that of a contrast of norm 1.
+        times: the noise variance of a row, divided by the variance of a contrast of norm 1.
     """
 
     factor: Factor
@@ -460,7 +460,7 @@ def covariances(
         )
     if not product.rows * second.rows <= MOST_COVARIANCES:
         raise InputError(
-            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x "
+            f"At most {MOST_COVARIANCES} covariances can be listed together; got {product.rows} x "
             f"{second.rows}. Ask for smaller tables."
         )
     return structure.covariance(product, second)

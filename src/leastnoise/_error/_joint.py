@@ -18,7 +18,7 @@ times chi^2_R / R. The published variance is the mean divided by the 0.1% quanti
 for every answer too small with a probability of 1 in 1000. The draws come from a fixed public seed,
 so a release prints the error bars that its plan promised.
 
-Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes
+Source: conjugate gradients with many right-hand sides together, each with its own steps; Hestenes
     and Stiefel 1952.
 """
 
@@ -117,7 +117,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 class JointBlocks:
     """All blocks of one measure over joint cells, with their noise variances.
 
-    The joint cells are those of the attributes that the blocks measure.
+    The joint cells combine the attributes that the blocks measure.
     """
 
     names: Names

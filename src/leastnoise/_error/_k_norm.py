@@ -189,7 +189,7 @@ _NODES = 256  # of the quadrature: more change the variances by less than 1e-9
 
 
 class LargeScaleVariances:
-    """The variances of K-norm noise of scale b over b^2, in the limit of large scales.
+    """The variances of K-norm noise over b^2, for large scales b.
 
     With P = s (1 + r) / 2 and Q = s (1 - r) / 2 the number of tables of n cells tends to s^(n - 1)
     v_n(r), from the leading terms of the power series of J2. So s has a gamma law, and r has a
@@ -329,7 +329,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
     All other answers have the quantile for independent noise. To cover small noise, add half a step.
 
     Args:
-        plan: what is measured.
+        plan: the measured queries.
         level: the probability with which an answer's noise is covered.
         products: whose answers the intervals are of.
     """

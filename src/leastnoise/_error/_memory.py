@@ -102,7 +102,7 @@ def _free_of_group(folder: str) -> int | None:
 
 @contextmanager
 def memory_limit() -> Iterator[None]:
-    """Make allocations beyond the available memory fail at once.
+    """Make allocations beyond the available memory fail immediately.
 
     On Linux; does nothing on other systems.
     """

@@ -150,7 +150,7 @@ class PairStructure(JointStructure):
         """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
-        # What shrinks the array most comes first.
+        # The factor that shrinks the array most comes first.
         for axis_number, (axis, operator) in sorted(
             operators, key=lambda pair: pair[1][1].rows / pair[1][1].size
         ):

@@ -78,7 +78,7 @@ _MANY = 16  # from so many products on arrays are quicker
 class ProductCells(Cells):
     """Components u(tau) of the residual basis, computed when first needed.
 
-    Computed for many similar tables at once.
+    Computed for many similar tables together.
 
     Only components that are small compared with the tables are kept: see ``_stacked_marginals``.
     """
@@ -90,9 +90,9 @@ class ProductCells(Cells):
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         self._few = (
             _FEW if structure.leveled is None else 0
-        )  # with levels all components are summed at once
+        )  # with levels all components are summed together
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
-        # Blocks of the same kind differ in attributes alone.
+        # Blocks of the same kind differ only in attributes.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {
@@ -221,7 +221,7 @@ class ProductCells(Cells):
             only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
         is_requested = every in requested
-        # Every factor takes the first axis and puts what is left of it last, so in the end the
+        # Every factor takes the first axis and puts the result last, so in the end the
         # blocks are first, and their axes in order.
         parts: dict[Positions, FloatArray] = {
             (): np.stack([self.measured[number].values for number in numbers], axis=1)
@@ -254,7 +254,7 @@ class ProductCells(Cells):
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of one shape.
 
-        Those whose attributes have the same bases in turn are computed at once.
+        Those whose attributes have the same bases in turn are computed together.
         """
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
@@ -321,7 +321,7 @@ class ProductCells(Cells):
                 before = part.shape[: len(chosen) + 1]
                 spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
                 parts[chosen] = np.add(spread, component, out=spread)
-        answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
+        answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
@@ -393,7 +393,7 @@ class ProductStructure(Structure):
     bases: Mapping[str, GramInverse]
     narrow: Mapping[
         Names, Any
-    ]  # by tau: lambda, or for each level its precision or those of its groups
+    ]  # by tau: lambda, or for each level its precision or its groups' precisions
     wide: tuple[tuple[Names, Names, float], ...]
     apart: frozenset[str]  # attributes along which some table leaves out the total
     leveled: str | None = None
@@ -600,7 +600,7 @@ class ProductStructure(Structure):
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """Return, for each product with equal variances, its errors; else None.
 
-        Many at once; None for other products.
+        Many together; None for other products.
         """
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)

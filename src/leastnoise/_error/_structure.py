@@ -118,7 +118,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return a measure's covariance, from the covariances of its centred quantities."""
+    """Return a measure's covariance, from its centred quantities."""
     counted = [
         (quantity, often)
         for quantity, often in centred_quantities(plan, measure).items()
@@ -206,7 +206,7 @@ def _product_structure(
         levels = _levels_along(domain, leveled, strategies[leveled], tables)
         if levels is None:
             return None
-        # an object of its own, as bases are distinguished by object
+        # its own object, as bases are distinguished by object
         bases[leveled] = IdentityInverse.of_identity(levels.size)
     shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
     precisions = _Precisions(shrink, leveled, levels)
@@ -247,7 +247,7 @@ def _levels_along(
 
     None if they are none.
 
-    Contrasts are no level, although beside cells of one weight they serve as cells.
+    Contrasts are no level, although next to cells of one weight they serve as cells.
     """
     for block, _ in tables:
         for factor in block.factors:
@@ -258,7 +258,7 @@ def _levels_along(
 
 @dataclass(frozen=True, slots=True)
 class _FactorFacts:
-    """What the precision of a block depends on, of one of its factors.
+    """The terms of one factor that determine the precision of a block.
 
     Attributes:
         strength: by which it multiplies the precision.
@@ -469,7 +469,7 @@ def evaluate_plan(
 
     Args:
         workload: the queries to answer.
-        measurements: what is measured, with its noise.
+        measurements: the measured queries, with their noise.
         strategy: the name of the strategy.
         details: further facts of the plan.
         iterate: whether error bars may need a linear solver over joint cells, which takes long.
@@ -510,7 +510,7 @@ def evaluate_plan(
 
 
 def _privacy_of_all(measured: Measurements) -> Privacy:
-    """Return the privacy of one release with all measurements, of several releases.
+    """Return the privacy of several releases as one release.
 
     Its budget is their exact cost: they are one strategy, to which every bound for strategies of
     that cost applies.
@@ -528,7 +528,7 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
 
 @singledispatch
 def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - of another form
-    """Return a structure whose error is a sum over residual spaces; None for other forms."""
+    """Return a structure with an error by residual spaces; None for others."""
     return None
 
 
@@ -542,7 +542,7 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return how the squared error of counts depends on the precision of each block.
+    """Return the squared error of counts by the precision of each block.
 
     The error is the sum of c / (K p) over the residual spaces, if the precision of block b is p_b
     times what it is in the plan.
@@ -612,7 +612,7 @@ def _table_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticError:
-    """What a plan promises for a statistic."""
+    """The expected error of a statistic under a plan."""
 
     statistic: Statistic
     tables: tuple[str, ...]
@@ -667,7 +667,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
         counts: the standard error of C, in units of the measure that counts.
         sums: the standard error of S, in units of the measure.
     """
-    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
+    # (r - m)^2 c^2 next to the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
     # where sums are not centred, as those with weights never are.
     centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (

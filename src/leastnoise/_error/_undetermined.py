@@ -50,7 +50,7 @@ def split_product(
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
     """Return a product's part on some attributes, its shape and the factors.
 
-    The shape is that of the part in the product; the factors are the multiples of the total along
+    The part has the same shape in the product; the factors are the multiples of the total along
     the other attributes.
     """
     is_named = [name in names for name in product.attributes]

@@ -1,4 +1,4 @@
-"""The error of a variance, from the errors of a count, a sum and a sum of squares."""
+"""The error of a variance, from a count, a sum and a sum of squares."""
 
 import math
 

@@ -104,7 +104,7 @@ def ab_test(
             the mean and the bounds of the measure permit, which is exact for outcomes of 0 and 1
             and too large for others.
         by: the groups within which the effect is estimated.
-        level: of the intervals; None for that of the release.
+        level: of the intervals; None for the level of the release.
 
     Returns:
         The effect, its interval and the parts of its error.

@@ -4,7 +4,7 @@ Computed from the counts up to every cell.
 
 With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
 estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
-probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates at once, and so does
+probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates simultaneously, and so does
 every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order
 statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
 a real error and the simulated ones are exchangeable and the coverage is at least the level for any
@@ -12,7 +12,7 @@ noise, however few the simulations. The truth does not fall, so neither do the e
 a separate c. Without simulations c is the multiplier of an interval whose level leaves each of
 the 2 n - 1 counts its part of the rest: wider, sooner.
 
-Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
+Each quantile separately: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
 Both it and the cell before it are tested with half of what the level leaves: cells whose D_i lies
 clearly below 0 come before the quantile, and those behind a cell that does not lie clearly at or
 above 0 may have it. So the interval misses on either side with at most half of what the level
@@ -299,7 +299,7 @@ class Cdf(TabularMixin):
         low: lower end of the band, of the same shape.
         high: upper end of the band.
         clips: whether the first and the last cell also count values beyond the bounds: the share
-            of the last value is then that of all rows, some of which may lie above it.
+            of the last value is then the share of all rows, some of which may lie above it.
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by
             itself.
@@ -462,7 +462,7 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    Among the rows that were counted. The band holds everywhere at once.
+    Among the rows that were counted. The band holds everywhere simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -486,7 +486,7 @@ def cdf(
             or too large a simulation.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
-        the noise of the release and of the simulation; not what the domain dropped or clipped.
+        the noise of the release and of the simulation; not of rows that the domain dropped or clipped.
 
     Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
 
@@ -614,7 +614,7 @@ def simulated_noise(
 
     Each array has shape ``product.shape``.
     """
-    # Least squares is linear: its errors are its answers to noise alone.
+    # Least squares is linear: its errors are its answers to pure noise.
     plan = estimate.observation.measurements
     blocks = estimate.block_indices(product.measure)
     rows = sum(plan.blocks[index].rows for index in blocks)
@@ -672,8 +672,8 @@ def quantiles(
         where: labels of further attributes, one or a list each, or groups such as ``{"region":
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``, each with quantiles of its own.
-        level: of the intervals, each separately; `cdf` has those that hold all at once.
+            ln.level("region")}``, each with its own quantiles.
+        level: of the intervals, each separately; the intervals of `cdf` hold simultaneously.
 
     Returns:
         One for each share, group by group in the order of the domain. The p-quantile is the least

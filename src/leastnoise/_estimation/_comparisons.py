@@ -55,7 +55,7 @@ class Differences(TabularMixin):
     """A quantity in one group compared with the same quantity in another.
 
     Attributes:
-        heading: what is compared, such as ``mean of pay, arm=B against arm=A``.
+        heading: the comparison, such as ``mean of pay, arm=B against arm=A``.
         by: the names of the columns of the groups.
         labels: of the groups along each of ``by``.
         numbers: the columns, each with the shape of the groups. ``value`` and ``against`` are the
@@ -84,7 +84,7 @@ class Differences(TabularMixin):
 
 
 class Side(NamedTuple):
-    """One side of a comparison: its queries, its estimate, and what that follows from."""
+    """One side of a comparison: its queries, its estimate and its source."""
 
     quotient: Quotient
     estimated: Estimated
@@ -263,7 +263,7 @@ def compare_groups(
         count: compare counts of "rows" or of privacy "units", if none of the above is given.
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
-        level: of the intervals, each by itself; None for that of the release.
+        level: of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
@@ -354,7 +354,7 @@ def compare_releases(
         count: compare counts of "rows" or of privacy "units", if none of the above is given.
         where: only rows with these cells, such as ``{"sex": "F"}``.
         by: compare within each of these groups, which both releases must have.
-        level: of the intervals, each by itself; None for that of the first release.
+        level: of each interval; None for the level of the first release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
@@ -472,7 +472,7 @@ class Shares(TabularMixin):
     """The share of every cell in the total, by group.
 
     Attributes:
-        heading: what is divided, such as ``share of region in the count``.
+        heading: the share, such as ``share of region in the count``.
         by: the names of the columns of the groups and of the cells.
         labels: of the groups and cells along each of ``by``.
         numbers: the columns share, low, high and std_error; NaN where the total is not clear of 0.
@@ -515,7 +515,7 @@ def shares(
         sum: shares of the sum of this measure, whose values must not be negative; None for shares
             of the rows.
         by: the groups, within each of which the shares add up to 1.
-        level: of the intervals, each by itself; None for that of the release.
+        level: of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of

@@ -23,7 +23,7 @@ _SECONDS = 60.0  # for the solver; then the best rounding that it has found is u
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
-    """Round cells down or up such that the sums of all tables are rounded down or up.
+    """Round cells so that the sums of all tables are rounded down or up.
 
     Args:
         cells: the estimates of the finest table, in rounding steps, shape as the table.
@@ -99,7 +99,7 @@ def _identity(size: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - SciP
 
 
 def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
-    """Return for each coarser table the position of the sum to which each finest cell belongs."""
+    """Return by coarser table the sum to which each finest cell belongs."""
     finest_groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
     first_cells = {
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()

@@ -39,7 +39,7 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Observation
 from leastnoise._workload import Product
 
-_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed at once
+_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed together
 _ROWS = 2**9  # queries in a batch
 
 
@@ -214,7 +214,7 @@ class BucketExpansion:
 
 
 def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:
-    """Return the halving tree, and the posterior of the differences of its halves.
+    """Return the halving tree, and the posterior of its differences.
 
     The first block of the measurements measured the levels of the tree.
     """
@@ -246,7 +246,7 @@ class Posterior:
 
     Attributes:
         mean: of the vector of total and differences.
-        rows: what the second step measured, as queries on such vectors.
+        rows: the measurements of the second step, as queries on such vectors.
         noise: the variances of its noise.
         inverse: of the covariance of its answers under the posterior of the first step.
     """

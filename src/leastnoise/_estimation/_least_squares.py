@@ -109,7 +109,7 @@ class Answer:
 
 
 class Estimator(Protocol):
-    """Anything that answers products of queries from what was measured."""
+    """Anything that answers products of queries from measurements."""
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers to a product, with their standard errors."""
@@ -148,7 +148,7 @@ class Estimate:
     def for_observation(self, observation: Observation) -> "Estimate":
         """Return the estimate from another observation of the same plan.
 
-        For instance a simulated one. What depends on the plan alone is shared.
+        For instance a simulated one. Parts that depend only on the plan are shared.
         """
         return Estimate(
             observation, self.public, _structures=self._structures, _linear=self._linear
@@ -256,7 +256,7 @@ class Estimate:
     def answers(self, products: Sequence[Product]) -> list[Answer]:
         """Return the answers to several products, in their order.
 
-        Products with the same queries along their attributes are computed at once.
+        Products with the same queries along their attributes are computed together.
         """
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
@@ -319,7 +319,7 @@ class Estimate:
         For the blocks in ``block_indices``, in rows or units. Public counts add a constant to these
         answers. The matrix is shared with all estimates of `for_observation`.
 
-        What is public adds to these answers. The matrix is kept for all estimates ``like`` this
+        Public counts add to these answers. The matrix is kept for all estimates ``like`` this
         one.
         """
         if product not in self._linear:
@@ -339,7 +339,7 @@ class Estimate:
 def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
     """Return answers to several products, in their order.
 
-    Computed at once if that is quicker.
+    Computed together if that is quicker.
     """
     if isinstance(estimator, Estimate):
         return estimator.answers(products)

@@ -1,6 +1,6 @@
 """Non-negative consistent tables, nearest in likelihood.
 
-They are published beside the unbiased ones.
+They are published together with the unbiased ones.
 
 In the residual basis the least squares estimate is u(tau), each with its own precision w(tau).
 Asked is the point nearest to it,
@@ -47,9 +47,7 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
     for name in names:
         split: dict[Names, FloatArray] = {}
         for tau, part in parts.items():
-            axis = len(
-                tau
-            )  # the axes before it are those of tau, the ones behind are still to come
+            axis = len(tau)  # the axes before it belong to tau, the ones behind are still to come
             total = part.sum(axis=axis)
             split[tau] = total
             split[*tau, name] = part - np.expand_dims(total / part.shape[axis], axis)
@@ -92,7 +90,7 @@ class LocallyNonNegative:
 
         def near(
             names: Names,
-        ) -> FloatArray:  # what is left of rounding below 0 is far below any noise
+        ) -> FloatArray:  # negative remains of rounding are far below any noise
             return np.maximum(
                 from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0
             )

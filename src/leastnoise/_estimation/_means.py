@@ -76,7 +76,7 @@ class Means(GroupIntervals):
         return self.mean, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers: mean, low, high, std_error, sum and the divisor."""
+        """Return the columns: mean, low, high, std_error, sum and the divisor."""
         return {
             "mean": self.mean,
             "low": self.low,
@@ -139,7 +139,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     sums = above.values
     counts = below.values
     times = interval_multiplier(plan.noise, level)
-    # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
+    # Sums less ``apart`` times the counts have errors that are uncorrelated with the errors of the
     # counts.
     centre_offset = centring_midpoint(plan, measure) or 0.0
     common = (centre_offset * below.noise_std) ** 2

@@ -1,6 +1,6 @@
 """Estimates from a model fitted to noisy tables.
 
-With estimates of what the model misses.
+With estimates of the error of the model.
 
 Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
 least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
@@ -425,7 +425,7 @@ class ModelEstimator:
     def estimate(self, product: Product) -> Answer:
         """Return answers with errors from refits and estimated model errors.
 
-        Model errors are those of cells of similar size.
+        Model errors come from cells of similar size.
         """
         names = product.attributes
         measured = self.measured
@@ -453,7 +453,7 @@ class ModelEstimator:
     def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variances of answers due to model error.
 
-        By size class; typical ones for what was not measured.
+        By size class; typical ones for unmeasured tables.
         """
         # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
         # are in one of them.
@@ -613,7 +613,7 @@ class ShrunkToModel:
 
         Of sets of several attributes, less three standard errors; at least 1.
         """
-        # Only these are moved. A way of its own for each component would follow its noise.
+        # Only these are moved. Its own way for each component would follow its noise.
         parts = self._parts
         precision = self._precision
         model = self._of_model(self.mixture)
@@ -695,7 +695,7 @@ class ShrunkToModel:
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
             ways.append((squares / dimension - 1, step, tables))
-        # Stein's estimate for what is published: what is never negative follows less of the noise,
+        # Stein's estimate for the published cells: non-negative cells follow less of the noise,
         # where cells are empty.
         least, step, tables = min(ways, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)

@@ -112,7 +112,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
     """Return the table of which all others are sums; None without one.
 
-    It has cells or groups that divide the cells along every attribute, such as those of a level.
+    It has cells or groups that divide the cells along every attribute, such as a level's groups.
 
     Args:
         products: the tables.
@@ -424,7 +424,7 @@ class NonNegativeCells:
 
     def estimate(self, product: Product) -> Answer:
         """Return the cells' answers to a product, with simulated errors."""
-        # The errors are those of releases that are simulated with these cells as the truth:
+        # The errors are from releases that are simulated with these cells as the truth:
         # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
         # ``std`` the root mean square error. The true errors depend on the true cells, which are
         # not known: this is their value at the estimate (a parametric bootstrap), not a promise
@@ -500,7 +500,7 @@ def nnls(
 ) -> NonNegativeCells:
     """Return the non-negative least squares cells of an observation.
 
-    They are published beside the unbiased estimate.
+    They are published together with the unbiased estimate.
 
     ``known`` is the covariance of least squares on the same measurements, which decides what can be
     asked, if the caller has it.

@@ -2,7 +2,7 @@
 
 With both parts of their error.
 
-The cells fall into blocks that are taken for even. The noise is that of least squares given the
+The cells fall into blocks that are taken for even. The noise follows from least squares given the
 blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven
 inside as it and its neighbours differ beyond their noise.
 
@@ -251,7 +251,7 @@ class AdaptiveGridEstimate:
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers of the bounded cells."""
-        # The noise is that of least squares given the blocks, before any bounds; the rest of the
+        # The noise follows from least squares given the blocks, before any bounds; the rest of the
         # error is as if a part were as uneven inside as parts that lie together differ beyond
         # noise, and what shrinking and the bounds changed. With the square of that change in it an
         # interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its
@@ -335,7 +335,7 @@ def _differences(
     for side in (slice(1, None), slice(None, -1)):
         used = (
             inside | is_single_part[owner[side]]
-        )  # a block of one part is compared with what lies beside it
+        )  # a block of one part is compared with its neighbours
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)
         np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)

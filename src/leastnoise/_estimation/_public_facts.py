@@ -247,7 +247,7 @@ def possible_cells(
 ) -> BoolArray:
     """Return which cells of a table may hold rows.
 
-    All but those of impossible combinations of its attributes.
+    All cells except impossible combinations of its attributes.
     """
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:

@@ -134,7 +134,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return noise variances of differences, from noise variances of block counts.
+        """Return noise variances of differences, from those of block counts.
 
         0 where a half is padding.
         """
@@ -183,9 +183,9 @@ def shrink(
     # (states 1 ...). The state of a block depends on its parent's by one transition matrix, learned
     # by expectation-maximisation with a prior of 20 observations a row that favours staying near.
     # The noise is normal, or normal in the middle and exponential in the tails. With a known state
-    # of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g
+    # of variance v the posterior is of two normals: with gain g = v / (v + s^2) the mean is g
     # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
-    # away. Mixed over states, what is not noise grows by the spread between the states' means.
+    # away. Mixed over states, the part that is not noise grows by the spread between the states' means.
     has_noise = noise > 0
     has_noise[0] = False
     if not has_noise.any():

@@ -101,7 +101,7 @@ class Variances(GroupIntervals):
         return self.std_dev, self.std_dev_low, self.std_dev_high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers: standard deviation, variance, mean and count.
+        """Return the columns: standard deviation, variance, mean and count.
 
         ``low``, ``high`` and ``std_error`` are of the standard deviation.
         """
@@ -122,7 +122,7 @@ class Variances(GroupIntervals):
 def variances(
     source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95
 ) -> Variances:
-    """Estimate variances and standard deviations by group, of the rows with a value.
+    """Estimate variances and standard deviations by group.
 
     From counts of values, sums and sums of squared deviations, all measured.
 
@@ -196,7 +196,7 @@ def variances(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMoments:
-    """Noisy counts and sums of groups, scaled so that a value u is between -1 and 1.
+    """Noisy counts and sums of groups, with values scaled to -1 to 1.
 
     The noise of the three is uncorrelated. Arrays have the shape of the groups.
 
@@ -229,7 +229,7 @@ class NoisyMoments:
     square_unit: float = 1.0
 
     def with_longer_intervals(self, steps: float) -> "NoisyMoments":
-        """Return the moments with standard errors that are larger by some steps of the noise."""
+        """Return the moments with standard errors larger by steps of noise."""
         return replace(
             self,
             count_std=self.count_std + steps,
@@ -238,7 +238,7 @@ class NoisyMoments:
         )
 
     def of_groups(self, groups: IntArray) -> "NoisyMoments":
-        """Return the moments of some groups, numbered in row-major order, as flat arrays."""
+        """Return the moments of some groups as flat arrays."""
         return replace(
             self,
             counts=self._flat(self.counts)[groups],
@@ -326,7 +326,7 @@ def noisy_moments(
 
 
 def _std_without(noise_std: FloatArray, common: FloatArray) -> FloatArray:
-    """Return the standard error of a sum without the part that it shares with the count."""
+    """Return the standard error of a sum without its share with the count."""
     variance = np.maximum(noise_std**2 - common**2, 0.0) + ROUNDING * common**2
     return np.asarray(np.sqrt(variance))
 
@@ -354,7 +354,7 @@ def variance_intervals(
         allow where the count is not clear of 0.
 
     Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
-        exceeds. For sums and counts alone the same rule is Fieller's.
+        exceeds. For only sums and counts, the same rule is Fieller's.
     """
     largest = ((moments.high - moments.low) / 2) ** 2
     longer = moments.with_longer_intervals(half_step / multiplier)

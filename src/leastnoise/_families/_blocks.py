@@ -16,14 +16,14 @@ error is
 If M_ij is a sum of a_i b_j (i <= j) with a and b linear in the cell, each block is such a matrix
 too: for cells x <= y of a block it is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix C, its
     *coefficients*. So a step takes O(p^2 width + blocks^3), whatever n is. Both
-levels are fitted together: the gradient by the inner strategy is that of p-Identity for the Gram
+levels are fitted together: the gradient by the inner strategy is p-Identity's for the Gram
 matrix df/dP.
 
-The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
+The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
 + G_s)^-1, for inner strategies of which block b has w_b times one, with kappa, mean m and R as in
 ``_inverse``, and sums of Gram matrix G_s.
 
-Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
+Source: ours; the inner step is from OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
     docs/mathematics.md, section 2.
 """
 
@@ -61,7 +61,7 @@ _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # of 4096 cells
-# up to so many blocks their sums are not measured by themselves: what is measured within them
+# up to so many blocks their sums are not measured separately: the measurements within them
 # suffices
 _FEW = 256
 _STEPS = 100  # of descent

@@ -8,7 +8,7 @@ the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
 a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on
 what the total costs:
 that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split
-of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is that of contrasts with equal
+of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with equal
 noise.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this
@@ -127,7 +127,7 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupContrasts(Dense):
-    """Every group's count times their number g, less the total, for groups of cells.
+    """Each group's count times the number of groups, less the total.
 
     Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
     rows with independent noise of the variance g^2 s tell what contrasts of norm 1 between the

@@ -25,7 +25,7 @@ The Gaussian optimum: min tr(M X^-1) over X = A^T A with unit diagonal. The dual
 every strategy of L2 sensitivity 1, a certificate, and ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and
 largest diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. Two structures make a
 step cheap. When M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges) its inverse is
-tridiagonal, and so is that of ``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged
+tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged
 by reversing the cells, the problem falls into two halves.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
@@ -68,7 +68,7 @@ _EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE, _EDGE = (
     96,
     16,
-    # cells from which on dual weights start from those of coarser cells; cells at an end that are
+    # cells from which on dual weights start from the weights of coarser cells; cells at an end that are
     # copied
 )
 # of the largest eigenvalue of a tridiagonal inverse: below it the small ones are rounding errors
@@ -279,7 +279,7 @@ def _tridiagonal_spectrum(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the spectrum from the tridiagonal inverse of M.
 
-    ``main`` is its diagonal, ``-1 / jump`` are the entries beside it.
+    ``main`` is its diagonal, ``-1 / jump`` are the entries next to it.
     """
     from scipy.linalg import eigh_tridiagonal
 

@@ -6,8 +6,8 @@ For workloads given as matrices this finds the cells that no query distinguishes
 cells along a line, and a short form in it.
 
 A family of strategies along one attribute is to planners a function that fits one to such a matrix,
-in whole numbers (`Fit`). What is measured is the rounded strategy, and the plan's error and privacy
-cost are those of its integers. The inverse of what is measured is registered for its operator: see
+in whole numbers (`Fit`). The rounded strategy is measured, and the plan's error and privacy
+cost are those of its integers. The inverse Gram matrix is registered for its operator: see
 ``_inverse``.
 """
 
@@ -83,7 +83,7 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 class Gram:
     """A Gram matrix M, stored as a sum of up to four structured forms.
 
-    No method costs n^2 unless there is an array or its docstring says so.
+    No method costs n^2 unless there is an array or its docstring states it.
     """
 
     size: int  # number of cells n

@@ -302,7 +302,7 @@ class Orbits:
         Every array has a number for each orbit of a level.
 
         Returns:
-            The finest level that is measured; from it on v (the variance from what is measured
+            The finest level that is measured; from it on v (the variance from the measurements
             within a group); from the level above it on S (the sum of the children's v); and from
             the finest measured level on f (the variance from all measurements).
         """

@@ -7,7 +7,7 @@ Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` the error
 s_j^2 M_jj - tr(G^-1 Y M Y^T)``, ``Y = Theta diag(s)``: no n x n matrix is formed, a step costs
 O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
-The problem is not convex. What a descent from random starts finds for ordered workloads is, at
+The problem is not convex. The result of a descent from random starts for ordered workloads is, at
 every size tried, the same
 picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to
     20 times coarser than the
@@ -65,7 +65,7 @@ _MANY_ROWS, _FEW_PER_CELL = (
     16,
     # from so many rows, and up to so many windows over a cell on average, the structured step is faster
 )
-_SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted at once
+_SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted in one step
 # part of the cells' own error below which the rest of the subtraction is rounding errors that a
 # descent would chase
 _CERTAIN = 1e-8
@@ -566,7 +566,7 @@ def _successive_halving(
 ) -> _DescentRun:
     """Return the best run, after rounds that each continue fewer runs.
 
-    Each round keeps the best runs. The last round takes all remaining steps at once.
+    Each round keeps the best runs. The last round takes all remaining steps in one go.
     """
     for number, (keep, steps) in enumerate(rounds):
         runs = _best_runs(runs, keep)

@@ -210,7 +210,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 def weighted_gram(factor: Factor) -> FloatArray:
     """Return the matrix F^T diag(w^2) F of a factor.
 
-    At most 2^22 numbers of F are in memory at once.
+    At most 2^22 numbers of F are in memory at the same time.
     """
     n = factor.operator.size
     if factor.even:
@@ -324,7 +324,7 @@ class RowSpace:
             return self.is_full
         if (
             self.unseen is not None and other.unseen is not None
-        ):  # the null space of this one must lie in that of the other
+        ):  # the null space of this one must lie in the other's
             outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:

@@ -6,8 +6,8 @@ Searches look at the clock between their steps, and end with the best that they 
 
 Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds: in every step
 the coefficients that are at a bound and would leave it are held; the others move against the
-gradient as the last steps have seen it bend, and what comes out is cut off at the bounds. It needs
-NumPy alone: loading an optimiser takes longer than many a descent.
+gradient as the last steps have seen it bend, and the result is cut off at the bounds. It needs
+only NumPy: loading an optimiser takes longer than many a descent.
 
 Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction); Bertsekas, SIAM
     J. Control Optim. 1982 (the projection).

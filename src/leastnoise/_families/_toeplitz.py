@@ -256,10 +256,16 @@ _BESIDE = 1e-3
 # cells, and children of a node
 _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # of the hierarchies to compare
-_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
+_RATIOS = (
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.6,
+)  # of the weight of a level to the weight of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
-# The largest row weight of cells that are weighted one by one: 5 bits are left beside contrasts of
+# The largest row weight of cells that are weighted one by one: 5 bits are left next to contrasts of
 # other attributes (`Measurements` refuses scales with terms of 2^56).
 _FINEST = 2**5
 _LEAST_SQUARE = 1e-12  # of the largest squared entry, for cells about which nothing is asked

@@ -299,7 +299,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
     """Return the best weights of the Haar wavelet, in closed form.
 
-    The weight of the total comes first, then those of the differences of halves, the widest first.
+    The weight of the total comes first, then the weights of differences of halves, widest first.
     """
     widths = full_chain(gram.size, 2)
     traces = gram.block_traces(widths)
@@ -379,7 +379,7 @@ class TreeInverse(GramInverse):
         self.alike = tree.size % tree.widths[0] == 0 and all(
             (level == level[0]).all() for level in precisions
         )
-        # The variance of each node from what is measured within it; for all levels but the cells
+        # The variance of each node from the measurements within it; for all levels but the cells
         # the sum of that over its children; and the variance of each node from all measurements.
         _, self.upward, self.below, self.posterior = self.levels.passes
 
@@ -391,7 +391,7 @@ class TreeInverse(GramInverse):
     def prefix_variances(self) -> FloatArray:
         """Variance of the sum of the first 1, 2, ..., n cells."""
         # Going up, the sum of a node's first cells is a share of the node's value plus independent
-        # noise; both are computed for all prefixes of all nodes of a level at once.
+        # noise; both are computed for all prefixes of all nodes of a level together.
         share = np.ones(self.size)
         noise = np.zeros(self.size)
         width = 1

@@ -398,7 +398,7 @@ class _Tally:
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
 
-        A measure drops no row, and counts what is no number as zero.
+        A measure drops no row, and counts values that are no number as zero.
         """
         counts = {
             key: self._counts[key]
@@ -542,7 +542,7 @@ def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     """Yield the lines of the page that shows how rows fit a spec."""
-    yield "how the rows fit the spec, for the data holder alone"
+    yield "how the rows fit the spec, only for the data holder"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
     for fault, count in fit.faults:

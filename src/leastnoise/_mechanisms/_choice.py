@@ -104,7 +104,7 @@ _NO_TIME = (
     "for it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
-_CROWDED = 2.0  # times the error of a table alone
+_CROWDED = 2.0  # times the error of a table in a separate plan
 _VISIBLE_ERROR = 1e-3  # standard error below which no published number differs from the truth
 _MOST_CROWDED = 24  # tables that are compared with plans of their own
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
@@ -547,7 +547,7 @@ def allocate_time(
     for request in _time_requests(workload, privacy, seconds, order):
         key = request.planner, request.noise
         share = 0.0
-        if key in shares:  # further steps of a search, for what is left of the time
+        if key in shares:  # further steps of a search, in the remaining time
             if shares[key] > 0:
                 share = min(max(seconds_left, 0.0), request.seconds)
         else:
@@ -597,7 +597,7 @@ def search_again(
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of a search from those of its strategies.
+    """Estimate the CPU seconds of a search from its strategies' seconds.
 
     0 for a data-dependent mechanism.
     """
@@ -624,7 +624,7 @@ def _planning_passes(workload: Workload) -> int:
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Return the reason that memory ran out, with the size requested at once."""
+    """Return the reason that memory ran out, with the requested size."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -751,7 +751,7 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return by table the error over that of a plan for it only, if above 2.
+    """Return by table its error over the error of a separate plan, if above 2.
 
     That plan has an equal share of the budget.
     """

@@ -4,7 +4,7 @@ They use structure in the data, and pay for every look at it.
 
 A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not
 look at the data, or, if the data are nearly empty, adaptive measurements: levels and then buckets
-on one attribute, a grid on two. The choice depends on paid answers and public values alone. The
+on one attribute, a grid on two. The choice depends only on paid answers and public values. The
 plan's details say before anything is paid what is done with which share of the budget. All
 measurements are steps of the series, so the kernel computes their cost from their integers and
 checks the budget once more.

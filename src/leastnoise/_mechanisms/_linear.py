@@ -35,7 +35,7 @@ class Linear(Mechanism):
         """Check the plan's stated errors, and return the function that runs it."""
         if not isinstance(plan, LinearPlan):
             plan.measured()  # refuses a plan whose measurements depend on the data
-            raise InternalError("A plan without a mechanism of its own must be linear.")
+            raise InternalError("A plan without its own mechanism must be linear.")
         measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
         computed = evaluate_plan(plan.workload, measurements, exact=exact, earlier=plan.earlier)

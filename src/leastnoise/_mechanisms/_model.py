@@ -3,8 +3,8 @@
 The tables are chosen by the number of rows.
 
 The number of rows is counted first. If the data-independent plan would be inaccurate for so few
-rows, attributes are measured alone, then pairs (and triples) of attributes on bins that follow from
-those noisy counts; else that plan is carried out. The model is fitted to what was measured. One
+rows, attributes are measured singly, then pairs (and triples) of attributes on bins that follow from
+those noisy counts; else that plan is carried out. The model is fitted to the measurements. One
 payment covers all steps, and the model is post-processing.
 """
 
@@ -81,10 +81,10 @@ _FEWER = {
     1: 0.47,
     2: 0.19,
 }  # tables of three need at least this part of the deciding number of rows, by the norm
-# so small tables need twice as many rows to decide, those of 2 x 2 far more, because their cells
+# so small tables need twice as many rows to decide, 2 x 2 tables far more, because their cells
 # are seldom empty
 _FEW_CELLS = 9
-_FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, nothing is counted
+_FEW_ROWS = 100  # users of tables have more rows, so if fewer decide, nothing is counted
 # The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need
 # good counts of attributes alone; under Laplace noise, where epsilons add up and not their squares,
 # these take more from the pairs.
@@ -115,7 +115,7 @@ class _FromModel(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinnedModelFinding(_FromModel):
-    """The model was fitted to attributes alone and pairs on bins."""
+    """The model was fitted to single attributes and to pairs on bins."""
 
     regime = "model_bins"
     hides = "aware_model_bins"
@@ -235,7 +235,7 @@ class ModelSetting:
     def counting_share(self) -> Fraction:
         """The share of the budget that counts the rows.
 
-        0 if no count would change what is measured.
+        0 if no count would change the measurements.
         """
         deciding = self.deciding_rows
         share = _COUNTING
@@ -401,8 +401,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     details = adaptive_details(plan)
     if (details.noise, details.mu_squared) != (noise, mu_squared):
         raise InputError(
-            "The noise of the plan is not that of this version. Make the plan again; nothing was "
-            "spent."
+            "The noise of the plan is from another version. Make the plan again; nothing was spent."
         )
     expected = AdaptiveDetails(
         noise=noise,
@@ -453,7 +452,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Return the outcome of measuring one-way marginals, then binned tables.
 
-    In all cases but that of whole tables.
+    In all cases except whole tables.
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}

@@ -59,7 +59,7 @@ def summarize_reference(plan: Plan) -> ReferencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is known of a plan before the data are seen."""
+    """The facts about a plan that are known without data."""
 
     mechanism: str
     promise: Promise | None = None
@@ -68,7 +68,7 @@ class Explanation:
 
 
 def release_contract(plan: Plan) -> ReleaseContract:
-    """Return what the kernel needs of a plan.
+    """Return the parts of a plan that the kernel needs.
 
     Fixed measurements are its only step, paid by their exact cost.
     """
@@ -284,7 +284,7 @@ class DataDependentFinding(Finding):
     reading: ClassVar[str] = "aware_reading"
     hides: ClassVar[str] = "aware_smoothed"
     estimate: ClassVar[Callable[..., Estimator]]
-    """The estimator of the answers, if it needs the observation alone."""
+    """The estimator of the answers, if it needs only the observation."""
 
     test: Mapping[str, float] | None = None
 
@@ -319,7 +319,7 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
 class NoStructureFinding(DataDependentFinding):
     """The data have no structure worth using.
 
-    The answers are those of least squares.
+    The answers come from least squares.
     """
 
     regime = "independent"

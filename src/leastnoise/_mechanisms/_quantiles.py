@@ -1,7 +1,7 @@
-"""Quantiles chosen privately, beside tables that are measured as usual.
+"""Quantiles chosen privately, and tables that are measured as usual.
 
 A quantile that is read from a distribution function pays for the counts up to every cell of the
-number. The choice of one cell pays for that cell alone, so that a median among thousands of cells
+number. The choice of one cell pays only for that cell, so that a median among thousands of cells
 is mostly within a row of its target; how far it may be is known beforehand and does not depend on
 the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which give
 the intervals.
@@ -183,7 +183,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
         Each has the shape (shares, cells of the groups).
 
         Raises:
-            InputError: the choices are not those of this workload.
+            InputError: the choices belong to another workload.
         """
         remaining = list(self.choices)
         chosen = {}
@@ -206,9 +206,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
         return chosen
 
 
-_OTHER_CHOICES = (
-    "The chosen quantiles are not those of this plan. Use an intact copy of the release."
-)
+_OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact copy of the release."
 
 
 def _round_down(epsilon: Fraction) -> Fraction:

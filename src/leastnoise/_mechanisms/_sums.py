@@ -265,7 +265,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
     expected = plan_sums(plan.workload, plan.privacy)
     if expected.plan.digest() != plan.digest():
         raise InputError(
-            "The details of the plan are not those of this version. Make the plan again; nothing "
+            "The details of the plan are from another version. Make the plan again; nothing "
             "was spent."
         )
     return replace(expected, plan=plan)
@@ -324,7 +324,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
         upper_ends[-1] = measure.high_units  # what lies above is counted in the last cell
     for cell in range(kind.regular, kind.published):  # nulls alone add nothing to sums
         upper_ends.append(measure.high_units if cell == kind.outside_cell else upper_ends[-1])
-    if kind.hidden:  # what is dropped beyond the last cell counts as much as that cell at most
+    if kind.hidden:  # values dropped beyond the last cell count as much as that cell at most
         upper_ends.append(upper_ends[-1])
     return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 
@@ -354,7 +354,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Return measurements of blocks within the budget left after the first.
 
-    What the counts of the tail leave.
+    The result of the counts of the tail.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,
@@ -395,7 +395,7 @@ def _deviation(measurements: Measurements | None) -> float:
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
-# Along the number alone.
+# Only along the number.
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
@@ -531,7 +531,7 @@ def measure_sums_by_group(
 def threshold_chooser(setting: SumsSetting) -> Chooser:
     """Return the function that chooses the threshold of least error.
 
-    What it needs is computed before anything is paid.
+    Everything is computed before anything is paid.
     """
     cells = setting.candidates
     edges = setting.edges

@@ -1,4 +1,4 @@
-"""The plan: the workload, what is measured for it, and expected errors.
+"""The plan: the workload, the measured queries, and expected errors.
 
 Plans, measurements and observations are read from JSON that any release of the program has written.
 """

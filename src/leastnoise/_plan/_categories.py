@@ -42,7 +42,7 @@ class CategoryPlan:
 
     Attributes:
         attribute: its name.
-        kind: what may be found.
+        kind: the categories that may be found.
         privacy: an ApproxDP budget that all of the search costs, neighbours and unit.
         rule: the noise on the number of units that have a category, its scale, and the threshold.
     """

@@ -136,11 +136,11 @@ def _plain_step_from_json(value: Any) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDetails:
-    """What a data-dependent plan does with its budget.
+    """The use of the budget by a data-dependent plan.
 
     Attributes:
         noise: the noise of everything that is measured.
-        steps: what is done, in order, and which budget each step has.
+        steps: the steps in order, and the budget of each step.
         mu_squared: the mu^2 that Gaussian steps share; None where their budgets add up.
         attributes: the attributes along which the mechanism decides; they are read even if no
             query is about them.

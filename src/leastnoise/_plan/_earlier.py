@@ -1,6 +1,6 @@
-"""Earlier releases of the same data, whose measurements a plan counts as its own.
+"""Earlier releases of the same data, whose measurements a plan uses.
 
-What a finished release measured is public, so another release may use it at no cost. The answers
+The measurements of a finished release are public, so another release may use it at no cost. The answers
 are then one least squares estimate from all measurements, and its expected error is known before
 anything is spent, since it depends on the scales of the noise and not on the noisy values.
 
@@ -37,7 +37,7 @@ _ADVICE = "Leave it out of after, or plan as the earlier release did. Nothing wa
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
-    """What a finished release measured, for a later plan of the same data.
+    """The measurements of a finished release, for a later plan of the same data.
 
     `Release.as_earlier` returns it. Two of them are equal if their digests are.
 
@@ -45,7 +45,7 @@ class EarlierRelease:
         name: for people, such as the name of its folder.
         digest: SHA-256 of its `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
-        receipts: the payments for its measurements: its own, and those of the releases that it
+        receipts: the payments for its measurements: its own, and of the releases that it
             counted itself. Empty if the noise had a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
         counted: the digests of the releases that it counted itself, as in `digest`.
@@ -64,7 +64,7 @@ class EarlierRelease:
 
     @property
     def measurements(self) -> Measurements:
-        """What was measured."""
+        """The measurements."""
         return self.observation.measurements
 
     def to_json(self) -> dict[str, Any]:
@@ -115,11 +115,11 @@ class HasMeasurements(Protocol):
     """A release that a later plan can count, such as a `Release`."""
 
     def as_earlier(self) -> EarlierRelease:
-        """Return what was measured."""
+        """Return the measurements."""
 
 
 def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
-    """Return the measurements of a plan, then the measurements of earlier releases.
+    """Return the measurements of a plan, then of earlier releases.
 
     They have the privacy of the plan, which does not pay for the earlier ones.
 
@@ -174,7 +174,7 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
 
 
 def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> Block:
-    """Return a block over a domain with further hidden cells, which its queries leave out."""
+    """Return a block over a domain with hidden cells, which it leaves out."""
     factors = []
     for factor in block.factors:
         widened = dropped & {*factor.attributes}
@@ -221,13 +221,13 @@ def dropped_along(release: EarlierRelease) -> set[str]:
 def hidden_attributes(
     earlier: Sequence[EarlierRelease], domain: Domain, attributes: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the attributes that need a hidden cell in a plan after earlier releases.
+    """Return the attributes with a hidden cell in a plan after releases.
 
     These are all that may drop rows, but for those whose rows all of the releases drop.
 
     Args:
         earlier: the releases.
-        domain: the domain of the plan, with the hidden cells of its own tables.
+        domain: the domain of the plan, with the hidden cells of its tables.
         attributes: that the plan reads.
     """
     dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]
@@ -244,7 +244,7 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
 
 
 def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Return the noisy values of a plan, then the noisy values of earlier releases.
+    """Return the noisy values of a plan, then of earlier releases.
 
     It is private only if all of them are.
     """
@@ -271,7 +271,7 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 
 
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
-    """Raise if an earlier release has another domain than a plan, hidden cells aside."""
+    """Raise if an earlier release has another domain, except hidden cells."""
     if declared(release.measurements.domain) != declared(domain):
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the domain of this plan; its "

@@ -17,7 +17,7 @@ class FrozenDict(dict[str, Any]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Raise: a frozen dictionary cannot be changed."""
         raise TypeError(
-            "What a plan says cannot be changed; make another plan, for example with "
+            "The fields of a plan cannot be changed; make another plan, for example with "
             "dataclasses.replace."
         )
 

@@ -1,4 +1,4 @@
-"""The plan: the workload, what is measured for it, and expected errors.
+"""The plan: the workload, the measured queries, and expected errors.
 
 A frozen, serialisable, public value.
 """
@@ -56,7 +56,7 @@ MOST_SHOWN = 20  # tables of a plan in a notebook
 
 @dataclass(frozen=True, slots=True)
 class TableError:
-    """What a plan promises for one table of the workload."""
+    """The expected error of one table of the workload under a plan."""
 
     name: str
     queries: int
@@ -131,8 +131,8 @@ class Promise(TabularMixin):
 class Plan(ABC):
     """Everything that a release will do, but for the data.
 
-    A plan is a `LinearPlan`, which says what is measured, a `SeriesPlan`, which does so for all
-    periods of a series, or an `AdaptivePlan`, which decides by noisy values what is measured.
+    A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan`, which does so for all
+    periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
 
     Args:
         workload: the queries to answer.
@@ -203,7 +203,7 @@ class Plan(ABC):
         They include the measurements of earlier releases that the plan counts.
 
         Raises:
-            InputError: what is measured depends on the data.
+            InputError: the measurements depend on the data.
         """
 
     @abstractmethod
@@ -223,7 +223,7 @@ class Plan(ABC):
         """Return the plan as a JSON value."""
 
     def details_json(self) -> dict[str, Any]:
-        """Return the details as a JSON value, with those of this kind of plan."""
+        """Return the details as a JSON value, with the details of this kind of plan."""
         return self.details.to_json()
 
     def lower_bound(self) -> float:
@@ -268,7 +268,7 @@ class Plan(ABC):
         A lower bound that a planner found holds only for the workload of the plan.
 
         Args:
-            workload: what the measurements are to answer.
+            workload: the queries to be answered from the measurements.
 
         >>> prefix = ln.queries(ln.Domain(age=ln.Integers(0, 9)), age="prefix")
         >>> plan = ln.plan(prefix, ln.ZCDP(1), strategy="gaussian_optimum")
@@ -338,11 +338,11 @@ class Plan(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LinearPlan(Plan):
-    """A plan that says what is measured, and promises the error of every table.
+    """A plan with fixed measurements and the expected error of every table.
 
     Args:
         measurements: the measurements that the release pays for.
-        promise: the expected error of the workload, from these measurements and those of the
+        promise: the expected error of the workload, from these measurements and from those of the
             earlier releases; None until it is computed.
         earlier: releases of the same data whose measurements count too.
 
@@ -471,14 +471,14 @@ class SeriesPlan(LinearPlan):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdaptivePlan(Plan):
-    """A plan that decides by noisy values what is measured.
+    """A plan whose measurements depend on noisy values.
 
     The same budget pays for these values. It cannot promise an error, since the error depends on
     the data.
 
     Args:
         adaptive: the steps, and the budget of each.
-        fallback: what is measured where looking at the data does not help; None where there is
+        fallback: the measurements if looking at the data does not help; None where there is
             always a decision.
     """
 

@@ -168,7 +168,7 @@ def _best_joint_plan(
 
 
 def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[LinearPlan]:
-    """Return the plans with the best weights of their blocks, where a formula gives them."""
+    """Return the plans with the best weights of blocks by formula."""
     weighted = []
     for plan in plans:
         joint = replace(plan, promise=None, earlier=problem.earlier)
@@ -184,7 +184,7 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
 
 
 def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
-    """Return the measurements of a plan with new scales, from the error of all together.
+    """Return the measurements with new scales, from the joint error.
 
     The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
     from the earlier releases. None if it has no such form.

@@ -45,7 +45,7 @@ _UNBOUNDED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ComparisonErrors:
-    """The errors that a plan promises for a comparison, the largest over all groups.
+    """The errors that a plan promises for a comparison in any group.
 
     Attributes:
         margin: half the width of the interval, to its farther side; infinite where it has no end.

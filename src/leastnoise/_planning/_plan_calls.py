@@ -150,7 +150,7 @@ def plan(
     """Return the plan of a release: public, without data, with its error.
 
     Args:
-        workload: what is asked.
+        workload: the requested queries.
         budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit that may be added or
             removed; else a Privacy of one of them, which says the unit and the neighbours; or
             Least, for the least budget that keeps the targets of the workload.
@@ -169,13 +169,13 @@ def plan(
         targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
             for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
-            plan is the same on every machine that is fast enough, and says what the clock ended.
-            More may find less error; `compare` says what was left out.
+            plan is the same on every machine that is fast enough, and names the searches that the clock ended.
+            More may find less error; `compare` lists the strategies that were left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
             with; the plan has the rest.
         after: earlier releases of the same data, with the same domain, unit, neighbours and kind
             of noise, such as from `read_release`. Their measurements count too: the budget goes
-            where precision is missing, the expected error is that of all measurements together,
+            where precision is missing, the expected error is for all measurements together,
             and so are the answers. Only the new measurements are paid for. The ledger that pays
             must be the one that paid for them.
         progress: called with the name of every strategy before it is tried. Without it, a notebook
@@ -328,7 +328,7 @@ def plan_workload(
 
 
 def _check_combination(privacy: Privacy | Least, search: Search, objective: str) -> None:
-    """Refuse what a plan that counts earlier releases cannot have."""
+    """Refuse options that a plan after earlier releases cannot have."""
     reason = ""
     if isinstance(privacy, Least):
         reason = "a least budget, which is found for one release"

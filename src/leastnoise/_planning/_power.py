@@ -1,4 +1,4 @@
-"""The power of an A/B test before any data: which effect, sample size and budget suffice.
+"""The power of an A/B test, by effect, sample size and budget.
 
 Public: only the budget, public numbers and the noise of the plan for means by arm are used.
 """
@@ -55,7 +55,7 @@ _EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ABPower:
-    """What an A/B test can show: an effect, a sample size, a budget, and the power.
+    """The power of an A/B test, with its effect, sample size and budget.
 
     Attributes:
         effect: the difference of the means.
@@ -79,7 +79,7 @@ class ABPower:
         cost = charge_text(self.budget, whole_budget(self.budget))
         return (
             f"ABPower(effect {self.effect:.4g} with {self.size:,} rows in each arm and {cost}: "
-            f"power {self.power:.3f}, noise {self.noise_std:.3g} beside sampling "
+            f"power {self.power:.3f}, noise {self.noise_std:.3g} next to sampling "
             f"{self.sampling_std:.3g})"
         )
 
@@ -112,7 +112,7 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Return the power of an A/B test before any data, or what it needs.
+    """Return the power of an A/B test before any data, or its requirements.
 
     With a budget, an effect and a size it returns the power. With one of the three left out, it
     returns the smallest effect, size or budget that reaches ``power``.

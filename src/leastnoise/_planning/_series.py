@@ -1,9 +1,9 @@
-"""Continual release: plan all periods at once, publish each as it ends.
+"""Continual release: plan all periods together, publish each as it ends.
 
-The periods are those of an attribute of dates.
+The periods come from an attribute of dates.
 
 A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
-period is over; A what a planner finds for the other attributes. A release up to a period is an
+period is over; A is a planner's strategy for the other attributes. A release up to a period is an
 ordinary release over the domain that ends there, from the first rows of C.
 """
 
@@ -143,7 +143,7 @@ def series_plan(
 ) -> Plan:
     """Return the plan for all periods of a series.
 
-    The best strategy along time, times that of a planner for the other attributes.
+    The best strategy along time, times a planner's strategy for the other attributes.
     """
     series.dates(workload.domain)
     _check_workload(workload, series)

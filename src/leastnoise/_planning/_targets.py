@@ -468,7 +468,7 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
     weights.
 
     It holds because a table's largest standard error is at least the root mean square, half a step
-    of the noise at least nothing, and the ratio of a mean at least that of its tables, as
+    of the noise at least nothing, and the ratio of a mean at least its tables' ratio, as
     `MeanGoal` says.
     """
     products_with_goals = tuple(
@@ -492,7 +492,7 @@ class Least:
 
     Args:
         of: "epsilon" or "rho".
-        delta: beside epsilon; None for pure differential privacy.
+        delta: together with epsilon; None for pure differential privacy.
         level: of the intervals that margins are about.
         neighbours: "add_remove" or "replace".
         unit_column: the column whose values are the privacy units; None if every row is one.
@@ -759,10 +759,10 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What some tables cost, as shares of the budget of a plan."""
+    """The costs of some tables, as shares of the budget of a plan."""
 
     table: str
-    alone: float  # the budget for these tables alone with the same errors
+    alone: float  # the budget for only these tables with the same errors
     saved: float  # the budget that the other tables need less, if they are asked without these
 
 
@@ -825,7 +825,7 @@ def joint_price(
 def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
     """Estimate the largest error ratio of a workload with only some tables.
 
-    Ratio of squared errors to those of the plan.
+    Ratio of squared errors to the plan's squared errors.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
@@ -849,7 +849,7 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
                 )
             with suppress(
                 InputError
-                # the strategy may not be for what is left, such as cells where prefix sums are left out
+                # the strategy may not suit the remaining tables, such as cells where prefix sums are left out
             ):
                 smaller_plan = smaller_plan or _trial(
                     search_again(

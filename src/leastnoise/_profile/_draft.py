@@ -1,4 +1,4 @@
-"""Draft a spec whose bounds and categories come from the paid answers of a profile."""
+"""Draft a spec with the bounds and categories of a paid profile."""
 
 import math
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ _HEAD = """\
 #     leastnoise release {path} --out release
 #
 # The bounds of numbers and dates are ends of cells of {spec}. The noise aside, at most {tail:.1%} of the rows are below,
-# and as many above; these count in the first or the last cell. Each bound has the error of this share beside it (95%).
+# and as many above; these count in the first or the last cell. Each bound has the error of this share next to it (95%).
 """
 _END = """
 [[workload]]
@@ -60,7 +60,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
 
     Args:
         plan: the tables of the profile.
-        findings: what they say.
+        findings: the findings about the columns.
         ledger: the ledger that paid; None for a seeded profile.
     """
     draft_path = plan.folder / DRAFT_FILE

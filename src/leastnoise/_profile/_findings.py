@@ -1,4 +1,4 @@
-"""Compute what a profile says about each column from the noisy tables of its release."""
+"""Compute the findings about each column from a profile's tables."""
 
 import math
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ _NO_ROWS = Interval(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnFindings:
-    """What the noisy table of a column says.
+    """The findings from the noisy table of a column.
 
     Attributes:
         measured: the column and its cells.
@@ -111,7 +111,7 @@ class ColumnFindings:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; of whole numbers the last one is in the range."""
+        """The drafted bounds of numbers; whole numbers include the last one."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -145,7 +145,7 @@ class ColumnFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileFindings:
-    """What a profile says about the data.
+    """The findings of a profile about the data.
 
     Attributes:
         rows: the number of rows that count.
@@ -156,7 +156,7 @@ class ProfileFindings:
     columns: tuple[ColumnFindings, ...]
 
     def by_column(self) -> dict[str, ColumnFindings]:
-        """Return the table that describes each column: numbers, unless most values are not."""
+        """Return the table that describes each column, of numbers if possible."""
         best: dict[str, ColumnFindings] = {}
         for table in self.columns:
             name = table.measured.column.name
@@ -166,7 +166,7 @@ class ProfileFindings:
 
 
 def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
-    """Compute the findings of a profile; this is post-processing and costs nothing.
+    """Compute the findings of a profile by post-processing.
 
     Args:
         plan: the tables of the profile.
@@ -217,7 +217,7 @@ def _interval_at(table: Table, position: int) -> Interval:
 
 
 def _share_of(part: Interval, whole: Interval) -> Interval:
-    """Return a part of a whole; the interval holds if those of both hold."""
+    """Return a part of a whole; its interval holds if both intervals hold."""
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)
     low = part.low / whole.high
@@ -267,7 +267,7 @@ def _with_range(
 ) -> ColumnFindings:
     """Add the bounds that the draft has, and the rows beyond them.
 
-    The bounds are those of the occupied cells without `TAIL_SHARE` of their rows at each end. Each
+    The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Each
     bound then moves outward as long as more rows seem to be beyond it, over the shortest run of
     cells whose sum is hardly noise only: many small cells can matter together.
     """
@@ -297,7 +297,7 @@ def _occupied_run(
     runs: Sequence[tuple[int, int]],
     most_tail_rows: float,
 ) -> tuple[int, int] | None:
-    """Return the shortest run beyond a bound that has rows; None if there is none.
+    """Return the shortest run with rows beyond a bound; None without one.
 
     Args:
         findings: of the column.
@@ -317,7 +317,7 @@ def _occupied_run(
 def _rows_in_runs(
     findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
 ) -> list[Interval]:
-    """Return the rows in runs of cells, each from a first to before a last position."""
+    """Return the rows in runs of cells from a first to before a last one."""
     if runs[0][0] == runs[0][1]:
         return [_NO_ROWS] * len(runs)
     cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])

@@ -42,7 +42,7 @@ class ColumnView(NamedTuple):
     Attributes:
         number: in the order of the page, for links.
         name: the column.
-        kind: what it holds, in the language of the page.
+        kind: its content, in the language of the page.
         summary: quartiles, range or number of categories.
         missing: the share of missing values.
         unreadable: the share of values that fit no cell.
@@ -74,7 +74,7 @@ def render_page(
 
     Args:
         plan: the tables of the profile.
-        findings: what they say.
+        findings: the findings about the columns.
         release: the release that measured them.
         catalogue: the sentences of the language.
     """

@@ -1,4 +1,4 @@
-"""State what a profile measures, as the text of a spec that a release carries out."""
+"""State the measurements of a profile as the text of a spec."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive, number_
 SPEC_FILE = "profile.toml"
 RELEASE_FOLDER = "release"
 _HEAD = """\
-# What `leastnoise profile` measures. The cells follow from the names and types of the columns, and
+# The measurements of `leastnoise profile`. The cells follow from the names and types of the columns, and
 # categories come from a search that was paid. Do not edit it: the same command finishes a stopped profile.
 """
 _PLAN = """
@@ -84,7 +84,7 @@ class ProfilePlan:
     """The tables of a profile and the spec that measures them.
 
     Attributes:
-        request: what was requested.
+        request: the requested profile.
         columns: the columns of the data.
         tables: the tables, one or two for each column.
         folder: the directory of the profile.

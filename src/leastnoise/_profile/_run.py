@@ -1,4 +1,4 @@
-"""Carry out a profile: write its spec, release it, and write its page and its draft.
+"""Write the spec of a profile, release it, and write page and draft.
 
 Every step can be repeated. A profile that was stopped is finished by the same call: the release of
 its spec is paid once, and page and draft are computed from it.
@@ -61,7 +61,7 @@ class Profile:
     Attributes:
         out: its directory: page, drafted spec, spec of the profile and release.
         plan: its tables.
-        findings: what they say about rows and columns.
+        findings: the findings about rows and columns.
         run: the release that measured the tables, with its ledger.
     """
 
@@ -201,7 +201,7 @@ def run_profile(
 
 
 class _TableObserver(RunObserver):
-    """Pass on what a run shows, without warnings: the user did not write the spec.
+    """Pass on a run's output without warnings about its generated spec.
 
     Args:
         observer: of the profile.
@@ -242,14 +242,14 @@ def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
 
 
 def _seed_note(seed: int | None) -> str:
-    """Return the first line of files of a seeded profile; an empty text without a seed."""
+    """Return the first line of a seeded profile's files, else ""."""
     if seed is None:
         return ""
     return f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. Publish nothing of it.\n"
 
 
 def _is_begun(plan: ProfilePlan, text: str) -> bool:
-    """Return whether the directory has this profile; refuse one with something else.
+    """Return whether the directory has this profile; refuse other content.
 
     Args:
         plan: the plan of the profile.
@@ -322,7 +322,7 @@ def _find_categories(
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
-    """Return the categories that an earlier run found; refuse any that the ledger did not pay."""
+    """Return the categories of an earlier run; refuse unpaid ones."""
     categories = read_categories(directory)
     receipts = set()
     if ledger is not None:
@@ -343,7 +343,7 @@ def _write_spec(plan: ProfilePlan, seed: int | None) -> SpecFile:
 
 
 def _default_ledger(plan: ProfilePlan) -> Path:
-    """Return the default path of the ledger: next to the data file or the directory."""
+    """Return the default ledger path, next to the data or the directory."""
     source = plan.request.source
     if isinstance(source, Path):
         return ledger_beside(source)
@@ -369,7 +369,7 @@ def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
 
 
 def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
-    """Return the ledger of the data; create it with the total budget if there is none yet."""
+    """Return the ledger of the data, created with the total budget."""
     whole = plan.request.privacy(factor)
     ledger = open_or_create_ledger_of(plan.request.source, path, whole)
     if total is not None and ledger.privacy.budget != whole.budget:

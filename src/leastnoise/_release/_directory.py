@@ -2,7 +2,7 @@
 
 A directory is written under another name next to its target, synced to disk, then renamed. It is
 created when the first file is written, after counting, so the times of directories and files (also
-their creation times) do not reveal how long counting took. Only the lock file beside it is created
+their creation times) do not reveal how long counting took. Only the lock file next to it is created
 before counting, and it is never published.
 """
 
@@ -184,7 +184,7 @@ def _remove_directory(path: Path) -> None:
 def remove_dead_drafts(folders: Iterable[Path]) -> None:
     """Remove the drafts in some folders whose processes have died.
 
-    What cannot be removed is left for the next process.
+    Files that cannot be removed are left for the next process.
     """
     for folder in folders:
         for lock_file in folder.glob(f"{_DRAFT_NAME}*{_LOCK_ENDING}"):

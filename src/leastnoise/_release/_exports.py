@@ -150,9 +150,7 @@ def format_mbi_measurements(publication: Publication) -> str:
     listed = []
     for counts in equations(measurements, None):
         if counts.block.limits is not None:
-            raise InputError(
-                _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
-            )
+            raise InputError(_MBI_REQUIREMENT + "This release cut what a row adds by its own rule.")
         noisy_counts = counts.values(values[counts.index]) / measurements.grid
         listed.append(_mbi_measurement(counts.block, noisy_counts, math.sqrt(counts.variance)))
     if not listed:
@@ -204,7 +202,7 @@ def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict
 def _mbi_total(release: Release) -> dict[str, float] | None:
     """Return the estimated number of rows; None if no measurement determines it.
 
-    mbi then takes the number from tables of cells alone.
+    mbi then takes the number only from tables of cells.
     """
     try:
         (table,) = release.answer(queries(release.plan.domain))
@@ -352,7 +350,7 @@ def _capitalize(text: str) -> str:
 
 
 def _describe_choices(manifest: Manifest) -> str:
-    """Return whether the data decided what was measured."""
+    """Return whether the measurements depended on the data."""
     if manifest.plan.outcome is None:
         return "Not by the program: the plan was made without data."
     return (

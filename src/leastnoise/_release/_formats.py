@@ -2,7 +2,7 @@
 
 Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
-In SDMX every table is a data flow of its own, such as ``LEASTNOISE:Q7_SEX(1.0.0)``; with ``flows =
+In SDMX every table is its own data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``; with ``flows =
 "quantity"`` all tables of a quantity are one data flow, in which ``_T`` stands for the total of a
 dimension. The attributes are the dimensions, periods are ``TIME_PERIOD``, the answer is
 ``OBS_VALUE``, and attributes of the observation have its errors. In the files each component has its

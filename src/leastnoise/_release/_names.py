@@ -95,8 +95,8 @@ class Names:
     """All display names of a release in one language.
 
     Attributes:
-        rows: what a row is, in the plural, such as ``persons``; empty for ``rows``.
-        units: what a privacy unit is, in the plural.
+        rows: the name of rows, in the plural, such as ``persons``; empty for ``rows``.
+        units: the name of privacy units, in the plural.
         attributes: the names of attributes.
         levels: the names of levels by key, such as ``store:region``.
         measures: the names of measures.

@@ -74,7 +74,7 @@ class Options:
 
     All but the guard are post-processing, and cost nothing.
 
-    The names are those of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has
+    They have the names of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has
     them under ``options``.
 
     Args:
@@ -82,7 +82,7 @@ class Options:
         formats: of the files with answers: some of csv, parquet, xlsx (one Excel workbook, a sheet
             a table; the extra ``excel``) and sdmx (SDMX-CSV 2.0, a file a table); of the latter two
             at most 200 tables and a million answers.
-        non_negative: also give the biased column ``answer_non_negative``, beside the unbiased one.
+        non_negative: also give the biased column ``answer_non_negative``.
         integer: also give the biased column ``answer_integer`` of whole answers, made from the
             non-negative ones where they are there.
         nnls: also give the biased columns ``answer_nnls``, by non-negative least squares over all
@@ -128,7 +128,7 @@ class Options:
         rows: the public number of rows of the source, if there is one: the guard stops a release of
             which it counts with confidence fewer than half.
         searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
-            the manifest names them beside the release's own payment. They must be of the same data
+            the manifest names them after the release's own payment. They must be of the same data
             set.
         rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
             answer is less than one step from its estimate; for tables of which one has all others
@@ -282,7 +282,7 @@ class Options:
     def terminal_catalogue(self) -> Catalogue:
         """The sentences of the terminal, in English, with the release's names.
 
-        They are the English names if there are any, else those of the main language.
+        They are the English names if there are any, else the names in the main language.
         """
         language = self.language
         if "en" in self.languages:
@@ -479,7 +479,7 @@ def quantity_key(domain: Domain, measure: str | None) -> str:
 def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fraction | None]:
     """Return the rounding step of a quantity, and its suppression bound.
 
-    The bound is None if no answer is suppressed. The key is that of `quantity_key`.
+    The bound is None if no answer is suppressed. The key is as in `quantity_key`.
     """
     step = _value_of("round", options.round, key)
     return step or Fraction(0), _value_of("below", options.below, key)

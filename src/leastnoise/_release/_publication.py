@@ -1,4 +1,4 @@
-"""The workbook for readers: publication tables in Excel, one workbook for each language.
+"""The workbook for readers: publication tables in Excel by language.
 
 A table has its groups as rows and, if one key has few labels, as columns. Every sheet has a title,
 the unit, number formats and notes, and is set up for printing. The first sheet is the table of
@@ -210,7 +210,7 @@ class PublicationWorkbook:
         self._listed: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
-        """Write a table or a statistic to a sheet of its own."""
+        """Write a table or a statistic to its own sheet."""
         if result.cells > _MOST_PUBLISHED_CELLS:
             title = make_title(result, self._catalogue)
             self._listed.append((result.id, title, self._say("book_too_large"), ""))

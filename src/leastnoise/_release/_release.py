@@ -247,7 +247,7 @@ class Release:
         if isinstance(plan, SeriesPlan):
             raise InputError(
                 f"The earlier release {name!r} must count all rows; it is a period of a series, "
-                "which counts the rows of its own time. Leave it out of after."
+                "which counts the rows of its time. Leave it out of after."
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(
@@ -321,7 +321,7 @@ class Release:
         Columns query, cell, answer, noise_std, low, high, and the optional ones.
 
         Args:
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
                 installed.
 
         Raises:
@@ -362,7 +362,7 @@ class Release:
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
                 installed.
 
         Raises:
@@ -427,7 +427,7 @@ class Release:
         Args:
             questions: over the release's domain, such as ``leastnoise.queries(domain,
                 age=leastnoise.ranges([(20, 39)]))``.
-            level: coverage of the intervals; None for that of the release.
+            level: coverage of the intervals; None for the level of the release.
 
         Returns:
             One table for each product, with exact errors and intervals; `Table.frame` returns it
@@ -447,7 +447,7 @@ class Release:
         questions = self._over_own_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
-                f"At most {MOST_FRAME_ANSWERS} answers can be given at once; got {questions.rows}. "
+                f"At most {MOST_FRAME_ANSWERS} answers can be given together; got {questions.rows}. "
                 "Ask for fewer."
             )
         interval = interval_width(
@@ -574,7 +574,7 @@ class Release:
             seed: the seed of the rounding, any whole number from 0; nothing here is private.
             units: whether to group rows into units, each with about the mean number of rows, by
                 the release's counts of rows and units.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
                 installed.
 
         Raises:
@@ -620,7 +620,7 @@ class Release:
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
                 installed.
 
         Raises:
@@ -927,7 +927,7 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
             raise refuse(
                 "round",
                 number_text(step),
-                f"a whole multiple of {number_text(unit)} beside integer = true, as {table.name} "
+                f"a whole multiple of {number_text(unit)} with integer = true, as {table.name} "
                 "is counted in these",
                 "Round to whole multiples, or leave out integer.",
             )

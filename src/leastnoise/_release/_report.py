@@ -204,7 +204,9 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
     privacy = release.privacy
     if privacy.unit_column is None:
         return catalogue.say("about_row")
-    return catalogue.say_count("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
+    return catalogue.say_count(
+        "about_unit", privacy.max_rows, column=catalogue.quote(privacy.unit_column)
+    )
 
 
 def _format_citation(release: Release, catalogue: Catalogue) -> str:
@@ -768,7 +770,7 @@ def collect_contents(
 
 
 class _ContentCollector:
-    """Collects what one page shows of statistics, tables and statements.
+    """Collects the statistics, tables and statements of one page.
 
     Of a table that does not fit on the page, only the largest cells are kept.
     """
@@ -1182,7 +1184,7 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
 def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:
     """Return a sentence on the number of cells that are certainly largest.
 
-    It compares intervals that hold for all cells at once.
+    It compares intervals that hold for all cells simultaneously.
     """
     count = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:

@@ -1,4 +1,4 @@
-"""The part ``[output.sdmx]``: the concepts, codes, units and statuses of an office.
+"""The part ``[output.sdmx]``: an office's concepts, codes and units.
 
 Without it, ids follow from the names in the spec.
 """

@@ -96,7 +96,9 @@ def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     if privacy.unit_column is None:
         return catalogue.say(f"change_row_{privacy.neighbours}")
     return catalogue.say_count(
-        f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column)
+        f"change_unit_{privacy.neighbours}",
+        privacy.max_rows,
+        column=catalogue.quote(privacy.unit_column),
     )
 
 
@@ -144,7 +146,9 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     if privacy.unit_column is None:
         unit = catalogue.say("cite_row")
     else:
-        unit = catalogue.say_count("cite_unit", privacy.max_rows, column=repr(privacy.unit_column))
+        unit = catalogue.say_count(
+            "cite_unit", privacy.max_rows, column=catalogue.quote(privacy.unit_column)
+        )
     return f"{unit} ({privacy.neighbours})"
 
 
@@ -160,14 +164,14 @@ def describe_guessing_chance(
         privacy: the budget of everything that is published together.
         catalogue: the language.
         cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
-        published: "release"; "addition" for a release beside others, as `published_part` says; or
+        published: "release"; "addition" for a release next to others, as `published_part` says; or
             "ledger" for all releases within its budget.
     """
     # Percentages round up, since the sentence says "at most"; 1e-9 is for floating point.
     percent = max(math.ceil(100 * guessing_chance(privacy, cost) - 1e-9), _LEAST_CHANCE)
     unit = "row" if privacy.unit_column is None else "unit"
     suspicion = catalogue.say(
-        f"guess_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column)
+        f"guess_{unit}_{privacy.neighbours}", column=catalogue.quote(privacy.unit_column)
     )
     if percent > _LARGEST_CHANCE:
         key = "protects_little"
@@ -185,7 +189,7 @@ def describe_guessing_chance(
 
 
 def published_part(plan: Plan, *, has_searches: bool) -> str:
-    """Return what the budget of a plan covers: a "release", or an "addition" to others.
+    """Return whether a budget covers a "release" or an "addition".
 
     The categories that a search found have a budget of their own, and so have earlier releases that
     the plan counts. The release contains both, and the plan's budget does not cover them.
@@ -302,7 +306,7 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
         return catalogue.say(
             "measure_total_of" if measure.attributes else "measure_total",
             name=name,
-            column=repr(measure.column),
+            column=catalogue.quote(measure.column),
             names=catalogue.join_names([*measure.attributes]),
             low=catalogue.format_exact(measure.low),
             high=catalogue.format_exact(measure.high),
@@ -312,25 +316,25 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
         if isinstance(measure.of, ValueCount):
             factor = "1"
         else:
-            factor = repr(measure.of.column)
+            factor = catalogue.quote(measure.of.column)
         return catalogue.say(
-            "measure_weighted", name=name, of=factor, weight=repr(measure.weight.column)
+            "measure_weighted", name=name, of=factor, weight=catalogue.quote(measure.weight.column)
         )
     if isinstance(measure, SquaredDeviation):
         return catalogue.say(
             "measure_squares",
             name=name,
-            column=repr(measure.of.column),
+            column=catalogue.quote(measure.of.column),
             middle=catalogue.format_exact(measure.centre * measure.of.unit),
             unit=catalogue.format_exact(measure.unit),
         )
     if isinstance(measure, ValueCount):
-        return catalogue.say("measure_values", name=name, column=repr(measure.column))
+        return catalogue.say("measure_values", name=name, column=catalogue.quote(measure.column))
     low, high, unit = (
         catalogue.format_exact(value) for value in (measure.low, measure.high, measure.unit)
     )
     return catalogue.say(
-        "measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit
+        "measure", name=name, column=catalogue.quote(measure.column), low=low, high=high, unit=unit
     )
 
 
@@ -532,7 +536,9 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     )
     if privacy.unit_column is None or not has_other_tables:
         return None
-    parts = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    parts = [
+        catalogue.say_count("cut", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
+    ]
     if cut_share is not None:
         share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut_share)
         parts.append(catalogue.say("cut_share", share=share, low=low, high=high))
@@ -541,7 +547,7 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
     if has_series_limit(release.plan):
-        parts.append(catalogue.say("cut_series", column=repr(privacy.unit_column)))
+        parts.append(catalogue.say("cut_series", column=catalogue.quote(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
         names = catalogue.join_names(
@@ -648,7 +654,7 @@ def describe_guard_counts(
     else:
         key = "guard_kept_many"
     sentence = catalogue.say(
-        key, count=privacy.max_rows, column=repr(privacy.unit_column), **values
+        key, count=privacy.max_rows, column=catalogue.quote(privacy.unit_column), **values
     )
     unused = unused_row_share(release)
     if unused:
@@ -859,7 +865,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
             f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
     if privacy.unit_column is not None:
-        column = repr(privacy.unit_column)
+        column = catalogue.quote(privacy.unit_column)
         cell_limit = privacy.max_per_cell
         if cell_limit is None:
             sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, column=column))
@@ -919,7 +925,7 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
     return catalogue.say(
         "joined_public" if second_table["public"] else "joined",
         table=second_table["table"] or "-",
-        column=repr(second_table["on"]),
+        column=catalogue.quote(second_table["on"]),
     )
 
 
@@ -931,7 +937,7 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     unit_counts = [product for product in release.workload if product.of_units]
     unit_sentences = []
     if unit_counts:
-        unit_column = repr(release.privacy.unit_column)
+        unit_column = catalogue.quote(release.privacy.unit_column)
         unit_sentences.append(catalogue.say("unit_is", column=unit_column))
     for key, is_once_in_all in (("units_each", False), ("units_once", True)):
         counted_products = [

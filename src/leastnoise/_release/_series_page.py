@@ -1,4 +1,4 @@
-"""The page of a series: lines over time, the newest values and their changes, and the errors.
+"""The page of a series: lines, newest values, changes and errors.
 
 The page shows the newest release of the series. A further page exists for each further language.
 """

@@ -1,4 +1,4 @@
-"""Intervals of combinations of answers in SQL: differences, ratios and shares.
+"""Intervals of differences, ratios and shares of answers in SQL.
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
 squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means.

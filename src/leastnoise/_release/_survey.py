@@ -49,7 +49,8 @@ class Design:
     """The public figures of a sample.
 
     Attributes:
-        effect: the design effect: the variance of an estimate over that of a simple random sample.
+        effect: the design effect: the variance of an estimate, divided by its variance in a simple
+            random sample.
         sample: the number of persons in the sample.
         population: the number of persons in the population.
         deviation: the standard deviation of a measure in the population; None for counts and
@@ -192,7 +193,7 @@ class SamplingErrors:
         return (self.reliability == len(RELIABILITY)) & self.suppressed
 
     def without(self, is_suppressed: BoolArray) -> "SamplingErrors":
-        """Return the errors without those of some answers, which get the last flag."""
+        """Return the errors; some answers lose theirs and get the last flag."""
         return SamplingErrors(
             std=np.where(is_suppressed, np.nan, self.std),
             low=np.where(is_suppressed, np.nan, self.low),
@@ -233,7 +234,7 @@ def combine_errors(
     """Return sampling errors with the intervals of both errors.
 
     The reaches of both intervals are added in quadrature: noise and sample are independent, and
-    the reach of the noise is at least that of a normal error of its variance.
+    the reach of the noise is at least the reach of a normal error of its variance.
 
     Args:
         answer: the released answers.

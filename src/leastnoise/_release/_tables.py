@@ -468,7 +468,7 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
         options: have the rounding and the bound.
         controlled: the answers after controlled rounding; None to round to the nearest.
 
-    Guarantees: those of `RoundedTable`; for a suppressed answer, all other columns say only that it
+    Guarantees: as `RoundedTable`; for a suppressed answer, all other columns say only that it
         is below the bound.
     """
     step, bound = product_rounding(options, table.product)

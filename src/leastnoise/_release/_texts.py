@@ -56,6 +56,8 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
+# German joins a percentage to a noun by two hyphens: 95-%-Intervall.
+_PERCENT_COMPOUND = re.compile(r"(?<=\d)\u00a0%-(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,9 +88,10 @@ class Catalogue:
         """
         rows_noun = self.names.rows or self.sentences["unit_rows"]
         nouns = {"rows_noun": rows_noun, "Rows_noun": capitalize(rows_noun)}
-        return self.sentences[key] % {
+        sentence = self.sentences[key] % {
             name: self.format_value(value) for name, value in (nouns | values).items()
         }
+        return _PERCENT_COMPOUND.sub("-%-", sentence) if self.language == "de" else sentence
 
     def translate(self, sentence: str) -> str:
         """Translate an error message.
@@ -143,6 +146,13 @@ class Catalogue:
         if whole.lstrip("-").isdecimal() and int(whole):
             whole = f"{int(whole):,}"
         return self.localize(whole + point + decimals)
+
+    def quote(self, name: object) -> str:
+        """Return a name in the quotation marks of the language."""
+        quoted_name = repr(name)
+        if self.language == "de" and isinstance(name, str):
+            return f"„{quoted_name[1:-1]}“"
+        return quoted_name
 
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
@@ -808,7 +818,7 @@ def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCoun
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
     """Return the name of the rows, units or values that a table counts or sums.
 
-    Values are those of a measure, summed or counted.
+    The values of a measure are summed or counted.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
@@ -989,7 +999,7 @@ def format_row_limit(
     """
     if privacy.unit_column is None:
         return ""
-    limit = catalogue.say_count("of", privacy.max_rows, column=repr(privacy.unit_column))
+    limit = catalogue.say_count("of", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
     cut_share = estimate_cut_share(receipt, level)
     if cut_share is None or cut_share.share < 0.005:
         return limit

@@ -59,7 +59,7 @@ from leastnoise._workload import Product, level_names
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
-# DuckDB would draw a progress bar of its own on the standard output of an interactive program.
+# DuckDB would draw its own progress bar on the standard output of an interactive program.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
 _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
@@ -110,8 +110,8 @@ _PAGE_ROW_SECONDS = 7e-5
 _ANSWER_SECONDS = 3e-6
 _MEASUREMENT_SECONDS = 3e-7
 _MEAN_INTERVALS = (
-    "Intervals are Fieller's, each by itself; std_error is by the delta method at the estimates, "
-    "empty where the divisor is not clear of 0; the sum and the divisor are those of the tables."
+    "Intervals are Fieller's, each separately; std_error is by the delta method at the estimates, "
+    "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
 )
 _MEANINGS = {
     "variances": "root of the mean squared distance of the values of a group from their mean, with "
@@ -126,8 +126,8 @@ _MEANINGS = {
     "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
     "high",
     "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that "
-    "holds for all cells of a group at once. The first and the last cell also count values beyond "
-    "the bounds: the last share is that of all rows, some of which may lie above the last up_to",
+    "holds for all cells of a group together. The first and the last cell also count values beyond "
+    "the bounds: the last share covers all rows, some of which may lie above the last up_to",
     "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
     "each pair once; squared rows or "
     "amounts. The variance of a sum of answers is the sum of their covariances, both orders "
@@ -799,7 +799,7 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
 
 
 def _published_part(release: Release) -> str:
-    """Return what the budget of a release covers, as `published_part` does."""
+    """Return the part that the budget of a release covers (`published_part`)."""
     return sentences.published_part(release.plan, has_searches=bool(release.options.searches))
 
 
@@ -989,7 +989,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
 
 
 def _describe_answer_columns(release: Release) -> dict[str, str]:
-    """Return what each column of numbers of a table file means."""
+    """Return the meaning of each column of numbers of a table file."""
     level = ENGLISH.format_percent(release.level)
     columns = dict(_ADAPTIVE_COLUMNS)
     if release.finding.linear:

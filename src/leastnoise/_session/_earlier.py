@@ -1,4 +1,4 @@
-"""Earlier releases that a spec names, and whether the ledger that pays has paid for them."""
+"""Earlier releases that a spec names, and their payment."""
 
 from collections.abc import Iterable
 from pathlib import Path

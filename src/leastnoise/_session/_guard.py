@@ -130,7 +130,7 @@ def guard_measurements(
     Guarantees: all rows of a unit may be in one of the two cells, and be drawn for one column; a
         bound on its rows in cells of the plan's domain says nothing of these. A kept row stands
         for at most ``MOST_CUT`` that were cut, and a cell with a total of a unit for at most
-        `cut_limit`, so that the cost is that of sums.
+        `cut_limit`, so that the cost is the cost of sums.
     """
     budget = guard_budget(privacy.budget, share)
     noise = Noise.DISCRETE_LAPLACE
@@ -514,7 +514,7 @@ class GuardForecast:
     Attributes:
         share: of the whole budget.
         charge: what it costs.
-        left: what is left for a corrected release if it stops one.
+        left: the remaining budget for a corrected release if it stops one.
         noise_std: the standard error of its counts.
         most_by_chance: it stops a release of which it counts no more used rows; None where it
             compares with the public number of rows instead.

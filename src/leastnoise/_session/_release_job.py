@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """What the ledger records with a plan, to finish it in another process.
+    """The record of a plan in the ledger, to finish it in another process.
 
     Attributes:
         options: of the release.
@@ -130,7 +130,7 @@ class ReleaseJob:
         terms: what the series may do, and costs.
         draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that
             were found.
-        room: bytes that the ledger and its journal need for what is drawn, from public sizes.
+        room: bytes that the ledger and its journal need for the drawn noise, from public sizes.
         description: one line for people, for the ledger.
     """
 
@@ -271,7 +271,7 @@ def publish(
     """Build and write a release from an outcome, or categories from keys.
 
     Args:
-        plan: a search's; a release takes that of its outcome.
+        plan: of a search; a release takes the plan of its outcome.
         request: the options, and what the receipt says besides.
         outcome: what `ReleaseJob.draw` returned.
         folder: where to write; None to write nothing.
@@ -472,7 +472,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a plan from its JSON object."""
     if value["plan_digest"] != plan.digest():
         raise InputError(
-            "This observation belongs to another plan. Read it with the plan that lies beside it."
+            "This observation belongs to another plan. Read it with the plan in the same folder."
         )
     facts = value.get("outcome", {})
     if isinstance(plan, LinearPlan):
@@ -491,7 +491,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(
         plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding
     )
-    outcome.estimator()  # refuses now what is not of such a finding
+    outcome.estimator()  # refuses steps of other findings now
     return outcome
 
 
@@ -502,7 +502,7 @@ def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> No
     expected = plan.observed(observation).values if plan.earlier else tuple(values)
     if not all(map(np.array_equal, values, expected)):
         raise InputError(
-            "The values of earlier releases in this observation are not those of its plan. Use an "
+            "The values of earlier releases in this observation differ from its plan. Use an "
             "intact copy of the release."
         )
 

@@ -1,4 +1,4 @@
-"""Compare the columns that a spec needs with those of its source; no row is read."""
+"""Compare the columns that a spec needs with its source; no row is read."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

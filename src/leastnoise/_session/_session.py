@@ -204,13 +204,13 @@ def release(
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file
             does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        options: the level of the intervals, further answers, what is written and
+        options: the level of the intervals, further answers, the written files and
             how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
         whole: what the data set may spend in all, for a ledger that is made now; None for the
             plan's budget.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
-            paid, and the release says so. Which rows of a unit are used beyond ``max_rows`` is
+            paid, and the release is marked. Which rows of a unit are used beyond ``max_rows`` is
             drawn anew.
         progress: True for a line that says which share of the rows has been read; None for such a
             line in notebooks only.
@@ -232,7 +232,7 @@ def release(
         release is paid and absent, paid and resumable, or paid and whole.
 
     Edge cases: where the guards of releases that they stopped have cost what is missing in the
-        ledger, the plan is rescaled to what is left, and the release says so.
+        ledger, the plan is rescaled to the remaining budget, and the release reports it.
     A release of this plan for this directory that was paid and stopped is finished,
     with the measurement that it has; nothing
         is paid again. Without ``out``, a warning names each earlier release that can be finished.
@@ -511,13 +511,13 @@ def release_series(
 ) -> tuple[Path, ...]:
     """Publish the periods of a series that are over; the first call pays.
 
-    The first call pays for all periods; later calls publish what is not published yet.
+    The first call pays for all periods; later calls publish the periods that are not published yet.
 
     Args:
         spec: a spec with ``[series]``, from `read_spec`.
         source: the data, as for `release`; ``spec.data(spec.source)`` gives the data of a spec.
-        out: the directory of the series; each period has one of its own in it.
-        ledger: the file of the ledger, made if it does not exist; None for that of the spec.
+        out: the directory of the series; each period has a subdirectory.
+        ledger: the file of the ledger, made if it does not exist; None for the ledger of the spec.
         through: the last period to publish, such as ``"2026-03"``; None for the last one that is
             over (UTC).
 

@@ -191,7 +191,7 @@ class SpecFile(Spec):
         """Compare the names and types of columns with the source; no row is read.
 
         Args:
-            source: the data, if not those of ``[source]``.
+            source: the data; None for ``[source]``.
 
         Returns:
             For every column that a release reads: its name, its use in the spec, its type in the
@@ -221,11 +221,11 @@ class SpecFile(Spec):
         Args:
             out: the directory to write. If it has the same release of this ledger, nothing is read
                 or paid, and that release is returned. None to write nothing.
-            source: the data, if not those of ``[source]``: a path, a data frame or a
+            source: the data, if not ``[source]``: a path, a data frame or a
                 `DatabaseTable`.
-            ledger: the file of the ledger, if not that of ``[ledger]``; by default beside the data.
-            dataset: the name of the data set in the ledger, if not that of ``[ledger]``.
-            share: the share of the ledger's budget that pays, if not that of ``[ledger]``.
+            ledger: the file of the ledger, if not ``[ledger]``; by default next to the data.
+            dataset: the name of the data set in the ledger; None for ``[ledger]``.
+            share: the share of the ledger's budget that pays; None for ``[ledger]``.
             plan: from `plan`; None to plan now.
             through: of a spec with ``[series]``, the last period to publish.
             seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
@@ -332,7 +332,7 @@ def run_spec(
 ) -> SpecRun:
     """Release a spec, or publish the periods that are due.
 
-    The arguments are those of `SpecFile.release`, and the observer of the run.
+    The arguments of `SpecFile.release`, and the observer of the run.
     """
     observer = observer or RunObserver()
     check_run(spec, plan, through=through, seed=seed)
@@ -415,11 +415,11 @@ def with_data(
     """Return the spec with its data and the settings of its payment.
 
     Args:
-        purpose: what is paid for, as messages call it.
+        purpose: the purpose of the payment, as messages call it.
         spec: the spec.
-        source: the data; None for those of the spec.
-        dataset: the name of the data in the ledger; None for that of the spec.
-        share: the share that pays; None for that of the spec.
+        source: the data; None for the source of the spec.
+        dataset: the name of the data in the ledger; None for the name in the spec.
+        share: the share that pays; None for the share of the spec.
     """
     if source is None:
         data = spec.source

@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What stands for "identifier" beside what is identified.
+# Words for "identifier" next to the identified thing.
 _IDENTIFIES = _words(
     """
     id ids uid uuid guid nr nbr no num number nummer numero numer key code cod codigo codice
@@ -94,7 +94,7 @@ _PHRASES = tuple(
         ),
     )
 )
-# A column of this name alone is of persons; `client` and `user` alone can be programs.
+# A column with just this name is of persons; `client` and `user` can also be programs.
 _PERSONS_ALONE = _words(
     """
     person patient customer respondent participant kunde kundin paciente paziente

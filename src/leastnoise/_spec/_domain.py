@@ -148,7 +148,7 @@ class PublicFiles:
         )
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """Return a map from the values of a key column to the values of another column."""
+        """Return a map from values of a key column to another column."""
         table = known_keys(what, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(what, table, "key", "value")
         return one_value_each(what, ((key, entry) for key, entry in rows))

@@ -48,7 +48,7 @@ class SourceColumn:
     Attributes:
         name: the column.
         attribute: the name of its tables: the column's, without blanks around it.
-        field: what the schema says of it.
+        field: its entry in the schema.
         kind: text, whole, number, date or truth; empty where ``unusable`` says why it cannot be
             published.
         unusable: why it cannot be published; empty if it can.
@@ -76,7 +76,7 @@ class SourceColumn:
         if zone is None:
             return None
         if offset := re.fullmatch(r"([+-])(\d\d):00", zone):
-            # of these names the sign is that of the clock's distance to UTC
+            # of these names the sign is the sign of the clock's distance to UTC
             sign = "-" if offset[1] == "+" else "+"
             zone = f"Etc/GMT{sign}{int(offset[2])}"
         if zone in zoneinfo.available_timezones():

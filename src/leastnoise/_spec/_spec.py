@@ -738,7 +738,7 @@ def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, An
 def _ledger_file(
     folder: Path, stated_path: str | None, database_table: DatabaseTable | None
 ) -> Path | None:
-    """Return the file of the ledger: the stated one, or the one for a database table."""
+    """Return the ledger's file: as stated, or for a database table."""
     if stated_path is not None:
         return folder / stated_path
     if database_table is not None:
@@ -767,7 +767,7 @@ def _read_targets(
         )
     with within("[targets] "):
         targets = read_comparison_targets(workload.domain, parts["targets"])
-        comparison_goals(workload, targets, LEVEL)  # refuses what no table has
+        comparison_goals(workload, targets, LEVEL)  # refuses goals that no table has
     return targets
 
 
@@ -1011,7 +1011,7 @@ def _read_unit(
 ) -> tuple[str | None, Any, PerCellBound | None]:
     """Return the column of the unit, its max_rows, and its max_per_cell.
 
-    Without a max_rows of its own the unit has that of [series].
+    Without its own max_rows the unit has the max_rows of [series].
     """
     if value == "row":
         return None, 1, None
@@ -1148,7 +1148,7 @@ def _read_part(
         raise refuse(
             f"a key of {where}, which has sql,",
             forbidden_keys[0],
-            "left out: the statement says what is counted and summed",
+            "left out: the statement states its counts and sums",
         )
     common = {
         "weight": table.get("weight", 1),

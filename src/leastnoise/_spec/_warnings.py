@@ -87,7 +87,7 @@ def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
 
 
 def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
-    """Yield a warning if tables have twice the errors they would have alone."""
+    """Yield a warning if tables have twice the errors of separate plans."""
     high_errors = sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1])
     if high_errors:
         display_names = {
@@ -222,7 +222,7 @@ def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iter
     """Yield a warning of bounds too narrow for the values that a name implies.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
-    doubtful where the name is that of an amount, or that of values between 0 and 1.
+    doubtful where the name suggests an amount, or values between 0 and 1.
     """
     if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
         return

@@ -4,7 +4,7 @@ Tables are measured by the distances of values from both ends of the measure.
 
 Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and
 high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
-counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times that of counts. So a planner's strategy for
+counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times a count's. So a planner's strategy for
 counts can be measured on both ends; it is made for counts with the importance of counts and sums
 together. Tables that are requested as counts alone are planned apart. Under Gaussian noise the
 counts of all tables are measured once more, as both ends give counts and centred sums in a fixed

@@ -414,7 +414,7 @@ def _candidate_starts(
     for origin, proposed in _start_families(closure, coefficient, needed, large=large):
         if not proposed:
             continue
-        # Skip what is far worse than the asked tables by a rough guess of the error: if every asked
+        # Skip tables far worse than the requested ones by a rough guess of the error: if every asked
         # set were covered once.
         guess = 2 * math.log(len(proposed)) + math.log(
             float(table_sizes(closure.shape, proposed[:1000]).mean())
@@ -485,7 +485,7 @@ def _merge_tables(
     added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
     def merge_gains(rows: slice) -> FloatArray:
-        """Return how much merging each pair of tables lowers the cube root of the error."""
+        """Return by pair how much a merge lowers the error's cube root."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size

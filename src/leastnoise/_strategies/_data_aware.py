@@ -155,7 +155,7 @@ def first_levels(
 
     The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many
     blocks has the noise of all of them. The levels between them and the cells are about equal steps
-    apart, of at most 16 blocks to one. The weights are those of least error for the given costs,
+    apart, of at most 16 blocks to one. The weights have the least error for the given costs,
     times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of
     the budget.
     """

@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise: groups of tables whose noise is drawn together.
+"""One-way tables in groups with joint K-norm noise.
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:
@@ -13,7 +13,7 @@ All other tables of the workload have the strategies that would serve them alone
 p-Identity along attributes with queries beyond cells, covering tables otherwise. The final weights
 of groups and tables are the best after recovery: in the residual basis a group with the weight
 theta adds theta^2 2 / T to the precision of the total, with T its variance at scale 1, and theta^2
-2 / s to that of contrasts of norm 1 along a table, with the variance s.
+2 / s to the precision of contrasts of norm 1 along a table, with the variance s.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """

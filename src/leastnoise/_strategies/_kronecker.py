@@ -202,7 +202,7 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 
     Combines the bounds of the attributes; 0 if there is none.
 
-    Where all is asked along one attribute, its bound is that of the workload. For one product the
+    If all queries are along one attribute, its bound is the workload's bound. For one product the
     Kronecker product of the attributes' dual solutions is a dual solution, so the bounds are
     multiplied; the bound of cells alone is their number.
     """
@@ -245,7 +245,7 @@ def _whole_p_identity_seconds(line: AttributeCost) -> float:
 def _optimum_step(line: AttributeCost) -> float:
     """Estimate the CPU seconds of a step of the Gaussian optimum.
 
-    A step is fast for one structured query set, whose eigenvectors are those of a tridiagonal
+    A step is fast for one structured query set, with the eigenvectors of a tridiagonal
     matrix.
     """
     if line.cells > MOST_DENSE:

@@ -4,7 +4,7 @@ Where one attribute is queried by nested levels, and the others by their cells, 
 level and every asked set of the others may be measured. With the notation of ``_product`` in
 ``accuracy``: on each residual space tau of the others the precision of level l is a(l), the sum
 over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and
-the error is that of levels with these precisions.
+the error is the error of levels with these precisions.
 
 Under Gaussian noise the error is convex in theta^2, and for equal groups its minimum is the optimum
 over all strategies (docs/mathematics.md, section 2). Where groups are of many sizes each gets its
@@ -187,7 +187,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return orbits' shares at a point, their budgets, and those of tables."""
+        """Return orbits' shares at a point, their budgets, and the tables' budgets."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()

@@ -1,4 +1,4 @@
-"""What a planner is and what it returns."""
+"""The form of a planner and of its result."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-# the cost of contrasts is estimated at no less than 1/16 of that of cells: below, other contrasts
+# the cost of contrasts is estimated at no less than 1/16 of the cost of cells: below, other contrasts
 # bear the cost
 _MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
@@ -30,7 +30,7 @@ _MOST_STRUCTURED = 4096  # cells of an attribute that is fitted within a minute
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What to measure, with relative weights.
+    """The tables to measure, with relative weights.
 
     `fit` turns the weights into exact noise scales for a budget.
     """
@@ -86,7 +86,7 @@ def _count_runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCost:
-    """What the time for fitting a strategy along an attribute depends on."""
+    """The numbers that determine the time to fit a strategy along an attribute."""
 
     cells: int  # runs of cells that the queries distinguish
     structured: bool  # only cells, prefix sums and all ranges are asked
@@ -181,7 +181,7 @@ class Planner:
     Attributes:
         name: by which users ask for it.
         propose: the function that makes its strategy.
-        measures: what it measures, in words.
+        measures: its measurements, in words.
         made_for: the workloads that it suits.
         norms: 1 for Laplace, 2 for Gaussian noise: the noise that it can plan for.
         instead: what to choose under other noise, in words.

@@ -8,10 +8,10 @@ and the workload's total squared error is the sum over tau of c(tau) / lambda(ta
 measure are a second data vector with the same budget.
 
 Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals``
-(``_marginals``) what is asked. ``residual`` is optimal for marginals under Gaussian noise: every
-residual space is measured by itself, with noise of its own. For a set tau of attributes the
+(``_marginals``) the workload. ``residual`` is optimal for marginals under Gaussian noise: every
+residual space is measured separately, with its own noise. For a set tau of attributes the
 contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
-noise of the residual table is that of independent cells, projected. Sums of variances are then
+noise of the residual table is the projected noise of independent cells. Sums of variances are then
 least among all mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
@@ -19,7 +19,7 @@ Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/ma
 Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their
 floating-point basis.
 
-``workload`` measures what is asked, as it is asked: several tables with the best split of the
+``workload`` measures the requested queries unchanged: several tables with the best split of the
 budget between them, a single one along an attribute with the best share for each query. There query
 i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and a unit of its
 noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace

@@ -4,7 +4,7 @@ One strategy is fitted to the queries along every attribute.
 
 As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its
 own; along an attribute asked for by more than its cells by the rows and the tilt of ``_families``
-instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the queries along an
+instead of contrasts. With s the sum of (q m)^2 and r the sum of q R q over the queries along an
 attribute, the total squared error at privacy cost 1 is
 
     (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.
@@ -46,7 +46,7 @@ from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
-_PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
+_PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of the workload
 _MOST_CELLS = 1024  # of an attribute: eigenvectors take n^3 operations
 _MOST_TERMS = 4_000_000  # of the error, one for each table and subset of attributes
 _TOP_BITS = 20  # of the largest integer coefficient
@@ -279,7 +279,7 @@ def _fit_tilts(
         base, across = merged[number] = _merged_grams(role, slopes)
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
-                "along an attribute with queries of its own only totals are asked for; ask for "
+                "along an attribute with separate queries only totals are requested; ask for "
                 "total instead"
             )
         curves[number] = np.empty((len(_PULLS), 2 * len(role.operators)))
@@ -340,7 +340,7 @@ def _coefficient_limits(
     loss = math.sqrt(float(allowed_mu_squared(privacy.budget))) / privacy.distance
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
-    # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
+    # Rounded Gaussian noise is drawn on a grid that is fine relative to the least noise.
     if isinstance(privacy.budget, ApproxDP | GDP):
         grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
     else:

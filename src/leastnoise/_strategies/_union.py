@@ -50,7 +50,7 @@ _MOST_BITS = 29  # of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
 _MOST_JOINT = 2**22  # joint cells
 _MOST_LONG = 1024  # cells of the longest attribute
-# two tables are tried only if the quick estimate of their error is below this share of that of one
+# two tables are tried only if the quick estimate of their error is below this share of the error of one
 # table
 _WORTH = 0.95
 # the grid of ratios in which the budget is split
@@ -117,7 +117,7 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function from chosen products to the estimated error of their table.
+    """Return a function that estimates the error of chosen products.
 
     The function gets a flag for each product. Cells are merged, and the error is raised to the
     power at which errors of tables add up.

@@ -4,8 +4,8 @@ For each attribute an array, queries or an operator; or a function from the plan
 these.
 
 Such a strategy is planned like the families: cells along every other attribute, the best weights of
-the tables, exact scales, and the error of what is really measured. Real coefficients are scaled to
-norm 1 and rounded to a dyadic grid, as those of the families are.
+the tables, exact scales, and the error of the rounded queries. Real coefficients are scaled to
+norm 1 and rounded to a dyadic grid, as in the families.
 """
 
 import math

@@ -201,7 +201,7 @@ class PlanningState:
         draft: the draft.
         plan: its plan, or a rescaled plan until it is planned; None before that.
         ready: whether the plan is for exactly this draft.
-        doing: what the background does, "planning" or "pricing"; empty if it does nothing.
+        doing: the task in the background, "planning" or "pricing"; empty without one.
         trying: the strategy that is being planned.
         error: why the last request failed.
         prices: for a row, the share of the budget that it needs on its own, and the share that

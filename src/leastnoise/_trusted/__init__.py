@@ -2,5 +2,5 @@
 
 It imports NumPy, the standard library and, for reading, PyArrow, DuckDB, narwhals, SQLGlot and the
 driver of PostgreSQL. For file locks, which only decide which process waits, it imports portalocker.
-It imports nothing else of leastnoise. Each folder has its proofs beside it.
+It imports nothing else of leastnoise. Each folder contains its proofs.
 """

@@ -1,4 +1,4 @@
-"""What is compared: a count, a sum, a mean or a share, in one group and in another."""
+"""A comparison of a count, sum, mean or share in two groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -213,7 +213,7 @@ class Comparison:
     """A quantity in one group compared with the same quantity in another.
 
     Attributes:
-        quantity: what is compared.
+        quantity: the compared quantity.
         along: the attribute that divides the two groups.
         group: the cells of the first group along it.
         against: the cells of the second group, from which differences are taken.

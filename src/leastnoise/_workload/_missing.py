@@ -2,7 +2,7 @@
 
 A row counts in every table whose columns it fills. So a value that is dropped has to stay in what
 is measured wherever a table does without its attribute: in a last cell, which is measured and never
-published. Which attributes need one follows from the workload and from public declarations alone.
+published. Which attributes need one follows from the workload and only from public declarations.
 """
 
 from collections import Counter

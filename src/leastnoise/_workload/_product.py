@@ -155,7 +155,7 @@ class Product:
             raise refuse(
                 f"the attributes of a table of {self.measure}",
                 " x ".join(self.attributes),
-                f"among those of its unit_total, by = {list(summed.attributes)}",
+                f"among the attributes of its unit_total, by = {list(summed.attributes)}",
                 f"The values of a unit are added up in each cell of by: add {others[0]} to by.",
             )
 
@@ -371,7 +371,7 @@ def _is_of_single_cells(query_set: QuerySet) -> bool:
 
 
 class AttributeQueries(NamedTuple):
-    """What is asked along one attribute."""
+    """The queries along one attribute."""
 
     name: str
     position: int  # of the attribute in the domain
@@ -552,7 +552,7 @@ def squares_name(measure: str) -> str:
 
 
 def square_measure(domain: Domain, measure: str) -> str | None:
-    """Return the measure of the squared deviations of a measure; None without one."""
+    """Return the measure of squared deviations; None without one."""
     of = domain.measure(measure)
     return next(
         (

@@ -55,7 +55,7 @@ _GROUPS = ("identity", "level", "ranges", "predicates")
 class Form:
     """The facts about one kind of query set."""
 
-    argument: str = ""  # what it needs at least one of; empty if it takes none
+    argument: str = ""  # its required argument; empty if it takes none
     named: bool = False  # its one argument is the name of a level
     numbered: bool = False  # its one argument is a number of periods
     intervals: bool = False  # each query counts one interval of cells
@@ -82,7 +82,7 @@ FORMS: Mapping[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """What is asked along one attribute."""
+    """The queries along one attribute."""
 
     kind: str
     arguments: tuple[tuple[Any, ...], ...] = ()
@@ -446,7 +446,7 @@ def all_cells() -> QuerySet:
 
 
 def hidden_cell() -> QuerySet:
-    """Return the query set of the hidden cell: the rows that its tables leave out.
+    """Return the query set of the hidden cell of omitted rows.
 
     >>> hidden_cell().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     1

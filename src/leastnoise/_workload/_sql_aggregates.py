@@ -86,7 +86,7 @@ class AggregateReader:
         *,
         are_added_up: bool = False,
     ) -> None:
-        """Keep what the aggregates of a SELECT share.
+        """Keep the settings that the aggregates of a SELECT share.
 
         Args:
             columns: looks up columns.
@@ -289,7 +289,7 @@ class AggregateReader:
         return self._columns.is_attribute(node)
 
     def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
-        """Return what is counted with the boxes of equal kinds together."""
+        """Return the counted cells, with the boxes of equal kinds together."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
         for kind, measure, boxes in counted:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)

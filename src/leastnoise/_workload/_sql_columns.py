@@ -158,7 +158,7 @@ class ColumnReader:
         if len(names) > 1:
             raise refused(
                 f"{clause} with {' and '.join(names)} in one expression",
-                "Name both in GROUP BY, or ask for each in a statement of its own",
+                "Name both in GROUP BY, or ask for each in its own statement",
             )
         if not names:
             raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
@@ -283,7 +283,7 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names of attributes, of levels, of source columns and ``attribute:level``.
+    """Return the names of attributes, levels and source columns.
 
     Each comes with the attribute, and with the level if it is one.
     """

@@ -128,7 +128,7 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
 
 
 def _without_wrapper(node: Node) -> Node:
-    """Return what a node has in brackets, NULLIF(x, 0), COALESCE(x, 0) or a cast to decimals."""
+    """Return the inner expression of brackets, NULLIF, COALESCE or a cast."""
     from sqlglot import exp
 
     inner = node
@@ -150,7 +150,7 @@ def _is_zero(values: list[Node]) -> bool:
 
 
 def _has_decimals(cast: Node) -> bool:
-    """Return whether a cast keeps decimals, so that it moves a number by a rounding only."""
+    """Return whether a cast keeps decimals, and therefore only rounds."""
     return cast.to.this is not None and cast.to.this.name in {
         *("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"),
     }

@@ -178,7 +178,7 @@ def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
 
 
 def _all_parts(domain: Domain, name: str) -> frozenset[int]:
-    """Return all cells of an attribute and the marks beside them."""
+    """Return all cells of an attribute with their marks."""
     return frozenset(Parts.of(domain.kind(name)).all)
 
 

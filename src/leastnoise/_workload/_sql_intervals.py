@@ -21,7 +21,7 @@ _NUMBER_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is known of the noise in an expression.
+    """The known properties of the noise in an expression.
 
     Attributes:
         low: the lower end of its interval; None where no interval is known.
@@ -81,7 +81,7 @@ def _mapped(node: Node, part: Node, noise: Noise) -> Noise:
 
 
 def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
-    """Return the parts of an expression that have all columns, the smallest first."""
+    """Return the subexpressions with all columns, the smallest first."""
     parts = []
     part = columns[0]
     while part is not root:

@@ -38,7 +38,7 @@ class JoinedTable:
 
 
 def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, str] | None) -> Node:
-    """Return a SELECT from rows without its joins, with the columns of the domain.
+    """Return a SELECT from rows without joins, with the domain's columns.
 
     Args:
         select: the syntax tree; it may have joins of tables.
@@ -57,7 +57,7 @@ def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, s
     for join in joins:
         alias = join.alias_or_name.lower()
         if alias in aliases:
-            raise refused(join.sql("duckdb"), "Give each table an alias of its own")
+            raise refused(join.sql("duckdb"), "Give each table its own alias")
         aliases.add(alias)
         reader = _JoinReader(select, join, columns, source_join, tables)
         tables[alias] = reader.read()
@@ -101,7 +101,7 @@ class _JoinReader:
         return bool(self.join.args.get("side") == "LEFT")
 
     def read(self) -> JoinedTable:
-        """Return what the joined table is."""
+        """Return the facts about the joined table."""
         exp = _exp()
         text = self.join.sql("duckdb").strip()
         if text.startswith(","):
@@ -149,7 +149,7 @@ class _JoinReader:
         return f"The source is joined on {first} = {second}. {JOIN_ADVICE}"
 
     def _keys_and_conditions(self) -> tuple[list[tuple[Node, Node]], list[Node]]:
-        """Return the pairs of equal columns, own and joined, and the other conditions."""
+        """Return the pairs of equal columns, and the other conditions."""
         exp = _exp()
         using = self.join.args.get("using") or []
         pairs = [(exp.column(node.copy()), exp.column(node.copy())) for node in using]
@@ -228,7 +228,7 @@ def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | Non
 
 
 def _declared_levels(kind: Kind) -> list[str]:
-    """Return the levels that the user declares; months have quarters without that."""
+    """Return the declared levels; months always have quarters."""
     return [level.name for level in kind.levels]
 
 
@@ -281,7 +281,7 @@ def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, Jo
 
 
 def _with_subqueries_as_joins(select: Node) -> Node:
-    """Return a SELECT with ``key IN (SELECT key FROM table WHERE ...)`` as a join.
+    """Return a SELECT with ``key IN (SELECT key ...)`` as a join.
 
     Keys of the joined table are unique, so the join repeats no row.
     """
@@ -304,7 +304,7 @@ def _with_subqueries_as_joins(select: Node) -> Node:
 
 
 def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
-    """Return ``key IN (SELECT key FROM table WHERE ...)`` as a JOIN; None of others."""
+    """Return ``key IN (SELECT key ...)`` as a JOIN; None of others."""
     exp = _exp()
     query = term.args.get("query")
     if not isinstance(term, exp.In) or query is None or not isinstance(term.this, exp.Column):

@@ -68,7 +68,7 @@ class StatementReader:
     """Reads one statement over a domain."""
 
     def __init__(self, domain: Domain, settings: SqlSettings, tree: Node, faults: Faults) -> None:
-        """Keep what a statement is read with.
+        """Keep the settings for reading a statement.
 
         Args:
             domain: its attributes and measures are the columns.
@@ -103,7 +103,7 @@ class StatementReader:
             names = [column.name.lower() for column in layer.columns]
             if len({*names}) < len(names):
                 raise InputError(
-                    "SELECT must give every column a name of its own, with AS; got "
+                    "SELECT must give every column its own name, with AS; got "
                     f"{', '.join(column.name for column in layer.columns)}."
                 )
         self._faults.check()
@@ -172,7 +172,7 @@ class StatementReader:
         return queries
 
     def _set_operation(self, node: Node, queries: Queries) -> Layer:
-        """Return UNION and the like; only UNION ALL keeps intervals, where both sides have them."""
+        """Return a set operation; only UNION ALL keeps intervals."""
         layers = [self._layer(side, queries) for side in (node.left, node.right)]
         pairs = [*zip(*(layer.columns for layer in layers), strict=False)]
         is_union_all = isinstance(node, self.exp.Union) and not node.args.get("distinct")
@@ -214,7 +214,7 @@ class StatementReader:
             self._faults.add(
                 table,
                 f"FROM names {self._source_name} and {name}, but there is one table of rows: that "
-                "of [source]. Ask for each table in a spec of its own.",
+                "of [source]. Ask for each table in its own spec.",
             )
 
     def _is_over_rows(self, select: Node, queries: Queries) -> bool:

@@ -1,4 +1,4 @@
-"""Reads means over units: AVG over a subquery that counts the rows of each unit.
+"""Reads means over units: AVG over the number of rows of each unit.
 
 The numbers of rows of single units are never published. Their mean is the number of rows divided by
 the number of units, and their sum is the number of rows.
@@ -68,7 +68,7 @@ def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -
 
 
 def _groups_by(inner: Node, columns: list[Node]) -> bool:
-    """Return whether a SELECT groups rows by these columns, and does nothing else."""
+    """Return whether a SELECT only groups rows by these columns."""
     from sqlglot import exp
 
     clauses = {name for name, value in inner.args.items() if value}

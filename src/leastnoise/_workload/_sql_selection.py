@@ -66,7 +66,7 @@ class Layer:
 
     Attributes:
         select: the syntax tree.
-        columns: what it returns; a column with an interval is followed by the two ends.
+        columns: its results; a column with an interval is followed by the two ends.
     """
 
     select: Node
@@ -78,7 +78,7 @@ class Projection:
     """A column of SELECT that DuckDB computes.
 
     Attributes:
-        column: what is known of it.
+        column: its public properties.
         node: the expression.
         noise: its noise; None if it has none.
     """
@@ -419,7 +419,7 @@ class SelectionReader:
         return None
 
     def _combination_noise(self, node: Node) -> Noise | None:
-        """Return the interval of a combination of answers, which is added if it is new."""
+        """Return the interval of a combination of answers; add a new one."""
         combination = read_combination(node, self._answer_sum)
         if combination is None:
             return None
@@ -463,7 +463,7 @@ class SelectionReader:
         return LinearSum(tuple(zip(totals, factors, strict=True)))
 
     def _attributes_of_partition(self, nodes: Sequence[Node]) -> tuple[str, ...] | None:
-        """Return the attributes of PARTITION BY; None if it divides the groups of one."""
+        """Return the attributes of PARTITION BY; None if it divides groups."""
         groups = [
             self._group_of_column(node) if isinstance(node, self.exp.Column) else None
             for node in nodes
@@ -475,7 +475,7 @@ class SelectionReader:
         return tuple(sorted(attributes)) if is_whole and None not in groups else None
 
     def _has_several_sets(self) -> bool:
-        """Return whether GROUP BY has several grouping sets, or groups that are added up."""
+        """Return whether GROUP BY has several grouping sets or added groups."""
         group = self.select.args.get("group")
         names = ("rollup", "cube", "grouping_sets")
         has_sets = group is not None and any(group.args.get(name) for name in names)

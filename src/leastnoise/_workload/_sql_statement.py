@@ -186,7 +186,7 @@ class Selection:
         domain: the attributes and measures that it is about.
         groups: the columns of GROUP BY.
         sets: the grouping sets, as indices of ``groups``.
-        condition: that of WHERE.
+        condition: the condition of WHERE.
         aggregates: the columns of answers.
         of_unit: attributes in which the rows of a unit agree.
         combinations: the combinations of answers whose intervals the query needs.
@@ -351,7 +351,7 @@ class Statement:
         domain: the attributes and measures that it is about.
         selections: the tables that are released for it.
         query: what becomes of the released tables, in the SQL of DuckDB; their names are those of
-            `table_name`, and their columns those of `group_column`, `answer_column` and so on.
+            `table_name`, and their columns the names of `group_column`, `answer_column` and so on.
         columns: the columns of its answer. In the answer to ``query`` a column with an interval
             is followed by the two ends.
     """

@@ -430,7 +430,7 @@ def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
 _LEAVES_OUT = (
     "The {statistic} must count values beyond the bounds of {of}, and the table {table} {does}. "
     'Write outside = "clip" for {of}, whose first and last cell then hold these values in every '
-    "table, or ask for the table in a release of its own."
+    "table, or ask for the table in its own release."
 )
 
 
@@ -596,7 +596,7 @@ def _product(
 ) -> Product:
     """Return a product of queries along attributes, without totals.
 
-    What does not fit is refused.
+    Labels that do not fit are refused.
     """
     for name in sets:
         if name not in domain.names:
@@ -733,7 +733,7 @@ def marginals(
         widths = [*range(whole("upto", upto, 0, len(sets)) + 1)]
     chosen = [names for width in widths for names in combinations(sets, width)]
     _check_measure(domain, sum)
-    # Very many tables share their parts: what is alike is checked and made once.
+    # Very many tables share their parts: equal parts are checked and made once.
     share = _weight(weight)
     operators = {
         name: query_set_value.operator(name, domain.kind(name))

@@ -205,7 +205,7 @@ UNIT = Privacy(PureDP(1), unit_column="id").to_json()
         (cost_from_json, {"kind": "laplace", "epsilon": "1"}),
     ],
 )
-def test_json_that_was_not_ours_is_refused(read, data) -> None:
+def test_budget_refuses_foreign_json(read, data) -> None:
     with pytest.raises(InputError, match=" must be "):
         read(data)
 

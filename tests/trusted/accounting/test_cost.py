@@ -46,7 +46,7 @@ HAIR = Fraction(1, 10**30)
         (ZCDP("1/3"), ConcentratedCost("1/3")),
     ],
 )
-def test_exact_boundaries(budget, cost) -> None:
+def test_costs_at_boundaries_are_exact(budget, cost) -> None:
     """Equality is covered; a relative 1e-30 more is not."""
     ((name, value),) = parameters(cost).items()
     assert covers(budget, cost)

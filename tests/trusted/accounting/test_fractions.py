@@ -63,7 +63,7 @@ def test_negative_and_overlong_fractions_are_refused() -> None:
         (Fraction(10**5000 + 1, 10**5000), "about 1.00000"),
     ],
 )
-def test_readable(value, text) -> None:
+def test_readable_writes_short_decimals(value, text) -> None:
     assert readable(value) == text
 
 

@@ -294,7 +294,7 @@ AMOUNTS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(AMOUNTS)
-def test_what_is_left_can_be_paid_and_no_more(charges) -> None:
+def test_exactly_the_remaining_mu_is_payable(charges) -> None:
     if not is_within_budget(WHOLE, charges):
         return
     available = left_of_budget(WHOLE, charges)

@@ -64,7 +64,7 @@ def test_rho_is_the_largest_covered(epsilon, delta) -> None:
     assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
 
 
-def test_the_last_digit_is_decided_with_fifty() -> None:
+def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
     """An epsilon at which the bound is a number of 17 digits but for the last of 50: fewer digits round up farther from it, more nearer."""
     epsilon = Fraction(
         "1.0000000000000000018502515516576553986764494205016606957724792317239660118047251"

@@ -58,7 +58,7 @@ def _small_blocks():
     st.integers(-1, 4),
 )
 @settings(max_examples=120, deadline=None)
-def test_count_against_python(sizes, rows, seed, picks, what, limited):
+def test_counts_match_plain_python(sizes, rows, seed, picks, what, limited):
     """Filter first, then clip: the limit is that of the row's own cell, whether or not its attribute is in the marginal."""
     table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
     wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]

@@ -242,7 +242,7 @@ def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> N
     with (
         pytest.raises(
             LedgerError,
-            match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent.",
+            match=r"needs a file of 9 bytes next to the ledger .* no space left on device. Nothing was spent.",
         ),
         ledger.running(9),
     ):

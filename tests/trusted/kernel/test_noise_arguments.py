@@ -139,7 +139,7 @@ def test_no_floating_point_at_run_time(law):
         assert Watched.operations > 20
 
 
-def test_the_watch_sees_a_float():
+def test_float_watch_detects_a_float():
     with pytest.raises(AssertionError, match="made float64"):
         WatchedEntropy(0).words(3) / np.uint64(2)
     with pytest.raises(AssertionError, match="made float64"):

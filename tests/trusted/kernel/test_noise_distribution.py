@@ -54,7 +54,7 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
 
 
 @every_law
-def test_tails(law):
+def test_noise_tails_match_the_distribution(law):
     """The number of draws beyond t scales, out to a probability of 1e-6, is Poisson; and neighbouring draws are uncorrelated."""
     scale, count = 1000, 1_000_000
     draws = SAMPLERS[law](scale, 1, count, SeededEntropy(SEED))

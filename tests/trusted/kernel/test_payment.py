@@ -339,7 +339,7 @@ def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
         InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"
     ):
         measure(other, TABLE, ledger, output="out")
-    with pytest.raises(InputError, match="what is measured must be Measurements; got 'Changing'"):
+    with pytest.raises(InputError, match="measurements must be Measurements; got 'Changing'"):
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
 
 

@@ -234,7 +234,7 @@ class Known(SeededEntropy):
         return np.zeros(count, dtype=np.uint64)
 
 
-def test_the_wall_round_a_series(ledger: Ledger) -> None:
+def test_series_gives_no_access_to_rows(ledger: Ledger) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):

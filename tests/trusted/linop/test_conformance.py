@@ -93,7 +93,7 @@ def test_column_sums_with_weights(case: Case, power: int) -> None:
 
 
 @every
-def test_gram(case: Case) -> None:
+def test_operator_gram_matches_the_matrix(case: Case) -> None:
     rows = case.reference().astype(float)
     x = np.random.default_rng(6).normal(size=(case.operator.size, 2))
     np.testing.assert_allclose(apply_gram(case.operator, x), rows.T @ rows @ x, atol=1e-9)
@@ -120,7 +120,7 @@ def test_short_forms_are_those_of_the_matrix(case: Case) -> None:
         np.testing.assert_allclose(values, np.linalg.svd(rows)[1][: len(values)])
 
 
-def test_known_short_forms() -> None:
+def test_operators_have_their_short_forms() -> None:
     assert sum(interval_ends(case.operator) is not None for case in CASES) >= 10
     assert sum(singular_values(case.operator) is not None for case in CASES) == 5
 
@@ -133,7 +133,7 @@ def test_sign_and_size_of_entries(case: Case) -> None:
 
 
 @every
-def test_json_round_trip(case: Case) -> None:
+def test_operator_json_round_trip(case: Case) -> None:
     again = operator_from_json(json.loads(json.dumps(to_json(case.operator))))
     assert again == case.operator
     assert hash(again) == hash(case.operator)
@@ -323,7 +323,7 @@ def test_sizes_become_pythons_own_integers() -> None:
         ),
     ],
 )
-def test_guards(make: object, message: str) -> None:
+def test_operators_refuse_invalid_arguments(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
 

@@ -156,7 +156,7 @@ def test_roots_are_rounded_up(values: list[int]) -> None:
     ]
 
 
-def test_known_costs() -> None:
+def test_sensitivities_match_known_costs() -> None:
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of(LAPLACE, tree)) == PureCost(1)
     assert cost(plan_of(LAPLACE, tree, neighbours="replace")) == PureCost(

@@ -1,4 +1,4 @@
-"""A server of PostgreSQL of its own for the tests, started from Debian's packages and stopped at the end."""
+"""Its own server of PostgreSQL for the tests, started from Debian's packages and stopped at the end."""
 
 import os
 import shutil

@@ -2,7 +2,7 @@
 
 In exact fractions, and bounds that are rounded to the safe side.
 
-The proofs are in PROOFS-accounting.md and PROOFS-mu.md beside this file.
+The proofs are in PROOFS-accounting.md and PROOFS-mu.md in this folder.
 """
 
 from leastnoise._trusted.accounting._budget import (

@@ -47,7 +47,7 @@ def fraction_to_text(name: str, value: Fraction) -> str:
     """Return a non-negative fraction as ``"p/q"``, or ``"p"`` if it is whole.
 
     Args:
-        name: what the number is, for the message.
+        name: the name of the number in messages.
         value: a fraction of at least zero.
 
     Raises:
@@ -331,7 +331,7 @@ Budget = PureDP | ApproxDP | ZCDP | GDP
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """A budget, and what it protects: the privacy unit and the neighbours.
+    """A budget with the privacy unit and the neighbours that it protects.
 
     Args:
         budget: PureDP, ApproxDP, ZCDP or GDP.

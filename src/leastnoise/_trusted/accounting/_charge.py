@@ -1,4 +1,4 @@
-"""Compute what a release takes from a budget, and add such charges up.
+"""Compute the charge of a release to a budget, and add charges up.
 
 Pure budgets add up epsilon, zCDP budgets rho, GDP budgets mu squared. An (epsilon, delta) budget
 adds up mu squared too: PROOFS-mu.md has the argument.
@@ -45,9 +45,9 @@ class Charge:
     """An amount of a budget: epsilon, delta, rho and mu squared.
 
     Each is a fraction of at least zero; parameters that the definition does not have are 0. A
-    charge to an (epsilon, delta) budget is of one of three kinds: mu squared alone (a release that
+    charge to an (epsilon, delta) budget is of one of three kinds: only mu squared (a release that
     is mu-GDP); epsilon and mu squared (a pure release, which is both); or epsilon and delta (a
-    release with a delta of its own, such as a search for categories).
+    release with its own delta, such as a search for categories).
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1), mu_squared=Fraction(0, 1))
@@ -83,7 +83,7 @@ class Charge:
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:
-        """Return whether each part of this charge is at most the same part of a limit.
+        """Return whether each part of this charge is within a limit.
 
         >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
@@ -136,7 +136,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a release to the budget of a data set.
 
     Args:
-        budget: the budget of the data set; its definition decides what is added up.
+        budget: the budget of the data set; its definition decides which amounts are added up.
         declared: the budget that the plan declares.
         cost: the exact cost of the plan.
 
@@ -206,7 +206,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     if amount.has_own_delta:
         raise InputError(
             f"The data set has a GDP budget, which has no delta; the plan declares {declared} for "
-            "a release with a delta of its own. Plan with GDP(mu_squared) or PureDP(epsilon), or "
+            "a release with its own delta. Plan with GDP(mu_squared) or PureDP(epsilon), or "
             "set an ApproxDP budget for the data set."
         )
     return Charge(mu_squared=amount.mu_squared)
@@ -239,7 +239,7 @@ def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
 def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    As `charge`, but within (epsilon, delta) a step takes what it declares, so that steps add up by
+    As `charge`, but within (epsilon, delta) a step takes its declared amount, so that steps add up by
     epsilon and by delta (theorem 6 of PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
@@ -360,7 +360,7 @@ class _Division:
 
     @property
     def has_late_delta(self) -> bool:
-        """Whether a composed charge has a delta of its own, which no budget covers."""
+        """Whether a composed charge has its own delta, which no budget covers."""
         return any(amount.has_own_delta for amount in self.composed)
 
     @property
@@ -390,7 +390,7 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
 
     Returns:
         For ApproxDP each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with a delta of its own, if any such
+        epsilon for a pure one, and epsilon with delta for one with its own delta, if any such
         release can be paid. Rounded down; nothing where no epsilon is left, although delta alone
         would pay for a Gaussian release with hardly any information.
 

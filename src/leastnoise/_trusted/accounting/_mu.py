@@ -1,7 +1,7 @@
 """Convert between pure, Gaussian and (epsilon, delta) privacy in mu squared.
 
 mu-GDP (Dong, Roth, Su, 2022): telling two neighbours apart is at least as hard as telling N(0, 1)
-from N(mu, 1). PROOFS-mu.md has the proofs. The searches need not be believed: what they return is
+from N(mu, 1). PROOFS-mu.md has the proofs. The searches need not be believed: their results are
 decided by `pure_is_gaussian` or `gaussian_is_private`.
 """
 

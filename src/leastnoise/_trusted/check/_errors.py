@@ -10,7 +10,7 @@ All checks share one wording.
     ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
-A message says what was wrong, what was got, what is allowed and what to do. On the private side it
+A message states the fault, the value, the allowed values and the remedy. On the private side it
 never contains a value of a row. Comparisons accept instead of reject (``if not value > 0``), so
 that NaN fails.
 """
@@ -98,9 +98,9 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     """Return the error for an unusable argument.
 
     Args:
-        name: what the argument is called.
+        name: the name of the argument.
         got: the public value that was passed; it is quoted in at most 200 characters.
-        allowed: what is allowed.
+        allowed: the allowed values.
         advice: a sentence that says what to do.
 
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))

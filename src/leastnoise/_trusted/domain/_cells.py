@@ -4,7 +4,7 @@ They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
 be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
-cell of the attribute, or drops its row, by a function of that value alone.
+cell of the attribute, or drops its row, by a function of only that value.
 """
 
 import re
@@ -20,7 +20,7 @@ from leastnoise._trusted.domain._reading import Reading
 # Bounds stay where a double holds every whole number, so that reading a value as a double never
 # moves it across a bound.
 MOST = 2**53 - 1
-# Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
+# Codes fit uint32, and a table on just one attribute already has 16 GiB of counts.
 MOST_CELLS = 2**31
 READ_AS_IT_IS = Reading()
 # A row with this cell in any attribute is dropped.
@@ -99,7 +99,7 @@ class Cuts:
         for name, values in (
             ("at", self.at),
             ("cells", self.cells),
-        ):  # copies: what was checked here is what is looked up
+        ):  # copies: the checked cells are the ones that are looked up
             array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -177,7 +177,7 @@ class Clocked:
             month1 to month12, d, H or I (of twelve hours) with am and pm, M, S, and zone, ahead,
             zh, zm where it may have a time zone.
         century: the first of the hundred years that a year of two digits is among.
-        counted_in: what a number counts: ``"excel"``, days since 1899-12-30 on that clock, or
+        counted_in: the unit of a number: ``"excel"``, days since 1899-12-30 on that clock, or
             ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: a number is
             read as the text of its digits.
     """
@@ -216,10 +216,10 @@ class Rule:
             cell.
         null: the cell of a null.
         outside: the cell of a value that the table does not have.
-        strange: the cell of what is no number, or no time, at all.
+        strange: the cell of values that are no number, or no time, at all.
         clip: whether a number beyond the steps is taken to the nearest one.
         reading: how values are read.
-        clock: how times are read; None of what is no time.
+        clock: how times are read; None for other values.
 
     Raises:
         InternalError: a cell that the attribute does not have, or a part of another class.

@@ -24,7 +24,7 @@ def type_fault(_declared: object, _holds: Holds) -> str | None:
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of attributes.
-        _holds: what the column holds.
+        _holds: the content of the column.
 
     >>> type_fault(Measure("paid", 0, 9), "time stamps")
     'it is read as numbers, which dates and time stamps are not; declare an attribute with dates'

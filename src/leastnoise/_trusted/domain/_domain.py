@@ -91,7 +91,7 @@ class Domain(Immutable):
         checked = _checked_kinds(pairs)
         checked_measures = _checked_measures(measures, checked)
         entries = tuple(checked.items())
-        # asked once, and never again: what was checked here is what is encoded, counted and paid
+        # asked once, and never again: the checked values are encoded, counted and paid
         # for
         sizes = {
             name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)

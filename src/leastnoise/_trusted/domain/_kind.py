@@ -208,8 +208,8 @@ class Kind(ABC):
 
         Args:
             regular: the number of cells without ``other``.
-            allowed: what may happen to a value outside.
-            parameters: the fields of its own, which are checked already.
+            allowed: the policies for a value outside.
+            parameters: its own fields, which are checked already.
         """
         if self.null is None:
             null = "drop"

@@ -87,7 +87,7 @@ class CellNames:
         """Return the cells that values name.
 
         Args:
-            description: how a message calls what is made of these cells.
+            description: the name of these cells' owner in messages.
             values: the names.
 
         Raises:

@@ -34,7 +34,7 @@ class PerCellBound:
     It makes tables that have all its attributes cheaper under Gaussian noise.
 
     Args:
-        rows: at most so many rows of a unit count in one cell.
+        rows: the largest number of rows of a unit that count in one cell.
         attributes: one name or several, whose values together are the cell.
 
     Raises:
@@ -82,7 +82,7 @@ class Measure:
         column: the name of the column.
         low: the least value that counts, exact, a multiple of ``unit``.
         high: the greatest value that counts, above ``low``, a multiple of ``unit``.
-        unit: what one counts, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
+        unit: the amount that counts as one, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
         reading: how its numbers are read where they are text.
 
     Attributes:
@@ -215,7 +215,7 @@ class ValueCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False)
 class PerUnit(Measure):
-    """What one privacy unit adds to each cell of some attributes.
+    """The amount that one privacy unit adds to each cell of some attributes.
 
     One row of the unit in each of these cells has the amount, its other rows have 0. A unit
     has an amount in at most ``max_rows`` cells, however many rows it has in them.
@@ -340,7 +340,7 @@ class UnitTotal(PerUnit):
         column: the name of the column.
         low: the least total of a unit in a cell, exact, a multiple of ``unit``.
         high: the greatest total of a unit in a cell, above ``low``, a multiple of ``unit``.
-        unit: what one counts, as of a `Measure`.
+        unit: the amount that counts as one, as for a `Measure`.
         by: the attributes whose values together are a cell, at most 8; none: all rows of a unit
             have one total.
         reading: how its numbers are read where they are text.

@@ -43,16 +43,16 @@ class Reading:
     It applies before the kind of the attribute decides the cell.
 
     Args:
-        column: the column's name in the source, where it is not that of the attribute.
+        column: the column's name in the source, if it differs from the attribute's name.
         nulls: further spellings of a missing value besides the empty text, such as ``["NA", "-"]``;
             compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
             number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: what is between groups of three digits, such as ``"."`` or ``"'"``; empty:
+        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; empty:
             nothing does. All blanks are one mark, and so are both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
-        ignore_case: compare letters without regard to their case, each letter by itself.
+        ignore_case: compare letters without regard to their case, each letter separately.
 
     Raises:
         InputError: a value that is not one of these, or marks that cannot be told apart.

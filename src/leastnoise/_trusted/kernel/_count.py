@@ -60,9 +60,9 @@ def count(
         InputError: the rows were counted in a database for the tables of another plan, or the
             limits do not fit; never because of a row.
 
-    Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest
+    Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
         amount of a row) < 2^63, which the caller
-    has checked from public bounds. Each marginal depends on its attributes and the rows alone, not
+    has checked from public bounds. Each marginal depends only on its attributes and the rows, not
     on the other marginals that are requested. With limits a row adds at most the limit of its cell,
     whatever its value.
 
@@ -207,7 +207,7 @@ def _histogram(
     if not columns:
         total[0] = rows if values is None else int(values.sum())
         return total
-    # adding up the blocks' tables must stay cheap beside counting the blocks
+    # adding up the blocks' tables must stay cheap compared with counting the blocks
     block = max(_BLOCK, 2 * cells)
     for start in range(0, rows, block):
         codes = _row_cells([column[start : start + block] for column in columns], shape)

@@ -2,7 +2,7 @@
 
 The noise is on the whole numbers.
 
-Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md beside this file.
+Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md in this folder.
 """
 
 from collections.abc import Sequence
@@ -151,7 +151,7 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
         low, high = (
             (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
         )
-    # the terms fall, and signs alternate: what is left out is between 0 and the last term
+    # the terms fall, and signs alternate: the remainder is between 0 and the last term
     low = max(low - term[1], 0)
     high = high + term[1]
     for _ in range(halvings):

@@ -39,7 +39,7 @@ class KeySearch:
     Args:
         attribute: name of the attribute whose keys are searched for.
         rule: the noise, its scale, and the threshold.
-        most: the largest number of keys to release; those of the largest noisy numbers are kept.
+        most: the largest number of keys to release; the keys with the largest noisy numbers are kept.
 
     Raises:
         InputError: a part of another class, or ``most`` below 1.
@@ -81,7 +81,7 @@ class KeySearch:
     def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
         """Return the keys whose noisy number of units reaches the threshold.
 
-        Every key that occurs gets noise of its own, and a unit has at most ``max_rows`` keys (U0).
+        Every key that occurs gets separate noise, and a unit has at most ``max_rows`` keys (U0).
         The result depends only on the noisy numbers (U2).
 
         Args:

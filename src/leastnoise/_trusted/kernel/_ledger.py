@@ -212,7 +212,7 @@ class Ledger:
         """Spend the charge of a release, before any noise is drawn.
 
         Args:
-            cost: what the kernel computed from the plan's integers.
+            cost: the cost that the kernel computed from the plan's integers.
             privacy: of the plan: its budget must cover the cost; its unit and neighbours must be
                 those of the ledger.
             plan_digest: fingerprint of the plan.
@@ -220,7 +220,7 @@ class Ledger:
             description: one line for people.
             plan: its JSON text, so that another process can finish the release; without it none
                 can.
-            options: of the release, for whoever finishes it.
+            options: of the release, for the process that finishes it.
             run: identification of this process, from `running`.
 
         Returns:
@@ -235,7 +235,7 @@ class Ledger:
                 receipt, so no release.
 
         Guarantees:
-            What is left is computed anew from the exact fractions of all rows, and the charge is
+            The remaining budget is computed anew from the exact fractions of all rows, and the charge is
             written, under one lock that shuts out all other writers.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -294,7 +294,7 @@ class Ledger:
 
         Args:
             budget: the budget from now on; of the definition that the ledger has.
-            share: the name of a share. What is spent under it is then within this budget as well as
+            share: the name of a share. The spending under it is then within this budget as well as
                 within the whole; "" for the whole.
             period: "day", "week", "month" or "year" if the budget and all shares begin anew with
                 each, by the day of payment (UTC); "" if they are for all times; None to leave that
@@ -308,7 +308,7 @@ class Ledger:
 
         Raises:
             BudgetError: more is spent, in one of the periods; nothing was changed.
-            InputError: another definition, or a period of a share alone; nothing was changed.
+            InputError: another definition, or a period of only a share; nothing was changed.
             LedgerError: the file cannot be used; after a failure at its end, `entries` has the
                 change.
 
@@ -546,7 +546,7 @@ class Ledger:
             raise InputError(
                 "A series is paid once and reads the rows of later periods in later "
                 f"{period}s, so it cannot be paid from a budget that begins anew every {period}. "
-                f"Nothing was spent. Release each {period} with a plan of its own; or let the "
+                f"Nothing was spent. Release each {period} with its own plan; or let the "
                 "budget be for all times: `leastnoise ledger change LEDGER --per ever`."
             )
 
@@ -750,7 +750,7 @@ class Ledger:
 
         It is what both the budget and the share have left; no part is below zero. Of an (epsilon,
         delta) budget each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with a delta of its own.
+        epsilon for a pure one, and epsilon with delta for one with its own delta.
 
         Raises:
             LedgerError: the file cannot be read.

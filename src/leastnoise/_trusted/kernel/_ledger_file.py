@@ -83,7 +83,7 @@ SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = 
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
 LONGEST_TEXT = 10_000
 _LATE_DELTA = (
-    "An amount with a delta of its own was entered after other charges, so no budget is proved to "
+    "An amount with its own delta was entered after other charges, so no budget is proved to "
     "cover this ledger and nothing more can be paid from it. Pay from a new ledger, whose budget "
     "adds to all that was spent here."
 )
@@ -97,7 +97,7 @@ class Entry:
         number: 1, 2, 3 ... in the order in which they were entered.
         state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
             "absent" (paid, and found unpublished).
-        charge: what was taken, in the definition of the data set's budget.
+        charge: the charged amount, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
         reserved_on: the day of payment, UTC.
@@ -587,7 +587,7 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
         return "Make no further release of this data set, or ask the data holder."
     if request.has_own_delta and request.delta:
         return (
-            "A release with a delta of its own (a search for categories, or data-dependent steps "
+            "A release with its own delta (a search for categories, or data-dependent steps "
             "within epsilon and delta) is paid before the other charges of its budget, also before "
             "a guard. Search first, or list the categories; plan data-dependent steps without a "
             "guard, with a share of the budget ([privacy] share, or GDP), or with PureDP; or ask "

@@ -34,7 +34,7 @@ class Receipt:
         dataset: name of the data set.
         plan_digest: fingerprint of the plan that was paid for.
         output: where the release will be published.
-        charge: what was taken, in the definition of the data set's budget.
+        charge: the charged amount, in the definition of the data set's budget.
         number: number of its entry in the ledger.
         head: digest of its entry and of all before it.
         run: identification of the process that makes the release; see `Ledger.running`.
@@ -58,8 +58,8 @@ class Step:
     """A recorded step.
 
     Attributes:
-        request: fingerprint of what the step asked for.
-        outcome: what it returned, as text.
+        request: fingerprint of the request of the step.
+        outcome: its result, as text.
     """
 
     request: str

@@ -3,7 +3,7 @@
 Noise is added to exact answers only here.
 
 PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which
-pays: (K1) what is measured and how far neighbours are apart, (K2) the table, (K3) paid before
+pays: (K1) the measured queries and how far neighbours are apart, (K2) the table, (K3) paid before
 anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow is a
 wrong answer and no leak.
 """
@@ -73,7 +73,7 @@ def verify(measurements: Measurements, table: Table | None) -> Cost:
             does not cover the cost. Nothing was drawn.
     """
     if type(measurements) is not Measurements:
-        raise refuse("what is measured", type(measurements).__name__, "Measurements")
+        raise refuse("measurements", type(measurements).__name__, "Measurements")
     if table is not None:  # a resumed series asks for its recorded steps without the rows
         check_table(measurements.domain, measurements.privacy, table)
         table.require(*measurements.columns())
@@ -108,7 +108,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
             continue
         if (
             rows + len(exact) > _BATCH_ROWS
-        ):  # a large table is drawn by itself, mostly with one scale
+        ):  # a large table is drawn separately, mostly with one scale
             _add_noise(measurements, pending, kinds, values, entropy)
             pending = []
             rows = 0
@@ -145,7 +145,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
     They never leave the kernel without noise.
 
     Args:
-        measurements: what is measured.
+        measurements: the measured queries.
         table: the private rows, which belong to it.
 
     Returns:
@@ -261,7 +261,7 @@ def _add_noise(
     for index, exact in pending:
         noisy = noise[start : start + len(exact)]
         noisy += exact
-        values[index] = narrow(noisy)  # a function of the noisy numbers alone
+        values[index] = narrow(noisy)  # a function of only the noisy numbers
         start += len(exact)
 
 

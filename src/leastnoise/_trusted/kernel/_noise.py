@@ -175,7 +175,7 @@ def discrete_gaussian(
     P(z) is proportional to exp(-z^2 / (2 sigma^2)), for integers z, with sigma = numerator /
     denominator.
 
-    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    Arguments, draws and errors are as for `discrete_laplace`, with sigma in the place of the
     scale.
 
     Guarantees:
@@ -236,7 +236,7 @@ def rounded_gaussian(
 
     A draw is the nearest integer to N(0, sigma^2), with sigma = numerator / denominator.
 
-    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    Arguments, draws and errors are as for `discrete_laplace`, with sigma in the place of the
     scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
     term.
 

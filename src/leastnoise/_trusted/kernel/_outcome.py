@@ -51,7 +51,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 def outcome_from_text(text: str) -> Fraction | FoundKeys:
     """Return the outcome of a choice or of a search for keys, from its text.
 
-    `values_from_text` reads that of measurements.
+    `values_from_text` reads the text of measurements.
     """
 
     def reader(value: Any) -> Fraction | FoundKeys:

@@ -66,7 +66,7 @@ class ClosedPeriods:
 def has_total_bound(measurements: Measurements, along: str) -> bool:
     """Return whether a unit's rows in all periods have a bound of their own.
 
-    Then what a unit has used in earlier periods must be known when a period is closed (P2).
+    Then the rows that a unit has used in earlier periods must be known when a period is closed (P2).
 
     Args:
         measurements: the whole, of all periods.
@@ -94,7 +94,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             "arrival" (in the period in which they come).
 
     Raises:
-        InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum
+        InputError: a block has no factor on only that attribute, or is a sum with limits, a sum
             where late rows count on arrival, or a count of units in all periods together; or a
             column names the units, and their rows count on arrival, or are bounded in cells that
             are not the periods; or units are counted in groups of cells, and their rows are bounded
@@ -359,7 +359,7 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
     Each row is drawn in the last period for which it has a coefficient.
 
     Args:
-        block: with a factor on the attribute alone.
+        block: with a factor on only the attribute.
         along: the attribute whose cells are the periods.
         period: 0 for the first.
 
@@ -386,7 +386,7 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     Only the data's holder may read the file.
 
     Args:
-        file: beside the ledger.
+        file: next to the ledger.
         owner: the payment and the fingerprint that it belongs to.
         closed: private.
 
@@ -417,7 +417,7 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     """Return the closed periods that `write_closed` wrote.
 
     Args:
-        file: beside the ledger.
+        file: next to the ledger.
         owner: the payment and the fingerprint that it must belong to.
         recorded: the number of periods that the ledger has; the file has as many, or one more that did
             not come to the ledger.

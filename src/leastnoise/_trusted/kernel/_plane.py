@@ -4,7 +4,7 @@ The measure is the least cost of a partition of the table's cells into blocks of
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
 distances of a block's counts from their median; one record changes one block of each partition
-(C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
+(C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers,
 multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
 """
 
@@ -122,7 +122,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     The shape is public and is checked; the counts are private and are clipped to the range of exact
     arithmetic.
 
-    The blocks of a line are aligned intervals; those of a rectangle come of halving it. No count
+    The blocks of a line are aligned intervals; the blocks of a rectangle come from halving it. No count
     makes this fail.
 
     Args:

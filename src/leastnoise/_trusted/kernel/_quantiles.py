@@ -2,7 +2,7 @@
 
 The exponential mechanism without replacement ("permute and flip"): each cell passes with a
 probability that falls with the distance of its rows from the target rank, and one of the cells that
-passed is chosen at random. The labels (S1 ...) refer to PROOFS-quantiles.md beside this file. Ranks
+passed is chosen at random. The labels (S1 ...) refer to PROOFS-quantiles.md in this folder. Ranks
 and distances are whole numbers; they are functions of private counts, and only the chosen cells
 leave the kernel.
 """
@@ -27,7 +27,7 @@ _MOST_RANK = 2**50  # rows of one group; no cell of fewer than 2^32 rows is cut 
 class QuantileSelection:
     """The choice of the cell where a share of a group's rows is reached.
 
-    Every group makes a choice of its own, and all of them together are one step.
+    Every group makes its own choice, and all of them together are one step.
 
     Args:
         attribute: the ordered attribute whose cells are chosen from.

@@ -1,4 +1,4 @@
-"""Lock a file beside the ledger while a process makes a release.
+"""Lock a file next to the ledger while a process makes a release.
 
 The file also reserves disk space for the outcome.
 
@@ -48,7 +48,7 @@ def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
             _keep_room(handle, room)
         except OSError as error:
             raise LedgerError(
-                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is "
+                f"A release needs a file of {room} bytes next to the ledger {ledger} while it is "
                 f"made: {os_error_reason(error)}. Nothing was spent. "
                 "Free space there, or check that you may write to that folder."
             ) from None

@@ -3,7 +3,7 @@
 Also uniform integers, checked scales, rejection in blocks, and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
-beside this file.
+in this folder.
 """
 
 from collections.abc import Callable
@@ -260,7 +260,7 @@ def toss_exp(
         coins: the numbers x_i of [0, 1].
         index: which of them, one coin each.
         entropy: the source of bits.
-        linear: uint64, shape () or that of the index.
+        linear: uint64, shape () or the shape of the index.
         square: whether the term x^2 is there.
         slots: a power of two of at most 256 and at least linear + square.
 

@@ -94,7 +94,7 @@ _CHANGED = (
 class ReleaseContract:
     """The terms of a release: its domain, its steps and its budget.
 
-    They say what the release may do with private rows.
+    They state the steps that the release may take on private rows.
 
     Args:
         domain: the domain over which the rows are encoded.
@@ -108,14 +108,14 @@ class ReleaseContract:
             at most. None if the steps share out the budget itself.
         text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute along whose cells the only step is drawn, one period after the other;
-            "" to draw it at once.
+            "" to draw it immediately.
         late: how rows count that come after their period was closed: "drop" (not at all), or
             "arrival" (when they come).
 
     Raises:
         InputError: a part is of another class; the only step has another domain or privacy, or
             cannot be drawn period by period; or a mu squared is given with another budget, or
-            beside an only step.
+            together with a single step.
 
     >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -197,7 +197,7 @@ class _PrivateState:
         cost: what all steps together may cost.
         ledger: that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has, in order.
-        charges: what the steps so far were charged, one charge for each step.
+        charges: the charges of the steps so far, one for each step.
         lock: held while a step is charged.
         process: that made the series, which is not used in a fork.
     """
@@ -314,7 +314,7 @@ class Series(Immutable):
 
         Raises:
             InputError: the payment was for other terms, or the table does not belong to them.
-            LedgerError: the rows were read in another period of the budget than that of the
+            LedgerError: the rows were read in another period of the budget than the period of the
                 payment; nothing was drawn.
         """
         spent = _checked_cost(terms, table)
@@ -482,7 +482,7 @@ class Series(Immutable):
                 "series without fixed measurements."
             )
         spent = verify(measurements, state.table)
-        if only is not None and spent != state.cost:  # what is measured is what was paid for
+        if only is not None and spent != state.cost:  # the measured queries are the paid ones
             raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md is of no other noise
         if terms.gaussian is not None and type(spent) is not GaussianCost:
@@ -520,7 +520,7 @@ class Series(Immutable):
         The first period is charged with the whole cost (P4).
 
         Args:
-            state: the private file beside the ledger; it is made with the first period.
+            state: the private file next to the ledger; it is made with the first period.
 
         Returns:
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
@@ -548,7 +548,7 @@ class Series(Immutable):
         owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_print)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
-            if verify(only, table) != private_state.cost:  # what is measured is what was paid for
+            if verify(only, table) != private_state.cost:  # the measured queries are the paid ones
                 raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
                 raise InputError(
@@ -613,7 +613,7 @@ def row_allowance(
         terms: of the series.
         ledger: that paid; None before the payment.
         entry: the payment; None before it.
-        state: the private file beside the ledger; None before the payment.
+        state: the private file next to the ledger; None before the payment.
 
     Returns:
         A handle that shows nothing of a unit; None where nothing has to be remembered, because the
@@ -735,8 +735,8 @@ def _step(
 
     Args:
         series: whose next step this is.
-        cost: what the step is charged.
-        request: fingerprint of what the step asks for.
+        cost: the charge of the step.
+        request: fingerprint of the request of the step.
         draw_outcome: draws the outcome from the rows.
         read_outcome: reads the outcome from the text that the ledger has.
     """

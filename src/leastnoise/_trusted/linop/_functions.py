@@ -85,7 +85,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
         int64 array of shape (size,).
 
     Raises:
-        InputError: a sum might reach 2^63, judged from the largest weight and entry alone.
+        InputError: a sum might reach 2^63, judged only from the largest weight and entry.
 
     Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so
         they never wrap around.

@@ -24,7 +24,7 @@ _MOST = 2**53
 class Sealed(np.ndarray[Any, Any]):
     """An array whose memory cannot be viewed as another matrix.
 
-    Its entries cannot be written, by any means of NumPy: the memory is that of a ``bytes`` object.
+    Its entries cannot be written, by any means of NumPy: the memory belongs to a ``bytes`` object.
     Shape, strides and type are neither set nor resized nor restored by the object's own attributes
     and methods. Who calls the descriptors of NumPy's own class on it (`np.ndarray.resize` and the
     like) gets past that; no cost and no noise may depend on it, so the kernel computes the cost of
@@ -168,7 +168,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Identity(Sized):
-    """Every cell by itself: the n x n identity matrix.
+    """Every cell separately: the n x n identity matrix.
 
     >>> Identity(3).rows
     3

@@ -28,7 +28,7 @@ class Contrasts:
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
 
     Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
-    contrasts alone say nothing about the total.
+    contrasts contain no information about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
     [2, 6]
@@ -79,7 +79,7 @@ def _(operator: Contrasts) -> tuple[int, int]:
 class Haar(Sized):
     """The Haar wavelet.
 
-    The total, then for every level the sums of left halves minus those of right halves.
+    The total, then for every level the sums of left halves minus the sums of right halves.
 
     The cells are padded to the next power of two with cells that are always empty; rows go from the
     total and the widest level down, and rows that see no cell are left out.
@@ -369,7 +369,7 @@ def _(operator: Ordered, x: Array) -> Array:
 @column_sums.register
 def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
     """Return the inner operator's column sums, in the order of the cells."""
-    # The columns are those of the inner operator in another order.
+    # The columns are the inner operator's columns in another order.
     return inverse_permute(operator, column_sums(operator.operator, weights, power))
 
 

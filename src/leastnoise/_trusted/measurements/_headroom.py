@@ -36,7 +36,7 @@ def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
             f"at most {MOST_TABLE_CELLS}",
             "Choose another strategy.",
         )
-    # The values of a table add up to at most that of all rows, and no entry of a product is above
+    # The values of a table add up to at most the value of all rows, and no entry of a product is above
     # the product of the largest ones.
     if block.ends:
         largest = max(value, limited)

@@ -1,6 +1,6 @@
 """Observations, and measurements as JSON values with their fingerprint.
 
-Not trusted: an observation has noisy numbers alone, and a recorded step has its charge beside the
+Not trusted: an observation has only noisy numbers, and a recorded step has its charge next to the
 fingerprint.
 """
 

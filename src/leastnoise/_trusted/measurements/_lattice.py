@@ -4,7 +4,7 @@ How many there are, and how one of them is drawn uniformly.
 
 The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
 Its norm is the largest of the tables' sums of absolute values. Whole numbers only; the labels
-(J1 ...) refer to PROOFS-shared-total.md beside this file.
+(J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
 (1962) and Stanley (1980) for the counts; the sampler is this project's own.

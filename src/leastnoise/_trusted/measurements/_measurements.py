@@ -2,7 +2,7 @@
 
 Frozen public values, and all that the kernel sees of a plan.
 
-The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, beside this file.
+The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, in this folder.
 """
 
 import math
@@ -34,7 +34,7 @@ class Limits:
 
     A value above its limit is counted as the limit.
 
-    A row's limit is that of its own cell, so that a row outside a query never enters it, however
+    A row's limit is the limit of its cell, so that a row outside a query never enters it, however
     its value was cut (filter first, then clip). The kernel enforces the limits and the cost of a
     plan is computed from them.
 
@@ -281,7 +281,7 @@ class Measurements:
 
     Attributes:
         factors: the factors of all blocks, each once.
-        alike: the blocks in groups that differ in their attributes alone: scale, measure, limits
+        alike: the blocks in groups that differ only in their attributes: scale, measure, limits
             and ends agree, and so do the operators and weights of their factors in turn.
 
     Raises:
@@ -670,7 +670,7 @@ def _root_up(values: IntArray) -> IntArray:
 
     The values are below 2^54.
     """
-    # The float is within one of the root; what is decided, is decided in integers.
+    # The float is within one of the root; the decision is made in integers.
     root = np.sqrt(values.astype(np.float64)).astype(np.int64)
     root = root - (root * root > values)
     root = root + ((root + 1) * (root + 1) <= values)

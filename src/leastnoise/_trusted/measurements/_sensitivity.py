@@ -69,7 +69,7 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The p-th powers of what a row adds, by its cell of some attributes.
+    """The p-th powers of a row's amounts, by its cell of some attributes.
 
     The largest, and the array of all if they differ.
 
@@ -273,7 +273,7 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     """Return bounds on a replaced unit's |shift|_p^p, by attribute (S8).
 
-    Each bound adds up what the unit does in each cell of one attribute.
+    Each bound adds up the unit's changes in each cell of one attribute.
 
     There is one bound for each attribute that a matrix or weighted cells are measured along; none
     for added rows, of which equal ones are the worst, and none for plans of many blocks.
@@ -489,7 +489,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
 
 _Beside: TypeAlias = tuple[
     frozenset[Factor], str | None, Limits | None, bool
-]  # factors, measure, limits and ends beside the cells
+]  # factors, measure, limits and ends other than the cells
 
 
 def _forms(
@@ -609,7 +609,7 @@ def apart_distance(
 ) -> Fraction | None:
     """Return a bound on a unit's |shift|_p^p, cell by cell (S5).
 
-    It adds up what the unit's rows do in each cell of the bound.
+    It adds up the changes by the unit's rows in each cell of the bound.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -749,7 +749,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum, over the factors beside the cells, of the largest distance in
+        An exact fraction: the sum, over the factors other than cells, of the largest distance in
         their forms (R2, R6).
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))

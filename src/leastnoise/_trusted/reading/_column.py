@@ -41,9 +41,9 @@ class Column:
             which marks its nulls itself. Text is Python text or bytes; bytes that are not UTF-8 are
             a value without a string form.
         null: where the row's value is missing; None where it cannot be.
-        index: None if the values are those of the rows in order; else for each row the place of its
+        index: None if the values are in the order of the rows; else for each row the place of its
             value, -1 for a null.
-        zoned: whether time stamps of an array are those of UTC, because their type has a time zone;
+        zoned: whether time stamps of an array are in UTC, because their type has a time zone;
             else they are of no zone.
     """
 
@@ -78,8 +78,8 @@ class Chunk(NamedTuple, Generic[Made]):
 
     Attributes:
         rows: how many there are.
-        columns: what was made of each of their columns.
-        malformed: the lines of a CSV file, beside these rows, that are no record.
+        columns: the result for each of their columns.
+        malformed: the lines of a CSV file, in addition to these rows, that are no record.
     """
 
     rows: int
@@ -142,7 +142,7 @@ def constant_column(value: object, null: BoolArray) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountRequest:
-    """What is to be counted, all of it public.
+    """The public request for counts.
 
     Attributes:
         rules: of the attributes that are read, in the order of the domain.
@@ -199,12 +199,12 @@ class Source:
     Attributes:
         what: how messages call it.
         fields: its columns, in order; a name that occurs twice is there twice.
-        total: the number of rows where it is known beforehand; shown as progress alone.
+        total: the number of rows where it is known beforehand; shown only as progress.
         encoded: given columns and what encodes each, yields for each chunk its number of rows and
             what was made of its columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they
             can only be read.
-        delimiter: what is between the fields of CSV files; None of other sources.
+        delimiter: the separator of fields in CSV files; None for other sources.
         holds: what columns hold by their declared types, where that is known.
     """
 
@@ -384,7 +384,7 @@ def to_column(array: Any) -> Column:
         )
     if name in {"date32", "date64", "timestamp"}:
         unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
-        # with a time zone the number is that of UTC
+        # with a time zone the number is in UTC
         return since_1970(
             array.view(pa.int32() if name == "date32" else pa.int64()),
             unit,

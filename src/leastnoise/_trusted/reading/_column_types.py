@@ -1,4 +1,4 @@
-"""What the columns of a source hold, by their declared types.
+"""The content of a source's columns, by their declared types.
 
 No value is looked at.
 

@@ -1,6 +1,6 @@
 """Whole columns to cells and amounts, by the tables of their rules.
 
-Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other
+Guarantees: what becomes of a row depends only on that row and on the public domain: not on other
     rows, on how the rows are cut into
 chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows
 share one reading of their value only where their values are the same bytes, the same text, or equal
@@ -243,7 +243,7 @@ def _number_encoder(
 ) -> Encoder:
     """Return an encoder of numbers.
 
-    It takes arrays at once, and other values one at a time or with ``of_others``.
+    It takes whole arrays, and other values one at a time or with ``of_others``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)

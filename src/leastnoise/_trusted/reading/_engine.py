@@ -77,10 +77,10 @@ class Engine:
         values: for each column that can be used the expression of its value, and what that holds.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
         numbered: such a hash as a whole number from 0 to 2^16 - 1.
-        most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
+        most_sets: GROUPING SETS in one query; 1 for only plain GROUP BY.
         session: given what messages call it, gives for as long as it is entered a function from a
             query to a reader of Arrow batches, all on one snapshot of the data. It raises
-            InputError alone, without a word of the engine's own messages, which may quote a row.
+            only InputError, without a word of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the
             subquery has an OFFSET.
@@ -108,10 +108,10 @@ class Engine:
         Returns:
             Marginals that hold all that were wished for, and where that is wished how many rows are
             used, not used and cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
-            rows are to be read. That depends on the wish and on the columns' types alone.
+            rows are to be read. That depends only on the wish and on the columns' types.
 
-        Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends on that
-            unit's rows and the key alone (E7).
+        Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends only on that
+            unit's rows and the key (E7).
         """
         if any(isinstance(m, UnitCount) and m.has_groups for m in wish.sums.values()):
             return None  # a row may be in several groups
@@ -158,7 +158,7 @@ class Engine:
 
         Its categories are not known yet.
 
-        None if the engine cannot do it by its SQL, which depends on public facts alone; an
+        None if the engine cannot do it by its SQL, which depends only on public facts; an
         `InputError` where it fails.
         """
         (rule,) = wish.rules.values()
@@ -192,7 +192,7 @@ class Engine:
 
         They are joined on a column of each; columns but those wanted, of the first table and of the
         second, are not named in a query. None where one query cannot have both tables, or their
-        keys have no SQL, which depends on public facts alone.
+        keys have no SQL, which depends only on public facts.
 
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
@@ -700,7 +700,7 @@ def _tables(
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
     columns = _cell_columns(wish, cover)
-    # a row is of this marginal if its columns have a cell, and those of all others are null
+    # a row is of this marginal if its columns have a cell, and the columns of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
@@ -726,11 +726,11 @@ def _tables(
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What becomes of the columns of a type.
+    """The treatment of the columns of a type.
 
     Attributes:
         read: makes a column of the array that comes.
-        held: what an engine's value of it holds; None: its rows are read.
+        held: the content of an engine's value; None: its rows are read.
         selected: what is sent for in place of a column, so that no value makes it fail; None: the
             column.
         value: the expression of what it holds; None: what is sent for.
@@ -781,7 +781,7 @@ def engine_source(
         engine: the engine.
         types: what becomes of each column.
         fields: the columns, in order; a name may come twice.
-        session: like the engine's, but the batches of its answers need not be held at once.
+        session: like the engine's, but the batches of its answers need not be in memory together.
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -809,7 +809,7 @@ def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> Sc
 
     The type says what becomes of the column.
 
-    An instant has no zone of its own in the schema of an engine.
+    An instant has no zone in the schema of an engine.
     """
     import pyarrow as pa
 

@@ -5,7 +5,7 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
   What follows the last LF is a line if
    it is not empty.
-2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field
+2. A line is a record, whatever it contains: nothing in one line has an effect on another, and a field
   cannot hold a line break.
 3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
   delimiters, and ``""`` within it means one
@@ -15,7 +15,7 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
    ``LONGEST`` bytes. An empty line is a null where there is one column.
 
 Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
-the places of all delimiters at once. The others are cut one by one.
+the places of all delimiters together. The others are cut one by one.
 
 Of several files, only names decide which these are, never what files hold. Folders below the path
 that are called ``key=value`` give every row of the files in them a column ``key`` of that text, as

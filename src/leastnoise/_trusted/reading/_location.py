@@ -61,7 +61,7 @@ def dataset_name(source: Any) -> str | None:
 def ledger_beside(source: Any) -> Path:
     """Return the default file of the ledger.
 
-    It is beside a file or folder, where a pattern begins, or for a table in the working folder.
+    It is next to a file or folder, where a pattern begins, or for a table in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')

@@ -108,7 +108,7 @@ STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates
 NO_ZONE = (
     "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
     "which time zone its days are. "
-    "Write for example zone = {advised} beside by in dates."
+    "Write for example zone = {advised} next to by in dates."
 )
 NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
@@ -127,7 +127,7 @@ _NO_FILE = "the source must be a file that exists; there is no file {path!r}."
 
 @dataclass(frozen=True, slots=True)
 class CSV:
-    """CSV files with what has to be said of them.
+    """CSV files with their format.
 
     Args:
         path: of a file, a folder, or a pattern.
@@ -281,7 +281,7 @@ class DatabaseTable:
         return tuple(self.table.split("."))
 
     def url(self) -> str:
-        """Return the URL of the database, for the adapter alone.
+        """Return the URL of the database, only for the adapter.
 
         An `InputError` if the environment does not have the variable.
         """
@@ -307,7 +307,7 @@ class Joined:
         on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
             and the second ``id``.
         columns: of the second table, those that are wanted; None: all but its key.
-        public: whether everyone may know what the second table holds. If not, the privacy unit must
+        public: whether everyone may know the content of the second table. If not, the privacy unit must
             be the column of the first table that they are joined on, so that a row of the second
             table belongs to the unit of the rows it is joined to.
         reading: which spellings of a key are nulls, and whether blanks and capitals count; that of
@@ -318,7 +318,7 @@ class Joined:
 
     Guarantees: of a second table that is not public, the rows of a unit are protected with its rows
         in the first one: whatever becomes of both changes no row of another unit, and at most
-        ``max_rows`` of its own. A public one is the same in all neighbours.
+        ``max_rows`` of the unit's own rows. A public one is the same in all neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
     Joined(on='patient_id', columns=None, public=False)
@@ -397,7 +397,7 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
     """Return the source that `source_location` wrote down.
 
     Args:
-        recorded: what it wrote.
+        recorded: the record that it wrote.
         moved: where the data are by now, if not there; a path has the same layout, and the same
             second table beside it.
 
@@ -524,7 +524,7 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
     if not names:
         return (
             f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
-            "each a text of its own."
+            "each its own text."
         )
     listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)

@@ -206,7 +206,7 @@ def _session(
     @contextmanager
     def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
         # The text of an error may quote the password, the query or a row. That of a failed
-        # connection decides between fixed sentences; that of a query is not looked at.
+        # connection decides between fixed sentences; the error of a query is not looked at.
         try:
             connection = driver.connect(url)
         except (driver.Error, pa.ArrowException, OSError) as error:

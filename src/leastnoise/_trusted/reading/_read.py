@@ -2,7 +2,7 @@
 
 Row by row, or as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md).
 
-Rows may have the columns of their partner in a second table beside their own (E10).
+Rows may have the columns of their partner in a second table in addition to their own (E10).
 """
 
 import os
@@ -88,7 +88,7 @@ SEVERAL = -2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """What is wanted of a source.
+    """The request to a source.
 
     Args:
         attributes: those to read, None for all of the domain; the others are not looked at and drop
@@ -131,7 +131,7 @@ def read(
             a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name
             theirs.
-        wanted: what is wanted of it; None for everything that the domain names.
+        wanted: the requested tables; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
@@ -149,7 +149,7 @@ def read(
         InputError: a source that is missing, of a type or kind not supported, or without a column
             that is needed. Never because of a row, and never with a value of one.
 
-    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a
+    Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
         of the table that count as rows, rows that are dropped as outside the domain included, and
@@ -222,7 +222,7 @@ def _read_rows(
         opened: the source.
         names: its columns of the attributes, of the factors of the measures, and of the unit.
         domain: the public domain.
-        request: what is wanted of each row.
+        request: the columns and measures of each row.
         units: numbers the units of the rows; None if every row is a unit.
         shown: shows how far reading is.
     """
@@ -359,7 +359,7 @@ def _encode_rows(
     Args:
         opened: the source.
         names: its columns of the attributes, of the measures and of the unit.
-        request: what is wanted of each row.
+        request: the columns and measures of each row.
         units: takes the units of the rows; None where every row is one.
         shown: shows how far reading is.
     """
@@ -857,7 +857,7 @@ def csv_delimiter(source: Any) -> str | None:
     """
     try:
         return open_source(source).delimiter
-    except LeastNoiseError:  # whoever reads it says what is wrong
+    except LeastNoiseError:  # the reader reports the fault
         return None
 
 
@@ -1070,7 +1070,7 @@ class PartnerRows:
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64
-        )  # the last is that of a key that is not there
+        )  # the last one is for a missing key
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 

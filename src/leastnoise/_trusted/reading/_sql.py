@@ -102,10 +102,10 @@ def _parse_template(written: str) -> Expression:
 class Value:
     """A column as an engine sees it.
 
-    It has what the column holds, and the expression of its value.
+    It has the content of the column, and the expression of its value.
 
     Attributes:
-        held: what it holds.
+        held: its content.
         it: the expression.
     """
 

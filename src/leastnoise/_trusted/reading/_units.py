@@ -105,12 +105,12 @@ class Units:
         Args:
             max_rows: k, at least 1; the bound of the series if there is an allowance.
             entropy_bytes: gives that many random bytes; `os.urandom` outside tests.
-            among: the rows to choose from, each by a function of itself alone; None for all.
+            among: the rows to choose from, each by a function of only itself; None for all.
 
         Returns:
             A mask over all rows added.
 
-        Guarantees (stability): let each row carry a random key of its own, drawn independently of
+        Guarantees (stability): let each row carry its own random key, drawn independently of
             everything, and let a unit keep its k
         rows with the least keys. Take two sources of which one has a unit's rows in addition, and
         give every common row the same key (a coupling of the two runs: each has its right
@@ -128,7 +128,7 @@ class Units:
         most m in one cell.
 
         With an allowance (E14) the rows of closed periods are left out, and a unit keeps its rows
-        period after period, up to what it has not yet used.
+        period after period, up to its unused rows.
 
         Rows without a unit are dropped. Kept as a separate unit, any number of people would
         share its k rows; kept each as its own unit, one person could have more than k. Dropping
@@ -360,7 +360,7 @@ class Units:
             rows: a mask over all rows added: those inside the domain.
             cells: of every attribute whose values together are a cell the cells of these rows.
             totals: of each of these rows the total of its unit in its cell.
-            amounts: what each of these rows has of it; 0 unless chosen.
+            amounts: the amount of each of these rows; 0 unless chosen.
             chosen: the rows that have the totals of their units.
             published: whether each of these rows may have been chosen.
             most: for each chosen row.

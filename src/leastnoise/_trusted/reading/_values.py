@@ -60,7 +60,7 @@ def unless_it_raises(
     It returns something else where the value makes the given function raise.
 
     Args:
-        otherwise: what it gives then.
+        otherwise: the result then.
 
     >>> unless_it_raises(None)(int)("x") is None
     True
@@ -96,7 +96,7 @@ def is_null(value: object) -> bool:
         return value.is_nan()
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
-    # pandas marks missing values by objects of its own; the package does not import it
+    # pandas marks missing values by its own objects; the package does not import it
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
@@ -153,7 +153,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
     It gives NaN for ``nan``, and None for no number.
 
-    The forms are those of the table in docs/spec.md. They are the same under every reading; the
+    The forms are listed in the table in docs/spec.md. They are the same under every reading; the
     reading adds its decimal mark, its mark of thousands and its currency signs.
 
     >>> read = text_number(Reading())

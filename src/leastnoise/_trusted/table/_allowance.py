@@ -1,8 +1,8 @@
-"""Remember how many rows each unit has used in the closed periods of a series.
+"""Remember the rows that each unit has used in closed periods.
 
 A series may bound the rows of a unit in all its periods together. Then a unit has an allowance:
 the bound less the rows that it has used. Readers keep no more rows of a unit than its allowance.
-The kernel writes what the rows of a closed period have used to its private file, and the next
+The kernel writes the used rows of a closed period to its private file, and the next
 reading begins with that: (P2) and (P5) of PROOFS-periods.md.
 """
 
@@ -83,7 +83,7 @@ class PeriodUse:
     """The rows that units use in each period of a table that was read; private.
 
     Attributes:
-        before: what they had used before.
+        before: the rows that they had used before.
         most: the bound on the rows of a unit in all periods.
         units: the digests of the units of the table.
         uses: for each count or total of units, and for rows (None), three int64 arrays of one

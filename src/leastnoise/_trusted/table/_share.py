@@ -44,7 +44,7 @@ def groups(
     Each set is a member of exactly one group; sets are positions without repetition.
 
     A group starts from the largest set that no group has yet and takes the attribute that completes
-    the most other sets, as long as its table stays small beside the rows (summing it out must cost
+    the most other sets, as long as its table stays small relative to the rows (summing it out must cost
     less than the passes it saves) and within the cache.
 
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
@@ -81,7 +81,7 @@ def groups(
             cells[names[first]],
             limit,
         )
-        # a table that is large beside the rows is worth summing out only for sets that are large
+        # a table that is large relative to the rows is worth summing out only for sets that are large
         # too
         if cells[names[first]] <= max(limit, rows):
             summed = covered

@@ -2,7 +2,7 @@
 
 The rows are kept outside the handle, so that nothing in it leads to them. `Table` stores them when
 it is made, and only the kernel opens them: the import contracts allow no other code. The labels (T1
-...) refer to PROOFS-table.md beside this file.
+...) refer to PROOFS-table.md in this folder.
 """
 
 import math
@@ -89,7 +89,7 @@ def columns_of(handle: object, *kinds: type) -> Any:
 
     Args:
         handle: a table.
-        kinds: what it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
+        kinds: the contents it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
 
     Raises:
         InternalError: the handle has something else.
@@ -113,7 +113,7 @@ class Table(Immutable):
 
     One column of cell numbers for each attribute, one of whole units for each measure.
 
-    Made by `leastnoise._trusted.reading` and opened by the kernel alone. It does not show how many rows it
+    Made by `leastnoise._trusted.reading` and opened only by the kernel. It does not show how many rows it
     has, which is itself private, and it can be neither changed, compared nor pickled.
 
     Args:
@@ -146,7 +146,7 @@ class Table(Immutable):
         usage: as above.
 
     Raises:
-        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the
+        InternalError: columns that do not fit the domain. This is a fault of the encoder; the
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
@@ -443,7 +443,7 @@ def _checked_counting(
 def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
     """Return a column as a flat integer array; raise for any other."""
     array = np.asarray(column)
-    # an empty list has no integer type of its own
+    # an empty list has no integer type
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
         raise InternalError(f"the {content} of {name!r} must be a flat array of integers.")
     return array
