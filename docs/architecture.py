@@ -1,6 +1,6 @@
-"""The picture and the table of docs/architecture.md, made from the code: packages in the layers of pyproject.toml, and who imports whom.
+"""The picture and the tables of docs/architecture.md, made from the code: packages in the layers of pyproject.toml, and who imports whom.
 
-python -m docs.architecture     writes docs/images/architecture.svg and the table of docs/architecture.md   (`make pictures`)
+python -m docs.architecture     writes docs/images/architecture.svg and the tables of docs/architecture.md   (`make pictures`)
 """
 
 import ast
@@ -28,6 +28,246 @@ STYLE = {
     "trusted": ("#fdf0cf", "#b9770e"),
     "public": ("#e2ecf7", "#2e6da4"),
 }
+
+# The words of signatures that a newcomer cannot know: the word, its meaning, and the file and name
+# that define it.
+WORDS = (
+    (
+        "along",
+        "the queries or the strategy on the cells of one attribute, the others fixed",
+        "_workload/_workload.py",
+        "Workload.along",
+    ),
+    (
+        "attribute set",
+        "attributes by position, in the algebra of marginals; `tau` in formulas",
+        "_strategies/_residual_algebra.py",
+        "AttributeSet",
+    ),
+    (
+        "block",
+        "one table of measured queries: a product of factors with one noise scale",
+        "_trusted/measurements/_measurements.py",
+        "Block",
+    ),
+    (
+        "candidate",
+        "one strategy with one kind of noise, tried on a workload: a plan, or why there is none",
+        "_mechanisms/_choice.py",
+        "Candidate",
+    ),
+    (
+        "catalogue",
+        "the texts of one language, and how it writes numbers",
+        "_release/_texts.py",
+        "Catalogue",
+    ),
+    (
+        "closure",
+        "all subsets of the attribute sets of some marginals",
+        "_strategies/_residual_algebra.py",
+        "DownwardClosure",
+    ),
+    (
+        "coarse",
+        "queries on runs of neighbouring cells (buckets) in place of cells",
+        "_trusted/linop/_structured.py",
+        "Coarse",
+    ),
+    (
+        "contrasts",
+        "rows that determine the differences between cells, but not their total",
+        "_trusted/linop/_structured.py",
+        "Contrasts",
+    ),
+    (
+        "covering design",
+        "a few large tables that together contain every requested one",
+        "_strategies/_covering.py",
+        "covering_design",
+    ),
+    (
+        "effort",
+        "the share of the steps of a full search that is taken",
+        "_families/_p_identity.py",
+        "p_identity",
+    ),
+    (
+        "ends",
+        "both ends of a measure, `v - low` and `high - v`, measured for the cost of one",
+        "_trusted/measurements/_measurements.py",
+        "Block",
+    ),
+    (
+        "equations",
+        "what a block says about a quantity: its queries and the variance of each",
+        "_error/_equations.py",
+        "Equations",
+    ),
+    (
+        "factor",
+        "integer queries along some attributes, with row weights; a part of a block",
+        "_trusted/measurements/_measurements.py",
+        "Factor",
+    ),
+    (
+        "family",
+        "a way to fit a strategy along one attribute to a Gram matrix",
+        "_families/_gram.py",
+        "Fit",
+    ),
+    (
+        "finding",
+        "the data-dependent choices of a mechanism, and the estimator that they imply",
+        "_estimation/_least_squares.py",
+        "Finding",
+    ),
+    (
+        "generators",
+        "vectors a and b of Gram matrices with `M_ij = sum a_i b_j` for i <= j",
+        "_families/_gram.py",
+        "Generators",
+    ),
+    (
+        "gram",
+        "the matrix `W^T W` of the queries along one attribute, stored by its structure",
+        "_families/_gram.py",
+        "Gram",
+    ),
+    (
+        "halving",
+        "the tree of aligned blocks, each with the difference of its halves",
+        "_estimation/_shrinkage.py",
+        "HalvingTree",
+    ),
+    (
+        "hidden cell",
+        "the cell of rows without a value, which is measured and not published",
+        "_workload/_missing.py",
+        "with_hidden_cells",
+    ),
+    (
+        "importance",
+        "the factor of a table's squared error: the weight squared, in contributions of one row",
+        "_workload/_product.py",
+        "Product.importance",
+    ),
+    (
+        "joint cells",
+        "the cells of all attributes that some blocks measure, in one table",
+        "_error/_joint.py",
+        "JointBlocks",
+    ),
+    (
+        "mechanism",
+        "a way from a workload to answers, with steps that may depend on noisy results",
+        "_mechanisms/_protocol.py",
+        "Mechanism",
+    ),
+    (
+        "norm",
+        "the p of the sensitivity: 1 for Laplace noise, 2 for Gaussian noise",
+        "_trusted/accounting/_cost.py",
+        "Noise.norm",
+    ),
+    (
+        "operator",
+        "an integer matrix of queries over cells, stored implicitly",
+        "_trusted/linop/_operators.py",
+        "Operator",
+    ),
+    (
+        "outcome",
+        "a plan that was carried out: its observation and finding",
+        "_estimation/_least_squares.py",
+        "Outcome",
+    ),
+    (
+        "planner",
+        "a function from a workload and a budget to a strategy, with estimates of its time",
+        "_strategies/_planning_problem.py",
+        "Planner",
+    ),
+    (
+        "promise",
+        "the expected errors and the lower bound that a plan states",
+        "_plan/_plan.py",
+        "Promise",
+    ),
+    (
+        "pull",
+        "the relative cost of the total, which decides the best tilt",
+        "_families/_contrasts.py",
+        "best_tilt",
+    ),
+    (
+        "quantity",
+        "counts of rows, or the sums of one measure (`None` stands for counts)",
+        "_error/_structure.py",
+        "quantity_structure",
+    ),
+    (
+        "reading",
+        "how texts become values: texts for null, trimming, case",
+        "_trusted/domain/_reading.py",
+        "Reading",
+    ),
+    ("receipt", "the ledger's facts about a payment", "_trusted/kernel/_ledger_run.py", "Receipt"),
+    (
+        "run",
+        "neighbouring cells that no query separates, known by their first cell",
+        "_families/_queries.py",
+        "first_cells",
+    ),
+    (
+        "series",
+        "the paid steps of one release, in code of the kernel; in a spec, periods that are paid for once",
+        "_trusted/kernel/_series.py",
+        "Series",
+    ),
+    (
+        "source",
+        "opened data: public facts, and a way to the private rows",
+        "_trusted/reading/_column.py",
+        "Source",
+    ),
+    (
+        "strategy",
+        "what is measured, with relative weights; exact noise scales follow",
+        "_strategies/_planning_problem.py",
+        "Strategy",
+    ),
+    (
+        "structure",
+        "the covariance of least squares from some blocks, in the form that suits them",
+        "_error/_equations.py",
+        "Structure",
+    ),
+    (
+        "task",
+        "the public input of a planner: workload, budget, kind of noise and seconds",
+        "_strategies/_planning_problem.py",
+        "PlanningProblem",
+    ),
+    (
+        "terms",
+        "what a release may do with private rows: domain, steps and budget",
+        "_trusted/kernel/_series.py",
+        "ReleaseContract",
+    ),
+    (
+        "tilt",
+        "the direction of sum 1 that contrasts leave out",
+        "_families/_contrasts.py",
+        "best_tilt",
+    ),
+    (
+        "wish",
+        "the public parameters of a count that an engine makes",
+        "_trusted/reading/_column.py",
+        "CountRequest",
+    ),
+)
 
 
 def layers() -> list[list[str]]:
@@ -164,11 +404,50 @@ def table() -> str:
     )
 
 
+def words() -> str:
+    """The table of words in Markdown, in alphabetical order."""
+    rows = [
+        f"| {word} | {meaning} | `{path}`: `{name}` |"
+        for word, meaning, path, name in sorted(WORDS)
+    ]
+    return "\n".join(["| word | meaning | defined in |", "|---|---|---|", *rows])
+
+
+def missing_words() -> list[str]:
+    """The words whose file does not define the name any more."""
+    return [word for word, _, path, name in WORDS if name not in defined_names(SOURCE / path)]
+
+
+def defined_names(path: Path) -> set[str]:
+    """The classes, functions, methods, fields and constants that a file defines."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names |= names_of(node)
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                names |= {f"{node.name}.{name}" for name in names_of(part)}
+    return names
+
+
+def names_of(node: ast.stmt) -> set[str]:
+    """The names that one statement defines."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return {node.name}
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.Assign):
+        targets = node.targets
+    else:
+        targets = []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
 def page(text: str) -> str:
-    """The text of the page with the table of today."""
-    return re.sub(
-        r"(?<=<!-- folders -->\n).*?(?=\n<!-- end -->)", lambda _: table(), text, flags=re.DOTALL
-    )
+    """The text of the page with the tables of today."""
+    for mark, content in (("folders", table()), ("words", words())):
+        pattern = rf"(?<=<!-- {mark} -->\n).*?(?=\n<!-- end -->)"
+        text = re.sub(pattern, lambda _, rows=content: rows, text, flags=re.DOTALL)
+    return text
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ def test_folder_table_matches_the_code():
     assert len(list(architecture.folders())) > 20
 
 
+def test_words_of_the_architecture_are_in_the_code():
+    assert not architecture.missing_words(), "name the file and the name that define them now"
+
+
 def test_first_glossary_words_are_explained():
     words = site.glossary()
     assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(words)

@@ -61,7 +61,7 @@ SEEDED = (
     "_strategies/",  # the same
     "_error/_joint.py",  # error bars by simulation of the plan, which is public
     "_estimation/_mixture.py",  # where the fit of a model starts, whatever the data are
-    "_estimation/_expansion.py",  # the estimate of risk, by adding noise to measurements
+    "_estimation/_smoothing.py",  # the estimate of risk, by adding noise to measurements
     "_estimation/_model.py",  # error bars by fitting the model to other noise, and records
     "_release/_records.py",  # values within the bins of these
     "_estimation/_non_negative.py",  # error bars, at the estimate

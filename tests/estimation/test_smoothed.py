@@ -1,5 +1,6 @@
 """Answers of a plan that does not look, shrunk: the algebra against dense matrices, intervals that stay, and errors by simulation."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,11 +13,12 @@ from leastnoise._estimation import (
     Estimate,
     HalvingTree,
     OneSidedBounds,
+    PosteriorMeans,
+    RunTree,
     SmoothedEstimate,
     can_be_smoothed,
     level_prior,
     posterior_means,
-    runs_of,
     shrink,
 )
 from leastnoise._fitting import fit_noise_scales
@@ -84,7 +86,10 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
         [[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))]
     )
     spread = np.where(seen, np.einsum("cj,cd,dj->j", units, covariance, units), 0.0)
-    variances = Estimate(observation).estimate(runs_of(observation.measurements)[2]).noise_std ** 2
+    variances = (
+        Estimate(observation).estimate(RunTree.of(observation.measurements).block_queries).noise_std
+        ** 2
+    )
     np.testing.assert_allclose(halving.noise(variances), spread, rtol=1e-6, atol=1e-9)
     tail = (
         float(np.sqrt(np.median(np.diag(covariance)) / 2))
@@ -101,7 +106,7 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
         basis.T @ information @ basis + np.diag(precision[seen]), basis.T @ told + pull[seen]
     )
     np.testing.assert_allclose(
-        posterior_means(observation)[3], np.repeat(mean / expand, expand), rtol=1e-5
+        posterior_means(observation).means, np.repeat(mean / expand, expand), rtol=1e-5
     )
 
 
@@ -179,11 +184,11 @@ def test_smoothed_means_shrink_by_james_and_stein(
 ) -> None:
     """If the means are half of least squares, what remains is least squares times 1 - n / q, q its squares in units of the noise."""
 
-    def halved(observation: Observation) -> tuple[object, ...]:
-        plain, joint, least, _ = posterior_means(observation)
-        return plain, joint, least, least / 2
+    def halved(observation: Observation) -> PosteriorMeans:
+        smoothed = posterior_means(observation)
+        return replace(smoothed, means=smoothed.least_squares / 2)
 
-    monkeypatch.setattr("leastnoise._estimation._expansion.posterior_means", halved)
+    monkeypatch.setattr("leastnoise._estimation._smoothing.posterior_means", halved)
     observation = measured(np.full(256, 6), [Identity(256)], Noise.DISCRETE_GAUSSIAN, 1)
     least = Estimate(observation).marginal(("age",))
     factor = (

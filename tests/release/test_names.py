@@ -1,6 +1,7 @@
 """Display names: titles as an office writes them, a report in each language, codes in files."""
 
 import csv
+import datetime as dt
 import re
 from html.parser import HTMLParser
 
@@ -185,6 +186,7 @@ def test_titles_read_as_an_office_writes_them(named):
         "Poverty rate by sex",
         "Persons by region and age (up to each value)",
         "Population",
+        "Population with a value of net income by region and sex",
         "Quantiles of age by sex, years",
         "Distribution of age",
     } <= set(titles["en"])
@@ -193,9 +195,28 @@ def test_titles_read_as_an_office_writes_them(named):
         "Armutsquote nach Geschlecht",
         "Personen nach Region und Alter (bis zu jedem Wert)",
         "Bevölkerung",
+        "Bevölkerung mit Angabe zu Nettoeinkommen nach Region und Geschlecht",
     } <= set(titles["de"])
     for title in (*titles["en"], *titles["de"]):
         assert not re.search(r"nuts|\w:\w|weighted|gewichtet| x ", title), title
+
+
+def test_sentences_call_rows_by_their_name(named):
+    _, release = named
+    english = release.options.catalogue("en").say("fit_unused", percent="9%")
+    assert english.startswith("About 9% of the persons are in none of the numbers")
+    german = release.options.catalogue("de").say("dropped", names="Alter")
+    assert german.startswith("Personen, deren Wert von Alter fehlt")
+    assert load_catalogue().say("dropped", names="age").startswith("Rows with a missing")
+
+
+@pytest.mark.parametrize(
+    ("language", "written"), [("en", "Written on 3 May 2026"), ("de", "Geschrieben am 3.5.2026")]
+)
+def test_pages_write_days_as_their_language_does(language, written):
+    catalogue = load_catalogue(language)
+    day = catalogue.format_date(dt.date(2026, 5, 3))
+    assert catalogue.say("written_on", date=day) == f"{written} (UTC)."
 
 
 def test_pages_show_no_code_that_has_a_name(named):

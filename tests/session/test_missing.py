@@ -344,7 +344,7 @@ def test_report_says_how_many_rows_tables_lack(tmp_path):
     sentence = "about 9 (± 0.500) of 36 rows in sex and about 9 (± 0.500) of 36 rows in age"
     assert sentence in head.split('class="cards"')[0]  # a quarter of the rows: before any number
     assert sentence in details
-    german = "etwa 9 (± 0,500) von 36 Zeilen bei sex und etwa 9 (± 0,500) von 36 Zeilen bei age"
+    german = "etwa 9 (± 0,500) der 36 Zeilen bei sex und etwa 9 (± 0,500) der 36 Zeilen bei age"
     assert german in first_screen(tmp_path / "counted/report.de.html")[0]
     manifest = (tmp_path / "counted/manifest.json").read_text(encoding="utf-8")
     assert "about 9" in json.loads(manifest)["domain"]["rows_outside"]

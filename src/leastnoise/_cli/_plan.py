@@ -78,8 +78,8 @@ from leastnoise._release import (
     list_dropped_rows,
     list_sum_contributions,
     name_attribute,
-    name_measure,
     name_rows,
+    name_summed,
     published_part,
     statistic_title,
     table_title,
@@ -776,7 +776,7 @@ def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
     units = []
     for product in plan.workload:
         if product.of_values:
-            measure = name_measure(product.domain, str(product.measure), catalogue)
+            measure = name_summed(product.domain, str(product.measure), catalogue)
             units.append(unit_of_sums(product, catalogue) or measure)
         elif product.of_units:
             units.append(catalogue.names.units or "units")

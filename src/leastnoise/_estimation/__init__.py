@@ -36,12 +36,7 @@ from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
     Posterior,
-    SmoothedEstimate,
     answers_of,
-    can_be_smoothed,
-    level_prior,
-    posterior_means,
-    runs_of,
     shrunk_levels,
 )
 from leastnoise._estimation._least_squares import (
@@ -118,6 +113,14 @@ from leastnoise._estimation._public_facts import (
     with_public_sums,
 )
 from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, checked_errors, shrink
+from leastnoise._estimation._smoothing import (
+    PosteriorMeans,
+    RunTree,
+    SmoothedEstimate,
+    can_be_smoothed,
+    level_prior,
+    posterior_means,
+)
 from leastnoise._estimation._truncated import (
     DroppedBucketsEstimate,
     GroupedBucketSumsEstimate,

@@ -217,6 +217,97 @@ def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
     )
 
 
+class _InnerSummary(NamedTuple):
+    """What the error of a two-level strategy needs of the inner one.
+
+    P is the inverse of its Gram matrix.
+    """
+
+    total: float  # k, the sum of all entries of P
+    mean: FloatArray  # v / k, v the row sums of P
+    norm: float  # squared norm of the mean
+    forms: FloatArray  # quadratic forms of the mean, shape (2, 2)
+    trace: float  # of P
+    traces: FloatArray  # quadratic forms with P in place of y y^T, shape (2, 2)
+
+
+def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
+    """Return the summary of the inner strategy that has values on a support."""
+    theta = support.to_matrix(values)
+    sigma = 1 + theta.sum(axis=0)
+    lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (
+        theta * sigma
+    )
+    row_sums = sigma**2 - lifted.T @ lifted.sum(axis=1)
+    total = float(row_sums.sum())
+    mean = row_sums / total
+    cells = np.arange(support.size)
+    of_diagonal = np.array(
+        [[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)]
+    )
+    return _InnerSummary(
+        total=total,
+        mean=mean,
+        norm=float(mean @ mean),
+        forms=quadratic_forms(mean[None, :]),
+        trace=float((sigma**2).sum() - (lifted**2).sum()),
+        traces=of_diagonal - quadratic_forms(lifted),
+    )
+
+
+class _BlockSums(NamedTuple):
+    """What the error of a two-level strategy needs of the sums of blocks."""
+
+    divisors: FloatArray  # s, shape (blocks,)
+    inverse: FloatArray  # (diag(1 / k + e^2) + U^T U)^-1, shape (blocks, blocks)
+    outer: FloatArray  # s s^T
+    weights: FloatArray  # W, the entrywise product of both
+
+
+def _summarize_sums(above: FloatArray, total: float) -> _BlockSums:
+    """Return the summary of measured sums, e and U, given the inner strategy's k."""
+    divisors = 1 + above.sum(axis=0)
+    inverse = positive_inverse(np.diag(1 / total + above[0] ** 2) + above[1:].T @ above[1:])
+    outer = np.outer(divisors, divisors)
+    return _BlockSums(divisors, inverse, outer, inverse * outer)
+
+
+class _ErrorTerms(NamedTuple):
+    """Coefficients of the workload in the error of a two-level strategy.
+
+    The error is ``within`` times the traces of P, ``identity`` times its trace, ``coefficients``
+    times the forms of the mean, and ``cell`` times its norm.
+    """
+
+    within: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
+    identity: float  # the same of the multiples of the identity in M_bb
+    coefficients: FloatArray  # sum_bc W_bc M_bc - k within, shape (2, 2)
+    cell: float  # the same of the multiples of the identity
+
+    def error(self, inner: _InnerSummary) -> float:
+        """Return the error."""
+        return float(
+            (self.within * inner.traces).sum()
+            + self.identity * inner.trace
+            + (self.coefficients * inner.forms).sum()
+            + self.cell * inner.norm
+        )
+
+
+def _error_terms(blocks: BlockGram, sums: _BlockSums, total: float) -> _ErrorTerms:
+    """Return the coefficients of a workload in the error."""
+    squares = sums.divisors**2
+    within = blocks.within_block_sum(squares)
+    all_blocks = blocks.within_block_sum(np.diag(sums.weights).copy())
+    all_blocks = all_blocks + blocks.between_blocks_sum(sums.weights)
+    return _ErrorTerms(
+        within=within,
+        identity=blocks.identity * squares.sum(),
+        coefficients=all_blocks - total * within,
+        cell=blocks.identity * float(np.trace(sums.weights) - total * squares.sum()),
+    )
+
+
 def blocks_objective(
     gram_blocks: BlockGram, support: Support, values: FloatArray, above: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -224,67 +315,57 @@ def blocks_objective(
 
     The inner Theta has ``values`` on ``support``; ``above`` stacks e and U.
     """
-    width = support.size
-    theta = support.to_matrix(values)
-    sigma = 1 + theta.sum(axis=0)
-    lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (
-        theta * sigma
+    inner = _summarize_inner(support, values)
+    sums = _summarize_sums(above, inner.total)
+    terms = _error_terms(gram_blocks, sums, inner.total)
+    moments = np.array([1.0, float(inner.mean @ np.arange(support.size))])
+    # m^T M_bc m for all pairs of blocks, m the mean
+    of_pairs = gram_blocks.all_forms(
+        moments, inner.forms
+    ) + gram_blocks.identity * inner.norm * np.eye(len(sums.divisors))
+    _, by_values = p_identity_objective(
+        _gram_by_inverse(terms, inner, sums, of_pairs), support, values
     )
-    v = sigma**2 - lifted.T @ lifted.sum(axis=1)
-    k = float(v.sum())
-    mean = v / k
-    s = 1 + above.sum(axis=0)
-    sums_inverse = positive_inverse(np.diag(1 / k + above[0] ** 2) + above[1:].T @ above[1:])
-    w = sums_inverse * np.outer(s, s)
-    squares = s**2
-    forms = quadratic_forms(mean[None, :])
-    norm = float(mean @ mean)
-    cells = np.arange(width)
-    of_diagonal = np.array(
-        [[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)]
+    by_above = _gradient_by_sums(gram_blocks, inner, sums, of_pairs, above)
+    return terms.error(inner), by_values, by_above
+
+
+def _gram_by_inverse(
+    terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, of_pairs: FloatArray
+) -> Gram:
+    """Return the gradient of the error by P, as the Gram matrix of a workload."""
+    total = inner.total
+    turn = (_multiply_block(terms.coefficients, inner.mean) + terms.cell * inner.mean) / total
+    by_inverse = float((((sums.inverse @ sums.inverse) * sums.outer) * of_pairs).sum())
+    by_mean = float(
+        ((terms.coefficients + total * terms.within) * inner.forms).sum()
+        + (terms.cell + total * terms.identity) * inner.norm
     )
-    # of P instead of y y^T
-    traces = of_diagonal - quadratic_forms(lifted)
-    trace = float((sigma**2).sum() - (lifted**2).sum())
-    within = gram_blocks.within_block_sum(squares)
-    all_blocks = gram_blocks.within_block_sum(np.diag(w).copy()) + gram_blocks.between_blocks_sum(w)
-    coefficients = all_blocks - k * within
-    cell = gram_blocks.identity * float(np.trace(w) - k * squares.sum())
-    error = float(
-        (within * traces).sum()
-        + gram_blocks.identity * squares.sum() * trace
-        + (coefficients * forms).sum()
-        + cell * norm
-    )
-    # The gradient by the inner strategy, from the Gram matrix df/dP.
-    moments = np.array([1.0, float(mean @ cells)])
-    of_pairs = gram_blocks.all_forms(moments, forms) + gram_blocks.identity * norm * np.eye(len(s))
-    turn = (_multiply_block(coefficients, mean) + cell * mean) / k
-    level = (
-        float((((sums_inverse @ sums_inverse) * np.outer(s, s)) * of_pairs).sum())
-        - 2
-        * k
-        * float(
-            ((coefficients + k * within) * forms).sum()
-            + (cell + gram_blocks.identity * k * squares.sum()) * norm
-        )
-        + k**2 * float((within * forms).sum() + gram_blocks.identity * squares.sum() * norm)
-    ) / k**2
-    linear = np.stack([np.ones(width), cells.astype(float)])
-    falling = within @ linear
-    slope_pairs = (linear[0], falling[0] + turn + level), (linear[1], falling[1]), (turn, linear[0])
-    slope = Gram(width, 1, slope_pairs, gram_blocks.identity * float(squares.sum()))
-    _, by_values = p_identity_objective(slope, support, values)
-    # The gradient by the sums.
-    within_forms = gram_blocks.diagonal_forms(traces - k * forms) + gram_blocks.identity * (
-        trace - k * norm
-    )
-    by_divisors = 2 * s * within_forms + 2 * (sums_inverse * of_pairs) @ s
-    turned = sums_inverse @ (of_pairs * np.outer(s, s)) @ sums_inverse
-    return (
-        error,
-        by_values,
-        by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned]),
+    by_total = float((terms.within * inner.forms).sum() + terms.identity * inner.norm)
+    level = (by_inverse - 2 * total * by_mean + total**2 * by_total) / total**2
+    width = len(inner.mean)
+    ones = np.ones(width)
+    cells = np.arange(width, dtype=float)
+    falling = terms.within @ np.stack([ones, cells])
+    pairs = (ones, falling[0] + turn + level), (cells, falling[1]), (turn, ones)
+    return Gram(width, 1, pairs, float(terms.identity))
+
+
+def _gradient_by_sums(
+    blocks: BlockGram,
+    inner: _InnerSummary,
+    sums: _BlockSums,
+    of_pairs: FloatArray,
+    above: FloatArray,
+) -> FloatArray:
+    """Return the gradient of the error by e and U."""
+    within_forms = blocks.diagonal_forms(inner.traces - inner.total * inner.forms)
+    within_forms = within_forms + blocks.identity * (inner.trace - inner.total * inner.norm)
+    divisors = sums.divisors
+    by_divisors = 2 * divisors * within_forms + 2 * (sums.inverse * of_pairs) @ divisors
+    turned = sums.inverse @ (of_pairs * sums.outer) @ sums.inverse
+    return np.asarray(
+        by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned])
     )
 
 

@@ -404,79 +404,117 @@ def _windowed_objective(
     # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
     # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of
     # windows over a cell.
-    layout = support.layout
+    windows = _WindowProducts(support)
     cells = support.cells
-    p = len(support.windows)
-    begin = support.offsets[:-1]
-    end = support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
-    y = values * s[cells]
-
-    def by_cell(entries: FloatArray) -> FloatArray:
-        return np.asarray(np.append(entries, 0.0)[layout.member])
-
-    def product(sparse: FloatArray, other: FloatArray) -> FloatArray:
-        """Multiply two sparse matrices of such entries, the second one transposed."""
-        terms = by_cell(sparse)[:, :, None] * by_cell(other)[:, None, :]
-        summed = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(
-            p + 1, p + 1
-        )
-        return np.asarray(summed[:p, :p], float)
-
+    weighted = values * s[cells]
+    parts = [_GeneratorPart.of(support, a, b, weighted) for a, b in pairs]
     local = np.zeros(len(values))
-    lifted = np.zeros((p, p))
-    outer: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
-    for a, b in pairs:
-        rising = np.append(0.0, np.cumsum(a[cells] * y))
-        falling = np.append(0.0, np.cumsum(b[cells] * y))
-        rise = rising[end] - rising[begin]
-        right = falling[end] - falling[begin]
-        local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (
-            falling[end][layout.row] - falling[1:]
-        )
-        # Running sums along each row, with a zero before it, are read where the other rows start
-        # and stop.
-        slots = np.arange(len(y)) + layout.row + 1
-        before = np.zeros(len(y) + p)
-        upto = np.zeros(len(y) + p)
-        before[slots], upto[slots] = (
-            rising[1:] - rising[begin][layout.row],
-            falling[1:] - falling[begin][layout.row],
-        )
-        lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * rise
-        outer.append((a, b, rise, right))
-    lifted += product(y, local)
-    inner = product(values, values)
-    inner.flat[:: p + 1] += 1
+    lifted = np.zeros((windows.rows, windows.rows))
+    for part in parts:
+        local += part.local
+        lifted += part.lifted
+    lifted += windows.multiply_transposed(weighted, local)
+    inner = windows.multiply_transposed(values, values)
+    inner.flat[:: windows.rows + 1] += 1
     inverse = positive_inverse(inner)
     reduced = inverse @ lifted
     both = reduced @ inverse
+    projected = windows.multiply_left(inverse, local)
+    for part in parts:
+        projected += part.project(support, inverse)
     gram_diagonal = gram.diagonal()
     error = float(s @ (s * gram_diagonal) - np.trace(reduced))
+    per_cell = 2 * s * gram_diagonal - 2 * np.bincount(
+        cells, weights=values * projected, minlength=support.size
+    )
+    gradient = 2 * windows.multiply_left(both, values) - 2 * projected * s[cells] + per_cell[cells]
+    return error, gradient
 
-    def across(matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Multiply a (p, p) matrix by a sparse one, on the support only."""
-        padded = np.zeros((p + 1, p + 1))
-        padded[:p, :p] = matrix
-        block = padded[layout.owner[:, :, None], layout.owner[:, None, :]]
+
+class _WindowProducts:
+    """Products of matrices of shape (p, n) whose entries are values of a support."""
+
+    def __init__(self, support: Support) -> None:
+        self.layout = support.layout
+        self.rows = len(support.windows)
+
+    def _by_cell(self, entries: FloatArray) -> FloatArray:
+        """Return the entries of each cell, shape (n, c), filled up with zeros."""
+        return np.asarray(np.append(entries, 0.0)[self.layout.member])
+
+    def multiply_transposed(self, entries: FloatArray, others: FloatArray) -> FloatArray:
+        """Return a matrix times the transpose of another one, shape (p, p)."""
+        terms = self._by_cell(entries)[:, :, None] * self._by_cell(others)[:, None, :]
+        padded = self.rows + 1
+        summed = np.bincount(self.layout.pair.reshape(-1), terms.reshape(-1), padded**2)
+        return np.asarray(summed.reshape(padded, padded)[: self.rows, : self.rows], float)
+
+    def multiply_left(self, matrix: FloatArray, entries: FloatArray) -> FloatArray:
+        """Return a (p, p) matrix times a matrix of entries, on the support only."""
+        padded = np.zeros((self.rows + 1, self.rows + 1))
+        padded[: self.rows, : self.rows] = matrix
+        owner = self.layout.owner
+        block = padded[owner[:, :, None], owner[:, None, :]]
         result = np.zeros(len(entries) + 1)
-        result[layout.member] = np.einsum("jkl,jl->jk", block, by_cell(entries))
+        result[self.layout.member] = np.einsum("jkl,jl->jk", block, self._by_cell(entries))
         return result[:-1]
 
-    here = across(inverse, local)
-    for a, b, rise, right in outer:
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _GeneratorPart:
+    """Products of rows Y on a support with one part of M, ``a_i b_j`` (i <= j).
+
+    Attributes:
+        rise: the sums of each row times a, shape (p,).
+        fall: the sums of each row times b, shape (p,).
+        local: the rows of Y M on the support.
+        lifted: the part of Y M Y^T from entries of Y M outside the support, shape (p, p).
+    """
+
+    a: FloatArray
+    b: FloatArray
+    rise: FloatArray
+    fall: FloatArray
+    local: FloatArray
+    lifted: FloatArray
+
+    @staticmethod
+    def of(support: Support, a: FloatArray, b: FloatArray, y: FloatArray) -> "_GeneratorPart":
+        """Return the products of rows with entries y."""
+        layout = support.layout
+        cells = support.cells
+        begin = support.offsets[:-1]
+        end = support.offsets[1:]
+        rising = np.append(0.0, np.cumsum(a[cells] * y))
+        falling = np.append(0.0, np.cumsum(b[cells] * y))
+        rise = rising[end] - rising[begin]
+        fall = falling[end] - falling[begin]
+        rising_in_row = rising[1:] - rising[begin][layout.row]
+        falling_in_row = falling[1:] - falling[begin][layout.row]
+        local = b[cells] * rising_in_row + a[cells] * (falling[end][layout.row] - falling[1:])
+        # Running sums along each row, with a zero before it, are read where the other rows start
+        # and stop.
+        slots = np.arange(len(y)) + layout.row + 1
+        before = np.zeros(len(y) + len(begin))
+        before[slots] = rising_in_row
+        upto = np.zeros(len(y) + len(begin))
+        upto[slots] = falling_in_row
+        lifted = before[layout.first] * fall + (fall[:, None] - upto[layout.last]) * rise
+        return _GeneratorPart(a=a, b=b, rise=rise, fall=fall, local=local, lifted=lifted)
+
+    def project(self, support: Support, inverse: FloatArray) -> FloatArray:
+        """Return (p, p) times the part of Y M from rows outside their windows."""
+        layout = support.layout
+        p = len(inverse)
         later = np.zeros((p, p + 1))
-        later[:, :-1] = np.cumsum((inverse * right)[:, layout.by_start][:, ::-1], axis=1)[:, ::-1]
+        by_start = (inverse * self.fall)[:, layout.by_start]
+        later[:, :-1] = np.cumsum(by_start[:, ::-1], axis=1)[:, ::-1]
         earlier = np.zeros((p, p + 1))
-        earlier[:, 1:] = np.cumsum((inverse * rise)[:, layout.by_stop], axis=1)
-        here += (
-            a[cells] * later[layout.row, layout.rank]
-            + b[cells] * earlier[layout.row, layout.passed]
-        )
-    per_cell = 2 * s * gram_diagonal - 2 * np.bincount(
-        cells, weights=values * here, minlength=support.size
-    )
-    return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
+        earlier[:, 1:] = np.cumsum((inverse * self.rise)[:, layout.by_stop], axis=1)
+        from_later = self.a[support.cells] * later[layout.row, layout.rank]
+        from_earlier = self.b[support.cells] * earlier[layout.row, layout.passed]
+        return np.asarray(from_later + from_earlier)
 
 
 class _DescentRun:

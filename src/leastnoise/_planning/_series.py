@@ -47,10 +47,12 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
 
 LATE = ("drop", "arrival")
-_ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
+_PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _BITS = 29
 _LEAST_BITS = 5  # of a coefficient along time, below which rounding costs too much
+_FIRST_BITS = 20  # of a coefficient of the first strategy along time, which only gives weights
+_WEIGHT_BITS = 20  # of the weight of a table of one period
 _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
@@ -146,75 +148,151 @@ def series_plan(
     series.dates(workload.domain)
     _check_workload(workload, series)
     _check_groups_of_units(workload, privacy, series)
-    workload = with_hidden_cells(workload)
-    domain = workload.domain
-    along = series.along
-    operators = [product.operators[product.attributes.index(along)] for product in workload]
-    other_queries = [_other_queries(product, along) for product in workload]
-    noise = max(
-        NOISES[type(privacy.budget)], key=lambda kind: kind.norm
-    )  # Gaussian noise where the budget has it
+    problem = _SeriesProblem.of(with_hidden_cells(workload), privacy, series.along)
+    plan_of_period = _plan_one_period(problem, search)
+    details = SeriesDetails(
+        along=series.along, late=series.late, strategy_of_a_period=plan_of_period.strategy
+    )
+    plans = _plans_over_time(problem, plan_of_period, details)
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
 
-    # a unit may have rows in each of them, and a bound on those in each
-    in_all_periods = privacy.max_per_cell is not None
 
-    def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
+@dataclass(frozen=True, slots=True)
+class _SeriesTable:
+    """A table of a series: its queries along time, and those on other attributes."""
+
+    product: Product
+    along_time: Operator
+    others: _Others
+
+
+@dataclass(frozen=True, slots=True)
+class _SeriesProblem:
+    """The queries of a series, and the noise for them.
+
+    Attributes:
+        along: the attribute of dates.
+        noise: the kind of noise: Gaussian where the budget has it.
+        tables: the tables of the workload.
+    """
+
+    workload: Workload
+    privacy: Privacy
+    along: str
+    noise: Noise
+    tables: tuple[_SeriesTable, ...]
+
+    @staticmethod
+    def of(workload: Workload, privacy: Privacy, along: str) -> "_SeriesProblem":
+        """Return the problem of a workload in which every table has its periods."""
+        tables = [
+            _SeriesTable(
+                product,
+                product.operators[product.attributes.index(along)],
+                _other_queries(product, along),
+            )
+            for product in workload
+        ]
+        noise = max(NOISES[type(privacy.budget)], key=lambda kind: kind.norm)
+        return _SeriesProblem(workload, privacy, along, noise, tuple(tables))
+
+    @property
+    def in_all_periods(self) -> bool:
+        """Whether a unit may have rows in all periods, with a bound for each."""
+        return self.privacy.max_per_cell is not None
+
+    def privacy_of_period(self) -> Privacy:
+        """Return the privacy of one period, with a budget of one unit of cost."""
+        if self.privacy.max_per_cell is None:
+            rows_of_unit = self.privacy.max_rows
+        else:
+            rows_of_unit = self.privacy.max_per_cell.rows
+        budget = PureDP(1) if self.noise.norm == 1 else ZCDP(Fraction(1, 2))
+        return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
+
+    def errors_of_counted_cells(self) -> dict[_Others, float]:
+        """Return the errors of other queries if their cells are counted."""
+        domain = self.workload.domain
+        return {
+            table.others: table.product.rows
+            / table.along_time.rows
+            * domain.largest_value(table.product.measure) ** 2
+            for table in self.tables
+        }
+
+    def strategies_along_time(self, errors: Mapping[_Others, float], bits: int) -> list[Factor]:
         """Return strategies along time for tables weighted by their other errors."""
         weights: dict[Operator, float] = {}
-        for product, operator, other in zip(workload, operators, other_queries, strict=True):
-            weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
+        for table in self.tables:
+            weight = table.product.importance * errors[table.others]
+            weights[table.along_time] = weights.get(table.along_time, 0.0) + weight
         weighted_queries = [(weight, operator) for operator, weight in weights.items()]
         return _strategies_along_time(
-            along, weighted_queries, noise, bits, in_all_periods=in_all_periods
+            self.along, weighted_queries, self.noise, bits, in_all_periods=self.in_all_periods
         )
 
-    most = [domain.largest_value(product.measure) ** 2 for product in workload]
-    rows = {
-        other: p.rows / operator.rows * square
-        for p, operator, other, square in zip(workload, operators, other_queries, most, strict=True)
-    }
-    first = invert_gram(along_time(rows, 20)[0 if in_all_periods else -1])
-    rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
-    budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
-    of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
-    one_period = _of_one_period(
-        workload, along, [first.total_variance(operator) for operator in operators]
-    )
-    base = plan_workload(one_period, of_period, search)
-    if _room(base) < _LEAST_BITS and workload.has_hidden:
-        # cells next to hidden ones may be measured by fitted rows, whose coefficients are large
-        base = plan_workload(one_period, of_period, replace(search, strategy="marginals"))
-    tables = zip(base.workload, base.expected_error().tables, strict=True)
-    errors = {
-        _other_queries(product, along): table.rmse**2 * table.queries for product, table in tables
-    }
-    measured = base.measured()
-    room = _room(base)
-    if room < _LEAST_BITS and noise.norm > 1:
+
+def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
+    """Return a plan for the other attributes within one period.
+
+    Its tables are weighted by their errors over time, for a first strategy along time. Raises
+    InputError if its coefficients leave no room for those along time.
+    """
+    first_strategies = problem.strategies_along_time(problem.errors_of_counted_cells(), _FIRST_BITS)
+    along_time = invert_gram(first_strategies[0 if problem.in_all_periods else -1])
+    errors = [along_time.total_variance(table.along_time) for table in problem.tables]
+    workload = _of_one_period(problem, errors)
+    privacy = problem.privacy_of_period()
+    plan = plan_workload(workload, privacy, search)
+    if _room(plan) < _LEAST_BITS and problem.workload.has_hidden:
+        # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
+        plan = plan_workload(workload, privacy, replace(search, strategy="marginals"))
+    if _room(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
             "What is measured of the other attributes leaves no room for whole numbers along "
             f"time. {advice}"
         )
-    series_details = SeriesDetails(
-        along=along, late=series.late, strategy_of_a_period=base.strategy
-    )
+    return plan
+
+
+def _plans_over_time(
+    problem: _SeriesProblem, plan_of_period: Plan, details: SeriesDetails
+) -> list[SeriesPlan]:
+    """Return plans for all periods, one for each strategy along time.
+
+    Raises InputError if the noise of none of them can be drawn exactly.
+    """
+    tables = zip(plan_of_period.workload, plan_of_period.expected_error().tables, strict=True)
+    errors = {
+        _other_queries(product, problem.along): table.rmse**2 * table.queries
+        for product, table in tables
+    }
     plans = list[SeriesPlan]()
     refusals = list[InputError]()
-    for factor in along_time(errors, room):
-        timed = [
-            (_extend_block(block, factor, domain), 1 / float(block.scale))
-            for block in measured.blocks
-        ]
+    for factor in problem.strategies_along_time(errors, _room(plan_of_period)):
         try:
-            measurements = fit_noise_scales(domain, privacy, noise, timed)
+            measurements = _measure_over_time(problem, plan_of_period, factor)
         except InputError as error:  # its scales cannot be drawn exactly
             refusals.append(error)
             continue
-        plans.append(SeriesPlan.of(evaluate_plan(workload, measurements, "series"), series_details))
+        plan = evaluate_plan(problem.workload, measurements, "series")
+        plans.append(SeriesPlan.of(plan, details))
     if not plans:
         raise refusals[0]
-    return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
+    return plans
+
+
+def _measure_over_time(
+    problem: _SeriesProblem, plan_of_period: Plan, along_time: Factor
+) -> Measurements:
+    """Return one period's measured queries, times a strategy along time."""
+    domain = problem.workload.domain
+    weighted_blocks = [
+        (_extend_block(block, along_time, domain), 1 / float(block.scale))
+        for block in plan_of_period.measured().blocks
+    ]
+    return fit_noise_scales(domain, problem.privacy, problem.noise, weighted_blocks)
 
 
 def _strategies_along_time(
@@ -283,29 +361,30 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "A unit counts once in each period, and not once in all.",
         )
     for product in workload:
-        if along in product.attributes:
-            places = product.unit_groups(along)
-        else:
-            places = None
-        if any(place != cells[-1] for cells, place in (places or {}).items()):
-            raise refuse(
-                f"the queries of units along {along}",
-                product.name,
-                "windows of which no two end in the same period, in a series",
-                "Ask for the others in an entry of their own.",
-            )
-        if along in product.attributes:
-            kind = dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
-        else:
-            kind = None
-        if kind is None:
-            raise InputError(
-                f"Every table of a series has its periods; {product.name} has none. Ask for "
-                f"{along} = 'prefix' for totals so far, or "
-                f"{along} = 'identity' for each period."
-            )
-        if kind not in _ASKED:
-            raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
+        _check_table(product, along)
+
+
+def _check_table(product: Product, along: str) -> None:
+    """Raise for a table that cannot be published period by period."""
+    if along not in product.attributes:
+        raise InputError(
+            f"Every table of a series has its periods; {product.name} has none. Ask for "
+            f"{along} = 'prefix' for totals so far, or "
+            f"{along} = 'identity' for each period."
+        )
+    places = product.unit_groups(along) or {}
+    if any(place != cells[-1] for cells, place in places.items()):
+        raise refuse(
+            f"the queries of units along {along}",
+            product.name,
+            "windows of which no two end in the same period, in a series",
+            "Ask for the others in an entry of their own.",
+        )
+    kind = product.query_sets[product.attributes.index(along)].kind
+    if kind not in _PERIOD_QUERIES:
+        raise refuse(
+            f"what a series asks along {along}", kind, "one of " + ", ".join(_PERIOD_QUERIES)
+        )
 
 
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
@@ -337,26 +416,33 @@ def _other_queries(product: Product, along: str) -> _Others:
     return product.measure, tuple(other_sets), tuple(other_sets.values())
 
 
-def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
+def _of_one_period(problem: _SeriesProblem, errors: Sequence[float]) -> Workload:
     """Return the queries of one period, weighted by their errors over time."""
-    domain = _with_dates(workload.domain, along, 1)
+    domain = _with_dates(problem.workload.domain, problem.along, 1)
     weights: dict[_Others, float] = {}
-    for product, error in zip(workload, errors, strict=True):
-        other = _other_queries(product, along)
-        weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
+    for table, error in zip(problem.tables, errors, strict=True):
+        weight = float(table.product.weight) ** 2 * error
+        weights[table.others] = weights.get(table.others, 0.0) + weight
     most = max(weights.values())
     products = []
     for (measure, names, query_sets), weight in weights.items():
-        sets = {along: identity(), **dict(zip(names, query_sets, strict=True))}
+        sets = {problem.along: identity(), **dict(zip(names, query_sets, strict=True))}
         ordered = tuple(name for name in domain.names if name in sets)
-        share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
-        sets_of = tuple(sets[name] for name in ordered)
         products.append(
             Product(
-                domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure
+                domain=domain,
+                attributes=ordered,
+                query_sets=tuple(sets[name] for name in ordered),
+                weight=_dyadic_weight(math.sqrt(weight / most)),
+                measure=measure,
             )
         )
     return Workload(domain, tuple(products))
+
+
+def _dyadic_weight(weight: float) -> Fraction:
+    """Return a weight of at most 1 as a fraction over a power of two, above 0."""
+    return Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS)
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:

@@ -3,24 +3,25 @@
 Written atomically.
 """
 
-from leastnoise._release._directory import (
+from leastnoise._release._category_files import (
     CATEGORY_COLUMN,
     CATEGORY_FILE,
-    Draft,
     FoundCategories,
-    check_target,
     describe_search,
     holds_categories,
-    make_inert,
-    open_draft,
-    open_optional_draft,
     read_categories,
     read_categories_manifest,
+    write_categories,
+)
+from leastnoise._release._csv_files import make_inert, restore_inert
+from leastnoise._release._directory import (
+    Draft,
+    check_target,
+    open_draft,
+    open_optional_draft,
     remove_dead_drafts,
-    restore_inert,
     sha256,
     sync_to_disk,
-    write_categories,
 )
 from leastnoise._release._exports import EXPORTS, REVIEW
 from leastnoise._release._manifest import (
@@ -93,6 +94,7 @@ from leastnoise._release._texts import (
     name_attribute,
     name_measure,
     name_rows,
+    name_summed,
     statistic_title,
     table_format,
     table_title,

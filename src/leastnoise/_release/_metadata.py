@@ -16,7 +16,7 @@ import numpy as np
 
 from leastnoise._domain import Dates
 from leastnoise._plan import SeriesPlan
-from leastnoise._release._directory import make_file_name
+from leastnoise._release._csv_files import make_file_name
 from leastnoise._release._formats import result_headings, result_title
 from leastnoise._release._manifest import Manifest
 from leastnoise._release._options import Options

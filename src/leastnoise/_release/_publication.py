@@ -287,7 +287,9 @@ class PublicationWorkbook:
         sheet.write_string(0, 0, _clean(self._title), self.format(bold=True, font_size=16))
         facts = [
             self._release.options.text("agency", language),
-            self._say("written_on", date=f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"),
+            self._say(
+                "written_on", date=self._catalogue.format_date(dt.datetime.now(dt.UTC).date())
+            ),
             self.warning,
         ]
         row = 1

@@ -121,7 +121,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
         row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         ratio=sentences.error_over_bound(release.plan),
-        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        day=catalogue.format_date(datetime.now(UTC).date()),
         index=_make_index(release, content, catalogue),
         levels=_list_level_tables(content.summaries, catalogue),
         content=content,

@@ -46,6 +46,7 @@ from leastnoise._release._texts import (
     format_row_limit,
     name_attribute,
     name_measure,
+    name_summed,
     table_title,
 )
 from leastnoise._trusted.accounting import (
@@ -513,9 +514,9 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
         key = "row_adds"
         if isinstance(measures[name], UnitTotal):
             key = "unit_adds"
-        display_name = name_measure(workload.domain, name, catalogue)
+        display_name = name_summed(workload.domain, name, catalogue)
         sentences.append(catalogue.say(key, name=display_name, most=text))
-    return sentences
+    return [*dict.fromkeys(sentences)]
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:

@@ -51,6 +51,10 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
 # German joins a percentage to a noun by two hyphens: 95-%-Intervall.
 _PERCENT_COMPOUND = re.compile(r"(?<=\d)\u00a0%-(?=[A-Z])")
@@ -77,9 +81,15 @@ class Catalogue:
     number_format: NumberFormat = PLAIN_NUMBERS
 
     def say(self, key: str, **values: object) -> str:
-        """Return the sentence of a key, with values in the language's notation."""
+        """Return the sentence of a key, with values in the language's notation.
+
+        ``rows_noun`` in a sentence is what the release calls its rows, such as ``persons``, and
+        ``Rows_noun`` the same with a capital letter.
+        """
+        rows_noun = self.names.rows or self.sentences["unit_rows"]
+        nouns = {"rows_noun": rows_noun, "Rows_noun": capitalize(rows_noun)}
         sentence = self.sentences[key] % {
-            name: self.format_value(value) for name, value in values.items()
+            name: self.format_value(value) for name, value in (nouns | values).items()
         }
         return _PERCENT_COMPOUND.sub("-%-", sentence) if self.language == "de" else sentence
 
@@ -123,6 +133,12 @@ class Catalogue:
         if self.language == "en":
             return text
         return text.translate(str.maketrans(",.", ".,"))
+
+    def format_date(self, day: dt.date) -> str:
+        """Return a day, such as ``29 November 2026`` or, in German, ``29.11.2026``."""
+        if self.language == "de":
+            return f"{day.day}.{day.month}.{day.year}"
+        return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
     def format_exact(self, value: Fraction) -> str:
         """Return a bound or a unit with separators and all of its digits."""
@@ -690,6 +706,14 @@ def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str
     return measure.column
 
 
+def _names_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> QuantityNames:
+    """Return the display names of a declared measure; empty ones if none is equal."""
+    for name, declared in domain.measures.items():
+        if declared == measure:
+            return catalogue.names.measure(name)
+    return QuantityNames()
+
+
 def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
     """Return the display name of the measure whose values are counted."""
     for name, declared in domain.measures.items():
@@ -735,6 +759,14 @@ def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
     return names_of_product(product, catalogue).unit
 
 
+def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
+    """Name what a table sums: a measure, or the weights of the rows with a value of it."""
+    weights = _weights_of_values(domain, measure)
+    if weights is not None:
+        return _find_measure(domain, weights[0], catalogue)
+    return name_measure(domain, measure, catalogue)
+
+
 def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
     """Return the number format of a table's answers.
 
@@ -772,8 +804,15 @@ def _is_count_of_values(product: Product) -> bool:
     """Return whether a table sums the weights of rows that have a value."""
     if product.measure is None:
         return False
-    declared = product.domain.measure(product.measure)
-    return isinstance(declared, Weighted) and isinstance(declared.of, ValueCount)
+    return _weights_of_values(product.domain, product.measure) is not None
+
+
+def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCount] | None:
+    """Return the weight and the values whose rows it counts, if a measure is such weights."""
+    declared = domain.measure(measure)
+    if isinstance(declared, Weighted) and isinstance(declared.of, ValueCount):
+        return declared.weight, declared.of
+    return None
 
 
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
@@ -802,11 +841,23 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
     if not product.of_values:
         return name_measured(product, catalogue)
     names = names_of_product(product, catalogue)
-    if _is_count_of_values(product):
-        measure = name_with_weight(product.domain, str(product.measure), catalogue)
-        return names.count or catalogue.say("name_sum", measure=measure)
+    weights = _weights_of_values(product.domain, str(product.measure))
+    if weights is not None:
+        return names.count or _name_weights(product, *weights, catalogue)
     measure = name_measure(product.domain, str(product.measure), catalogue)
     return names.sum or catalogue.say("name_sum", measure=measure)
+
+
+def _name_weights(
+    product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
+) -> str:
+    """Name the sum of the weights of rows with a value, such as ``population with income``."""
+    sum_name = _names_of_declared(product.domain, weight, catalogue).sum
+    if not sum_name:
+        measure = name_with_weight(product.domain, str(product.measure), catalogue)
+        return catalogue.say("name_sum", measure=measure)
+    values_name = _find_values(product.domain, values, catalogue)
+    return catalogue.say("name_weighted_values", weight=sum_name, measure=values_name)
 
 
 def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:

@@ -23,7 +23,8 @@ from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._plan import AdaptivePlan, LinearPlan, Plan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
+from leastnoise._release._csv_files import make_file_name, make_inert, write_rows
+from leastnoise._release._directory import Draft, list_files
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
 from leastnoise._release._observation import observation_text

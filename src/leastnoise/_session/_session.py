@@ -1,8 +1,8 @@
 """The public functions that carry out and resume releases and searches."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, show_rows
 from leastnoise._release import (
+    Draft,
     FoundCategories,
     Options,
     Release,
@@ -25,6 +26,7 @@ from leastnoise._release import (
 from leastnoise._session._earlier import check_earlier_payments, read_earlier
 from leastnoise._session._guard import (
     GuardPayment,
+    PaidGuard,
     find_waiting_guard,
     guard_measurements,
     guard_terms,
@@ -151,16 +153,16 @@ def find_categories(
             row_progress(progress),
         )
     else:
-        categories = _pay_and_release(
-            job,
-            source,
-            ledger,
-            target,
+        request = _PaymentRequest(
+            source=source,
+            ledger=ledger,
+            target=target,
             options=options,
             whole=whole,
             dataset=dataset,
             progress=row_progress(progress),
         )
+        categories = _pay_and_release(job, request)
     return cast(FoundCategories, categories)
 
 
@@ -266,17 +268,17 @@ def release(
         entropy = _seeded_entropy(seed, ledger, "release")
         result = _simulate_release(job, source, entropy, options, target, row_progress(progress))
     else:
-        result = _pay_and_release(
-            job,
-            source,
-            ledger,
-            target,
+        request = _PaymentRequest(
+            source=source,
+            ledger=ledger,
+            target=target,
             options=options,
             whole=whole,
             dataset=dataset,
             progress=row_progress(progress),
             note=note,
         )
+        result = _pay_and_release(job, request)
     return cast(Release, result)
 
 
@@ -319,24 +321,13 @@ def _simulate_release(
         return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder, {})
 
 
-def _pay_and_release(
-    job: ReleaseJob,
-    source: Any,
-    ledger_source: object,
-    target: Path | None,
-    *,
-    options: Options,
-    whole: Privacy | None,
-    dataset: str | None,
-    progress: RowProgress | None,
-    note: str = "",
-) -> Release | FoundCategories:
-    """Pay for a release or a search and publish it, or finish a stopped one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PaymentRequest:
+    """What a release or a search is paid for and written with.
 
-    Args:
-        job: the release or the search.
+    Attributes:
         source: the private data.
-        ledger_source: the ledger that pays, or its file.
+        ledger: the ledger that pays, or its file.
         target: the directory to write; None to write nothing.
         options: of the release.
         whole: the budget of a ledger that is made now; None to refuse to make one.
@@ -344,71 +335,139 @@ def _pay_and_release(
         progress: shows how far reading is.
         note: a text for people, which the ledger records.
     """
+
+    source: Any
+    ledger: object
+    target: Path | None
+    options: Options
+    whole: Privacy | None
+    dataset: str | None
+    progress: RowProgress | None
+    note: str = ""
+
+    @property
+    def share(self) -> Fraction | None:
+        """The guard's share of the budget; None without a guard."""
+        return guard_share(self.options.guard)
+
+    @property
+    def output(self) -> str:
+        """The target as the ledger records it."""
+        if self.target is None:
+            return IN_MEMORY
+        return str(self.target)
+
+    def find_ledger(self) -> Ledger | None:
+        """Return the ledger that pays; None if it does not exist yet."""
+        folders = [] if self.target is None else [self.target.parent]
+        return find_ledger(self.ledger, self.source, self.dataset, folders)
+
+    def new_dataset_name(self) -> str:
+        """Return the name of the data in a ledger that is made now."""
+        return self.dataset or reading.dataset_name(self.source) or "data"
+
+
+def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> Release | FoundCategories:
+    """Pay for a release or a search and publish it, or finish a stopped one."""
     check_environment()
-    plan = job.plan
-    share = guard_share(options.guard)
-    folders = []
-    output = IN_MEMORY
-    if target is not None:
-        folders = [target.parent]
-        output = str(target)
-    ledger = find_ledger(ledger_source, source, dataset, folders)
+    ledger = request.find_ledger()
     if ledger is None:
-        _check_may_create(ledger_source, whole)
-        dataset_name = dataset or reading.dataset_name(source) or "data"
-        check_affordable_at_first(cast(Privacy, whole), dataset_name, plan, share)
+        dataset = request.new_dataset_name()
+        _check_may_create(request.ledger, request.whole)
+        check_affordable_at_first(cast(Privacy, request.whole), dataset, job.plan, request.share)
+        affordable_job = job
     else:
-        dataset_name = ledger.dataset
+        dataset = ledger.dataset
         reconcile_ledger(ledger)
-        if target is None:
-            warn_of_unfinished(ledger)
-        elif (paid := find_stopped_entry(ledger, plan.digest(), output)) is not None:
-            return finish_paid(ledger, paid, source, options=options, progress=progress).release
-        plan = _plan_within_ledger(ledger, plan, share)
-    reduction = {}
-    if plan is not job.plan:
-        reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
-        job = build_release_job(plan)
-    check_search_datasets(options.searches, dataset_name)
-    check_earlier_payments(plan, ledger, dataset_name)
-    check_readable(plan, source)
-    with open_optional_draft(target) as folder:
-        table = read_table(plan, source, progress, usage=share is not None)
+        finished = _finish_stopped(ledger, job.plan, request)
+        if finished is not None:
+            return finished
+        affordable_job = _job_within_ledger(ledger, job, request.share)
+    plan = affordable_job.plan
+    check_search_datasets(request.options.searches, dataset)
+    check_earlier_payments(plan, ledger, dataset)
+    check_readable(plan, request.source)
+    with open_optional_draft(request.target) as folder:
+        table = read_table(plan, request.source, request.progress, usage=request.share is not None)
         if ledger is None:  # another process may have made it meanwhile
-            ledger = open_or_create_ledger(ledger_source, dataset_name, cast(Privacy, whole))
-            check_affordable(ledger, plan, share)
-        guard = None
-        guard_facts: dict[str, Any] = {}
-        paid_before = ""
-        if share is not None and isinstance(plan, Plan):
-            guard = pay_for_guard(ledger, table, plan, share, options.rows)
-            guard_facts = guard.facts
-            paid_before = guard.payment_words
-        request = ReleaseRequest(
-            options,
-            reading.source_location(source),
-            guard_facts | reduction,
-            reading.join_facts(source),
-            find_library(type(source)),
+            whole = cast(Privacy, request.whole)
+            ledger = open_or_create_ledger(request.ledger, dataset, whole)
+            check_affordable(ledger, plan, request.share)
+        guard = _pay_for_guard(ledger, table, plan, request)
+        facts = {} if guard is None else guard.facts
+        if affordable_job is not job:
+            facts = facts | {"reduced_from": _size_of(job.plan.privacy, request.share)}
+        return _pay_and_publish(affordable_job, request, ledger, table, guard, facts, folder)
+
+
+def _finish_stopped(
+    ledger: Ledger, plan: Plan | CategoryPlan, request: _PaymentRequest
+) -> Release | FoundCategories | None:
+    """Finish a release of this plan that was paid for the same target, if any.
+
+    Without a target, warn of releases that can be finished.
+    """
+    if request.target is None:
+        warn_of_unfinished(ledger)
+        return None
+    paid = find_stopped_entry(ledger, plan.digest(), request.output)
+    if paid is None:
+        return None
+    finished = finish_paid(
+        ledger, paid, request.source, options=request.options, progress=request.progress
+    )
+    return finished.release
+
+
+def _pay_for_guard(
+    ledger: Ledger, table: Any, plan: Plan | CategoryPlan, request: _PaymentRequest
+) -> PaidGuard | None:
+    """Pay for the guard of a release; None for a search or without a guard."""
+    if request.share is None or not isinstance(plan, Plan):
+        return None
+    return pay_for_guard(ledger, table, plan, request.share, request.options.rows)
+
+
+def _pay_and_publish(
+    job: ReleaseJob,
+    request: _PaymentRequest,
+    ledger: Ledger,
+    table: Any,
+    guard: PaidGuard | None,
+    facts: Mapping[str, Any],
+    folder: Draft | None,
+) -> Release | FoundCategories:
+    """Pay for the measurements of a release, draw their noise and publish it.
+
+    The guard, if there is one, is paid and let the release pass.
+    """
+    release_request = ReleaseRequest(
+        request.options,
+        reading.source_location(request.source),
+        facts,
+        reading.join_facts(request.source),
+        find_library(type(request.source)),
+    )
+    paid_before = "" if guard is None else guard.payment_words
+    with payment_run(ledger, job.room, paid_before) as run:
+        series = Series.paid(
+            job.terms,
+            table,
+            ledger,
+            options=release_request.to_json(),
+            run=run,
+            output=request.output,
+            description=with_note(job.description, request.note),
         )
-        with payment_run(ledger, job.room, paid_before) as run:
-            series = Series.paid(
-                job.terms,
-                table,
-                ledger,
-                options=request.to_json(),
-                run=run,
-                output=output,
-                description=with_note(job.description, note),
-            )
-            receipt = require_receipt(series)
-            log_payment(ledger, receipt)
-            if guard is not None:
-                guard.seal(ledger)
-            outcome = job.draw(series)
-            result = publish(plan, request, outcome, folder, receipt_facts(ledger, receipt))
-            ledger.seal(receipt)
-            return result
+        receipt = require_receipt(series)
+        log_payment(ledger, receipt)
+        if guard is not None:
+            guard.seal(ledger)
+        outcome = job.draw(series)
+        receipt_text = receipt_facts(ledger, receipt)
+        result = publish(job.plan, release_request, outcome, folder, receipt_text)
+        ledger.seal(receipt)
+        return result
 
 
 def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
@@ -421,17 +480,19 @@ def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
         )
 
 
-def _plan_within_ledger(
-    ledger: Ledger, plan: Plan | CategoryPlan, share: Fraction | None
-) -> Plan | CategoryPlan:
-    """Return a plan that the ledger can pay, rescaled after guards.
+def _job_within_ledger(ledger: Ledger, job: ReleaseJob, share: Fraction | None) -> ReleaseJob:
+    """Return a job that the ledger can pay, rescaled if its guards cost the rest.
 
     A search, and a plan whose guard is paid and waits, are not rescaled.
     """
+    plan = job.plan
     if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
         check_affordable(ledger, plan, None)
-        return plan
-    return fit_plan_to_ledger(ledger, plan, share)
+        return job
+    fitted_plan = fit_plan_to_ledger(ledger, plan, share)
+    if fitted_plan is plan:
+        return job
+    return build_release_job(fitted_plan)
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:

@@ -100,7 +100,9 @@ _PERSONS_ALONE = _words(
     person patient customer respondent participant kunde kundin paciente paziente
     """
 )
-# Things other than persons that a row can be about: such identifiers have a value a row.
+# One word alone that is a number or a flag rather than a person.
+_NO_PERSONS_ALONE = _words("child infant baby human visitor resident smoker")
+# What a row is about where it is no person: such identifiers have a value a row.
 _RECORDS = _words(
     """
     encounter claim clm response spell visit order transaction trans txn trip ride record
@@ -121,8 +123,13 @@ _CLASSES = _words(
     source race gender sex sexe sexo band version
     """
 )
-# Values that distinguish persons or devices without a name that says so.
-_ALSO_IDENTIFY = _words("email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr")
+# What tells persons or devices apart without saying so.
+_ALSO_IDENTIFY = _words(
+    """
+    email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr username userhash msno
+    pernum idauniq
+    """
+)
 # Words that end as an identifier does and are none, and numbers of places and times.
 _ENDS_LIKE_AN_ID = _words(
     """
@@ -137,8 +144,13 @@ _NUMBERED_PLACES = _words(
 _NUMBERED_THINGS = _words(
     "prvdr provider vendor supplier account acct policy contract product item store"
 )
-# Things that belong to one person or to several; with a number it may be the unit.
-_NEAR_PERSONS = _words("account household konto haushalt subject menage hogar family device")
+# What can be of a person or of several; with a number it may be the unit.
+_NEAR_PERSONS = _words(
+    """
+    account acct household konto haushalt subject subj menage hogar family device panelist panellist
+    loyalty card iban dossier matricule matricola tessera rut handle login nickname
+    """
+)
 _FREE_TEXTS = _words(
     """
     name names fullname firstname lastname surname nachname vorname nom prenom nombre
@@ -271,8 +283,8 @@ def names_staff(name: str) -> bool:
 def looks_like_identifier(name: str) -> bool:
     """Return whether a name may denote an identifier.
 
-    >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "admission_type_id", "age")]
-    [True, True, False, False]
+    >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "member", "type_id", "age")]
+    [True, True, True, False, False]
     """
     words = words_in(name)
     if names_person(name):
@@ -284,13 +296,15 @@ def looks_like_identifier(name: str) -> bool:
     else:
         ends = set()
     near_persons = not _NEAR_PERSONS.isdisjoint(words)
+    is_person_alone = len(words) == 1 and words[0] in _PERSONS - _NO_PERSONS_ALONE
     last = words[-1] if words else ""
     # in one word: fullvisitorid, idno
     is_glued = len(last) > 3 and last.endswith(("id", "nr", "nummer", "idno"))
     is_number = len(words) > 1 and last in {"number", "no", "numero"}
     is_number |= last == "num" and not _NUMBERED_THINGS.isdisjoint(words)
     return (
-        (is_glued and last not in _ENDS_LIKE_AN_ID)
+        is_person_alone
+        or (is_glued and last not in _ENDS_LIKE_AN_ID)
         or (is_number and _NUMBERED_PLACES.isdisjoint(words))
         or not _SURELY_IDENTIFIES.isdisjoint(ends)
         or not _ALSO_IDENTIFY.isdisjoint(words)

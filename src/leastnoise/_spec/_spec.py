@@ -242,6 +242,16 @@ _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
+_PRIVACY_KEYS = [
+    "epsilon",
+    "delta",
+    "rho",
+    "mu_squared",
+    "share",
+    "neighbours",
+    "unit",
+    "rows",
+]
 _OTHER_OPTIONS = (
     "guard",
     "rows",
@@ -472,104 +482,236 @@ def spec_from_table(
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
-    source: dict[str, Any] = known_keys(
-        "[source]",
-        parts.get("source", {}),
-        [*LOCATION_KEYS, "join", "null", "today", *LAYOUT_KEYS, *READING_KEYS],
-    )
-    data, database_table = read_location(folder, source, "[source]")
-    reading = {
-        "nulls" if key == "null" else key: source[key]
-        for key in ("null", *READING_KEYS)
-        if key in source
-    }
-    join = read_join(folder, source, data)
-    if join:
-        with within("[source] "):
-            join["reading"] = key_reading(reading)
+    source = _read_source(folder, parts.get("source", {}))
     plan = _read_settings("[plan]", parts.get("plan", {}))
     ledger = _read_settings("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
-    protected: dict[str, Any] = known_keys(
-        "[privacy]",
-        parts["privacy"],
-        ["epsilon", "delta", "rho", "mu_squared", "share", "neighbours", "unit", "rows"],
+    protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], _PRIVACY_KEYS)
+    described = _read_domain(folder, parts, source, categories)
+    requested = _read_queries(
+        parts["workload"], protected.get("unit", "row"), described.domain, source, statements_file
     )
-    files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
-    domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
-    domain, searches = read_searches(domain, parts["domain"], folder, categories)
-    labels = labels_from_spec(parts["domain"], domain, files)
-    unit = _read_unit_attributes(domain, protected.get("unit", "row"))
-    settings = SqlSettings(
-        unit=unit[0] if unit else None,
-        of_unit=tuple(unit[1]) if unit else (),
-        today=_read_today(source),
-        join=join_columns(join.get("on")),
-    )
-    workloads, statements = _read_workloads(
-        domain, parts["workload"], unit, settings, statements_file
-    )
-    workload = together(workloads)
-    with within("[names]: "):
-        names = resolve_names(parts.get("names", {}), workload)
-    survey = _read_survey(parts, workload, files)
-    rows = None
-    if "rows" in protected:
-        rows = whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
-    with within("[output] "):
-        options = Options(
-            **output,
-            guard=plan["guard"],
-            rows=rows,
-            labels=labels,
-            names=names,
-            survey=survey,
-            searches=_paid_search_facts(searches),
-            statements=statements,
-            today=settings.today or "",
-            joined_on=settings.join or (),
-        )
-    privacy = _read_privacy(
-        protected, options.level, workload, key_reading(reading), _read_series_rows(parts)
-    )
-    whole_privacy = None
-    if "share" in protected:
-        whole_privacy = _check_shareable(privacy, searches)
-        privacy = whole_privacy.share(protected["share"])
-    series, privacy = _read_series(parts, domain, privacy, searches)
-    # the second table must be of the unit's own rows, or public; that is checked although no data
-    # are there
-    if join:
-        with within(f"{JOIN_PART}: "):
-            check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
-    check_searches(searches, privacy)
-    for key in options.covariances:
-        find_table_position(
-            tables_to_write(workload.products), key
-        )  # refuses a name that no table has, or several have
+    options = _read_options({**output, "guard": plan["guard"]}, parts, described, requested, source)
+    budget = _read_budget(parts, options.level, described, requested, source)
+    _check_together(source, described.searches, budget, options, requested.workload)
+    domain = requested.workload.domain
     return Spec(
-        source=database_table or data,
-        layout=read_layout(source, "[source]"),
-        join=join,
-        privacy=privacy,
-        whole=whole_privacy,
-        rows=rows,
-        workload=workload,
+        source=source.table or source.path,
+        layout=source.layout,
+        join=source.join,
+        privacy=budget.privacy,
+        whole=budget.whole,
+        rows=options.rows,
+        workload=requested.workload,
         strategy=plan["strategy"],
         seconds=plan["seconds"],
         objective=plan["objective"],
-        ledger=_ledger_file(folder, ledger["path"], database_table),
+        ledger=_ledger_file(folder, ledger["path"], source.table),
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
-        parts=tuple(with_domain(part, workload.domain).products for part in workloads),
-        searches=searches,
-        impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
-        series=series,
-        public=public_from_spec(workload.domain, parts.get("public", []), files),
-        targets=_read_targets(parts, workload, series),
+        parts=tuple(with_domain(entry, domain).products for entry in requested.entries),
+        searches=described.searches,
+        impossible=impossible_from_spec(domain, parts.get("impossible", [])),
+        series=budget.series,
+        public=public_from_spec(domain, parts.get("public", []), described.files),
+        targets=_read_targets(parts, requested.workload, budget.series),
         after=tuple(folder / name for name in plan["after"]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SourcePart:
+    """The part [source]: where the data are, and how they are read.
+
+    Attributes:
+        path: a file or folder; None without one.
+        table: a database table; None without one.
+        layout: the layout of CSV files.
+        reading: how texts become values, as arguments of attributes.
+        join: the arguments of `Joined`; empty without a second table.
+        today: the day that CURRENT_DATE means, as text.
+    """
+
+    path: Path | None
+    table: DatabaseTable | None
+    layout: Mapping[str, Any]
+    reading: Mapping[str, Any]
+    join: Mapping[str, Any]
+    today: str | None
+
+
+def _read_source(folder: Path, part: object) -> _SourcePart:
+    """Return the part [source]; relative paths begin at a folder."""
+    settings: dict[str, Any] = known_keys(
+        "[source]",
+        part,
+        [*LOCATION_KEYS, "join", "null", "today", *LAYOUT_KEYS, *READING_KEYS],
+    )
+    path, table = read_location(folder, settings, "[source]")
+    reading = {
+        "nulls" if key == "null" else key: settings[key]
+        for key in ("null", *READING_KEYS)
+        if key in settings
+    }
+    join = read_join(folder, settings, path)
+    if join:
+        with within("[source] "):
+            join["reading"] = key_reading(reading)
+    return _SourcePart(
+        path=path,
+        table=table,
+        layout=read_layout(settings, "[source]"),
+        reading=reading,
+        join=join,
+        today=_read_today(settings),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DomainPart:
+    """The parts [domain] and [measures], and the public files that they name."""
+
+    domain: Domain
+    searches: tuple[CategorySearch, ...]
+    labels: Mapping[str, Any]
+    files: PublicFiles
+
+
+def _read_domain(
+    folder: Path,
+    parts: Mapping[str, Any],
+    source: _SourcePart,
+    categories: Mapping[str, FoundCategories],
+) -> _DomainPart:
+    """Return the domain of a spec, with categories that were searched before."""
+    second_table = None if source.join.get("public") else source.join.get("second")
+    files = PublicFiles(folder, [source.path, second_table])
+    domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
+    domain, searches = read_searches(domain, parts["domain"], folder, categories)
+    labels = labels_from_spec(parts["domain"], domain, files)
+    return _DomainPart(domain=domain, searches=searches, labels=labels, files=files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _QueriesPart:
+    """The part [[workload]].
+
+    Attributes:
+        entries: the workload of each entry.
+        workload: all entries together.
+        statements: the texts of SQL statements in them.
+    """
+
+    entries: Sequence[Workload]
+    workload: Workload
+    statements: tuple[str, ...]
+
+
+def _read_queries(
+    entries: object,
+    unit_setting: object,
+    domain: Domain,
+    source: _SourcePart,
+    statements_file: str | Path | None,
+) -> _QueriesPart:
+    """Return the queries of a spec, given the setting of its unit."""
+    unit = _read_unit_attributes(domain, unit_setting)
+    settings = SqlSettings(
+        unit=unit[0] if unit else None,
+        of_unit=tuple(unit[1]) if unit else (),
+        today=source.today,
+        join=join_columns(source.join.get("on")),
+    )
+    workloads, statements = _read_workloads(domain, entries, unit, settings, statements_file)
+    return _QueriesPart(entries=workloads, workload=together(workloads), statements=statements)
+
+
+def _read_options(
+    settings: Mapping[str, Any],
+    parts: Mapping[str, Any],
+    described: _DomainPart,
+    requested: _QueriesPart,
+    source: _SourcePart,
+) -> Options:
+    """Return the options of a release, from [output] and from other parts."""
+    with within("[names]: "):
+        names = resolve_names(parts.get("names", {}), requested.workload)
+    survey = _read_survey(parts, requested.workload, described.files)
+    rows = None
+    if "rows" in parts["privacy"]:
+        rows = whole("[privacy] rows", parts["privacy"]["rows"], 1, MOST_ROWS)
+    with within("[output] "):
+        return Options(
+            **settings,
+            rows=rows,
+            labels=described.labels,
+            names=names,
+            survey=survey,
+            searches=_paid_search_facts(described.searches),
+            statements=requested.statements,
+            today=source.today or "",
+            joined_on=join_columns(source.join.get("on")) or (),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BudgetPart:
+    """The parts [privacy] and [series].
+
+    Attributes:
+        privacy: budget, neighbours and unit of the release, or of all periods of a series.
+        whole: the budget of which ``privacy`` is a share; None without a share.
+        series: the series; None for one release.
+    """
+
+    privacy: Privacy | Least
+    whole: Privacy | None
+    series: SeriesOptions | None
+
+
+def _read_budget(
+    parts: Mapping[str, Any],
+    level: float,
+    described: _DomainPart,
+    requested: _QueriesPart,
+    source: _SourcePart,
+) -> _BudgetPart:
+    """Return the budget of a spec and its series."""
+    protected = parts["privacy"]
+    privacy = _read_privacy(
+        protected,
+        level,
+        requested.workload,
+        key_reading(source.reading),
+        _read_series_rows(parts),
+    )
+    whole_privacy = None
+    if "share" in protected:
+        whole_privacy = _check_shareable(privacy, described.searches)
+        privacy = whole_privacy.share(protected["share"])
+    series, privacy = _read_series(parts, described.domain, privacy, described.searches)
+    return _BudgetPart(privacy=privacy, whole=whole_privacy, series=series)
+
+
+def _check_together(
+    source: _SourcePart,
+    searches: Sequence[CategorySearch],
+    budget: _BudgetPart,
+    options: Options,
+    workload: Workload,
+) -> None:
+    """Raise for parts of a spec that do not fit each other."""
+    if source.join:
+        # The second table must be of the unit's own rows, or public; that is checked although no
+        # data are there.
+        with within(f"{JOIN_PART}: "):
+            joined = Joined(None, **source.join)
+            check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
+    check_searches(searches, budget.privacy)
+    tables = tables_to_write(workload.products)
+    for key in options.covariances:
+        find_table_position(tables, key)  # refuses a name that no table has, or several have
 
 
 def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -734,41 +876,7 @@ def _read_series(
             "rho, or epsilon and delta",
             "Give the budget of all periods together.",
         )
-    has_objective = parts.get("plan", {}).get("objective", "total") != "total"
-    for feature, is_present, advice in (
-        (
-            "[plan] objective",
-            has_objective,
-            "Its total error is the least; give a table that must be more exact a weight.",
-        ),
-        (
-            "[plan] after",
-            bool(parts.get("plan", {}).get("after")),
-            "Its rows arrive period by period; leave it out.",
-        ),
-        (
-            "unknown categories",
-            bool(searches),
-            "List them, such as those that were found for a release of the rows so far.",
-        ),
-        (
-            "[[impossible]]",
-            "impossible" in parts,
-            "Only the model of one release uses it; leave it out.",
-        ),
-        (
-            "a list of sampling errors",
-            _has_lists(parts.get("survey", {})),
-            "The answers become more with each period; give one number or another rule.",
-        ),
-        (
-            "[[public]]",
-            "public" in parts,
-            "It would have to be known for every period to come; leave it out.",
-        ),
-    ):
-        if is_present:
-            raise refuse("a spec with [series]", f"one with {feature}", "one without", advice)
+    _refuse_parts_beside_series(parts, searches)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse(
             "[series] late",
@@ -778,6 +886,33 @@ def _read_series(
         )
     with within("[series] "):
         return series, series.privacy(privacy, domain)
+
+
+_OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
+_AFTER_ADVICE = "Its rows arrive period by period; leave it out."
+_SEARCH_ADVICE = "List them, such as those that were found for a release of the rows so far."
+_IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
+_SAMPLING_ADVICE = "The answers become more with each period; give one number or another rule."
+_PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
+
+
+def _refuse_parts_beside_series(
+    parts: Mapping[str, Any], searches: Sequence[CategorySearch]
+) -> None:
+    """Raise for parts of a spec that a series cannot have."""
+    plan = parts.get("plan", {})
+    has_objective = plan.get("objective", "total") != "total"
+    has_lists = _has_lists(parts.get("survey", {}))
+    for feature, is_present, advice in (
+        ("[plan] objective", has_objective, _OBJECTIVE_ADVICE),
+        ("[plan] after", bool(plan.get("after")), _AFTER_ADVICE),
+        ("unknown categories", bool(searches), _SEARCH_ADVICE),
+        ("[[impossible]]", "impossible" in parts, _IMPOSSIBLE_ADVICE),
+        ("a list of sampling errors", has_lists, _SAMPLING_ADVICE),
+        ("[[public]]", "public" in parts, _PUBLIC_ADVICE),
+    ):
+        if is_present:
+            raise refuse("a spec with [series]", f"one with {feature}", "one without", advice)
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:

@@ -10,7 +10,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -449,9 +449,9 @@ def _database() -> Any:
     return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
 
 
-@contextmanager
-def released_database() -> Iterator[Any]:
-    """Yield an empty database that reaches no file and no variable."""
+@cache
+def _sealed_database() -> Any:
+    """Return an empty database that reaches no file and no variable, for released tables."""
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -460,11 +460,12 @@ def released_database() -> Iterator[Any]:
         "lock_configuration": True,
         "threads": 1,
     }
-    connection = duckdb.connect(":memory:", config=config)
-    try:
-        yield connection
-    finally:
-        connection.close()
+    return duckdb.connect(":memory:", config=config)
+
+
+def released_database() -> AbstractContextManager[Any]:
+    """Return a connection to a sealed database; its tables are dropped when it is closed."""
+    return closing(_sealed_database().cursor())
 
 
 def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:

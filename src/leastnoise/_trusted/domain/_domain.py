@@ -88,42 +88,8 @@ class Domain(Immutable):
                 "a domain must have at least one attribute; got none. Name one, for example "
                 "Domain(sex=['F', 'M'])."
             )
-        checked: dict[str, Kind] = {}
-        for name, kind in pairs:
-            if (name := attribute_name("the name of an attribute", name)) in checked:
-                raise InputError(
-                    f"an attribute must be named once; got {name!r} twice. Give one of them "
-                    "another name."
-                )
-            checked_kind = kind_of(kind)
-            if type(checked_kind) not in rule_of.registry or type(checked_kind) is object:
-                allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-                raise refuse(
-                    f"the attribute {name!r}", checked_kind, allowed, _kind_advice(checked_kind)
-                )
-            checked[name] = cast(Kind, checked_kind)
-        if measures is not None and not isinstance(measures, Mapping):
-            raise refuse("measures", measures, "a mapping from a name to a Measure")
-        sums = tuple(
-            (attribute_name("the name of a measure", name), measure)
-            for name, measure in (measures or {}).items()
-        )
-        for name, measure in sums:
-            if type(measure) not in _MEASURES:
-                raise refuse(
-                    f"the measure {name!r}",
-                    measure,
-                    "a Measure",
-                    "Write for example Measure('income', 0, 200000).",
-                )
-            if isinstance(measure, PerUnit) and not {*measure.attributes} <= {*checked}:
-                raise refuse(
-                    f"the attributes of {name!r}",
-                    list(measure.attributes),
-                    "attributes of the domain",
-                )
-            if isinstance(measure, UnitCount):
-                _check_groups(name, measure, checked)
+        checked = _checked_kinds(pairs)
+        checked_measures = _checked_measures(measures, checked)
         entries = tuple(checked.items())
         # asked once, and never again: the checked values are encoded, counted and paid
         # for
@@ -135,14 +101,13 @@ class Domain(Immutable):
             "names": tuple(checked),
             "shape": tuple(sizes.values()),
             "size": math.prod(sizes.values()),
-        }
-        facts |= {
             "_kinds": entries,
-            "_measures": sums,
+            "_measures": checked_measures,
             "_by_name": MappingProxyType(checked),
             "_sizes": MappingProxyType(sizes),
+            "_hash": hash((entries, checked_measures)),
         }
-        for field, fact in {**facts, "_hash": hash((entries, sums))}.items():
+        for field, fact in facts.items():
             object.__setattr__(self, field, fact)
 
     def cells(self, name: str) -> int:
@@ -369,6 +334,53 @@ class Domain(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Domain.from_json, (self.to_json(),)
+
+
+def _checked_kinds(
+    pairs: Iterable[tuple[str, Kind | Iterable[str | int]]],
+) -> dict[str, Kind]:
+    """Return the kind of each attribute; raise for one that is none, or twice."""
+    kinds: dict[str, Kind] = {}
+    for pair_name, value in pairs:
+        name = attribute_name("the name of an attribute", pair_name)
+        if name in kinds:
+            raise InputError(
+                f"an attribute must be named once; got {name!r} twice. Give one of them "
+                "another name."
+            )
+        kind = kind_of(value)
+        if type(kind) not in rule_of.registry or type(kind) is object:
+            allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
+            raise refuse(f"the attribute {name!r}", kind, allowed, _kind_advice(kind))
+        kinds[name] = cast(Kind, kind)
+    return kinds
+
+
+def _checked_measures(
+    measures: Mapping[str, Measure] | None, kinds: Mapping[str, Kind]
+) -> tuple[tuple[str, Measure], ...]:
+    """Return measures with their names; raise unless they fit the attributes."""
+    if measures is not None and not isinstance(measures, Mapping):
+        raise refuse("measures", measures, "a mapping from a name to a Measure")
+    named = tuple(
+        (attribute_name("the name of a measure", name), measure)
+        for name, measure in (measures or {}).items()
+    )
+    for name, measure in named:
+        if type(measure) not in _MEASURES:
+            raise refuse(
+                f"the measure {name!r}",
+                measure,
+                "a Measure",
+                "Write for example Measure('income', 0, 200000).",
+            )
+        if isinstance(measure, PerUnit) and not {*measure.attributes} <= {*kinds}:
+            raise refuse(
+                f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain"
+            )
+        if isinstance(measure, UnitCount):
+            _check_groups(name, measure, kinds)
+    return named
 
 
 def _check_groups(name: str, counted: UnitCount, kinds: Mapping[str, Kind]) -> None:

@@ -309,51 +309,65 @@ class Measurements:
         if not self.blocks:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
+        object.__setattr__(self, "factors", self._distinct_factors())
+        for factor in self.factors:
+            self._check_factor(factor)
+        object.__setattr__(self, "alike", self._group_blocks())
+        for block, *_ in self.alike:
+            self._check(block)
+        self.check_k_norm_groups()
+
+    def _distinct_factors(self) -> tuple[Factor, ...]:
+        """Return the factors of all blocks, each once."""
+        objects = {id(factor): factor for block in self.blocks for factor in block.factors}
+        return tuple(dict.fromkeys(objects.values()))
+
+    def _check_factor(self, factor: Factor) -> None:
+        """Raise if a factor's attributes or size are not those of the domain."""
+        if not all(name in self.domain.names for name in factor.attributes):
+            raise self._attributes_error(factor.attributes)
+        cells = math.prod(map(self.domain.cells, factor.attributes))
+        if not factor.attributes or factor.operator.size != cells:
+            what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
+            raise refuse("the size of an operator", factor.operator.size, what)
+
+    def _attributes_error(self, attributes: Sequence[str]) -> InputError:
+        """Return the error for attributes that are not the domain's, in its order."""
+        return refuse(
+            "the attributes of a block",
+            list(attributes),
+            "attributes of the domain, each once, in its order",
+        )
+
+    def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
+        """Return the blocks in groups that differ in their attributes alone.
+
+        Raises InputError for a block whose attributes are not each once, in the domain's order.
+        """
         positions = {name: index for index, name in enumerate(self.domain.names)}
         objects = {id(factor): factor for block in self.blocks for factor in block.factors}
-        object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
-        for factor in self.factors:
-            if not all(name in positions for name in factor.attributes):
-                raise refuse(
-                    "the attributes of a block",
-                    list(factor.attributes),
-                    "attributes of the domain, each once, in its order",
-                )
-            cells = math.prod(map(self.domain.cells, factor.attributes))
-            if not factor.attributes or factor.operator.size != cells:
-                what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
-                raise refuse("the size of an operator", factor.operator.size, what)
-        numbers = {
-            key: number for number, key in enumerate({factor.key() for factor in self.factors})
-        }
+        keys = {factor.key() for factor in self.factors}
+        numbers = {key: number for number, key in enumerate(keys)}
         kinds = {index: numbers[factor.key()] for index, factor in objects.items()}
-        where = {
+        positions_of = {
             index: [positions[name] for name in factor.attributes]
             for index, factor in objects.items()
         }
         alike: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            if (order := [index for part in block.factors for index in where[id(part)]]) != sorted(
-                {*order}
-            ):
-                raise refuse(
-                    "the attributes of a block",
-                    list(block.attributes),
-                    "attributes of the domain, each once, in its order",
-                )
+            order = [index for factor in block.factors for index in positions_of[id(factor)]]
+            if order != sorted(set(order)):
+                raise self._attributes_error(block.attributes)
             kind = (
                 block.scale.as_integer_ratio(),
                 block.measure,
                 block.limits,
                 block.ends,
                 block.k_norm_group,
-                *[kinds[id(part)] for part in block.factors],
+                *[kinds[id(factor)] for factor in block.factors],
             )
             alike.setdefault(kind, []).append(block)
-        object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
-        for block, *_ in self.alike:
-            self._check(block)
-        self.check_k_norm_groups()
+        return tuple(map(tuple, alike.values()))
 
     def k_norm_groups(self) -> dict[int, list[int]]:
         """Return the indices of the blocks of every group of K-norm noise (J1)."""
@@ -463,43 +477,7 @@ class Measurements:
     # M7
     def _check(self, block: Block) -> None:
         """Raise if a block does not fit the domain or the unit."""
-        if block.measure is not None and block.measure not in self.domain.measures:
-            raise refuse("the measure of a block", block.measure, "a measure of the domain")
-        summed = None if block.measure is None else self.domain.measure(block.measure)
-        has_ends = type(summed) in (Measure, SquaredDeviation) and block.limits is None
-        if block.ends and not has_ends:
-            raise refuse(
-                "the ends of a block",
-                "of counts or limited sums",
-                "those of a measure without limits",
-                "Name the measure alone.",
-            )
-        if (
-            summed
-            and block.ends
-            and self.domain.count_of(str(block.measure)) is None
-            and not summed.low_units <= 0 <= summed.high_units
-        ):
-            raise refuse(
-                "the ends of a block",
-                f"those of {summed!r}",
-                "of a measure whose values are counted, or may be 0",
-            )
-        if isinstance(summed, PerUnit):
-            excluded = (
-                "rows"
-                if self.privacy.unit_column is None
-                else "limits"
-                if block.limits is not None
-                else ""
-            )
-            if excluded:
-                raise refuse(
-                    "a sum of amounts of units",
-                    f"one of {excluded}",
-                    "a plain sum, where a column names the units",
-                    "Count rows instead.",
-                )
+        self._check_measure(block)
         if block.limits is not None:
             self._check_limits(block, block.limits)
         check_headroom(
@@ -508,7 +486,59 @@ class Measurements:
             int(self.largest_values(block).max()),
             self.grid,
         )
-        heaviest = math.prod(factor.heaviest for factor in block.factors)
+        self._check_scale(block, self._checked_square(block))
+
+    def _check_measure(self, block: Block) -> None:
+        """Raise if a block cannot take the sums or both ends of its measure."""
+        if block.measure is None:
+            summed = None
+        elif block.measure in self.domain.measures:
+            summed = self.domain.measure(block.measure)
+        else:
+            raise refuse("the measure of a block", block.measure, "a measure of the domain")
+        if block.ends:
+            self._check_ends(block, summed)
+        if isinstance(summed, PerUnit):
+            self._check_per_unit(block)
+
+    def _check_ends(self, block: Block, summed: Measure | None) -> None:
+        """Raise unless a block may measure both ends of its measure."""
+        has_ends = type(summed) in (Measure, SquaredDeviation) and block.limits is None
+        if summed is None or not has_ends:
+            raise refuse(
+                "the ends of a block",
+                "of counts or limited sums",
+                "those of a measure without limits",
+                "Name the measure alone.",
+            )
+        has_counts = self.domain.count_of(str(block.measure)) is not None
+        if not has_counts and not summed.low_units <= 0 <= summed.high_units:
+            raise refuse(
+                "the ends of a block",
+                f"those of {summed!r}",
+                "of a measure whose values are counted, or may be 0",
+            )
+
+    def _check_per_unit(self, block: Block) -> None:
+        """Raise unless a block may sum amounts of units."""
+        if self.privacy.unit_column is None:
+            excluded = "rows"
+        elif block.limits is not None:
+            excluded = "limits"
+        else:
+            return
+        raise refuse(
+            "a sum of amounts of units",
+            f"one of {excluded}",
+            "a plain sum, where a column names the units",
+            "Count rows instead.",
+        )
+
+    def _checked_square(self, block: Block) -> int:
+        """Return the largest squared norm of a block's contrasts, 1 without any.
+
+        Raises InputError if the noise of contrasts cannot be drawn.
+        """
         square = math.prod(factor.largest_square for factor in block.factors)
         if square > 1 and self.noise.norm == 1:
             raise InputError(
@@ -522,9 +552,18 @@ class Measurements:
                 "below 2^52",
                 "Measure fewer or shorter attributes.",
             )
+        return square
+
+    def _check_scale(self, block: Block, square: int) -> None:
+        """Raise unless a block's noise can be drawn exactly at its scale."""
+        heaviest = math.prod(factor.heaviest for factor in block.factors)
+        fine = block.scale * self.grid
         # Roots of squared norms are taken to 26 bits behind the point at most, and are below 2^27
         # then (``row_scales``).
-        fine, root, below = block.scale * self.grid, *((1, 1) if square == 1 else (2**27, 2**26))
+        if square == 1:
+            root, below = 1, 1
+        else:
+            root, below = 2**27, 2**26
         if not (
             fine.numerator * root < MOST_SCALE_TERM
             and fine.denominator * below * heaviest < MOST_SCALE_TERM

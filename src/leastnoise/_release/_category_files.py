@@ -1,0 +1,180 @@
+"""The directory of categories that a search found: a CSV file and a manifest.
+
+The search was paid for, so all of it is public.
+"""
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from leastnoise._domain import Categories
+from leastnoise._plan import CategoryPlan, read, read_json
+from leastnoise._release._csv_files import restore_inert, write_rows
+from leastnoise._release._directory import Draft, list_files
+from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._trusted.check import InputError, refuse
+
+CATEGORIES_FORMAT = "leastnoise categories 1"
+CATEGORY_FILE = "categories.csv"
+CATEGORY_COLUMN = "category"
+_MANIFEST_FILE = "manifest.json"
+_ADVICE = "Name the directory that leastnoise categories wrote, the one with manifest.json."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCategories:
+    """The categories that a search found; public, because they were paid for.
+
+    Attributes:
+        plan: the plan of the search.
+        texts: the categories as the data spell them, beginning with the most units.
+        units: the noisy number of units of each category, with noise of ``plan.std``. Small numbers
+            are too large, because only categories with at least ``plan.threshold`` are kept.
+        private: False if the noise came from a seed.
+        receipt: the ledger's facts about the payment; empty if nothing was paid.
+    """
+
+    plan: CategoryPlan
+    texts: tuple[str, ...]
+    units: tuple[int, ...]
+    private: bool
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+
+    def kind(self) -> Categories:
+        """Return the attribute with these categories, for a `Domain`."""
+        return self.plan.kind.found(self.texts)
+
+    def search_facts(self) -> dict[str, Any]:
+        """Return the facts about the search, for `Options.searches`.
+
+        The manifest of a release lists them.
+        """
+        return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
+
+
+def describe_search(plan: CategoryPlan) -> str:
+    """Return sentences about the chances of a search to find a category."""
+    return (
+        f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of "
+        f"{plan.threshold:,} units in about half of them, and "
+        f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} "
+        "categories with the largest noisy counts."
+    )
+
+
+def write_categories(categories: FoundCategories, draft: Draft) -> None:
+    """Write the list of categories and its manifest into a draft."""
+    write_rows(
+        draft.path / CATEGORY_FILE,
+        [CATEGORY_COLUMN, "units"],
+        zip(categories.texts, categories.units, strict=True),
+    )
+    manifest = _make_manifest(categories, list_files(draft.path))
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (draft.path / _MANIFEST_FILE).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _make_manifest(
+    categories: FoundCategories, files: Sequence[Mapping[str, object]]
+) -> dict[str, Any]:
+    """Return the manifest of found categories, with the list of its files."""
+    plan = categories.plan
+    return {
+        "format": CATEGORIES_FORMAT,
+        "written": datetime.now(UTC).date().isoformat(),
+        "private": categories.private,
+        "promise": describe_search(plan),
+        "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
+        f"{plan.threshold} are too large",
+        "plan": json.loads(plan.to_json()),
+        "receipt": dict(categories.receipt) or None,
+        "files": files,
+    }
+
+
+def holds_categories(directory: Path) -> bool:
+    """Return whether a directory holds found categories, not a release."""
+    return (directory / CATEGORY_FILE).exists()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoriesManifest:
+    """The manifest of found categories, every value of its type."""
+
+    format: str
+    written: date
+    private: bool
+    plan: Mapping[str, Any]
+    files: tuple[Mapping[str, Any], ...]
+    receipt: Mapping[str, Any] | None = None
+
+
+def read_categories_manifest(directory: Path) -> CategoriesManifest:
+    """Return the checked manifest that `write_categories` wrote."""
+    try:
+        text = (directory / _MANIFEST_FILE).read_text(encoding="utf-8")
+        manifest = _parse_manifest(text)
+    except OSError:
+        raise _unreadable_error(directory) from None
+    except InputError as error:
+        raise _damaged_error(directory, str(error)) from None
+    except ValueError:
+        raise _damaged_error(directory, "It is no text.") from None
+    if manifest.format != CATEGORIES_FORMAT:
+        raise refuse("the format of found categories", manifest.format, repr(CATEGORIES_FORMAT))
+    return manifest
+
+
+def _parse_manifest(text: str) -> CategoriesManifest:
+    """Return the manifest in a text; raise InputError if it is damaged."""
+    manifest = read(lambda: read_record(CategoriesManifest, read_json(text)), "manifest", _ADVICE)
+    check_receipt(manifest.receipt or {})
+    return manifest
+
+
+def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
+    """Return the categories that `write_categories` wrote."""
+    folder = Path(directory)
+    manifest = read_categories_manifest(folder)
+    try:
+        listed = [entry for entry in list_files(folder) if entry["path"] == CATEGORY_FILE]
+        rows = _read_rows(folder / CATEGORY_FILE)
+    except OSError:
+        raise _unreadable_error(folder) from None
+    if list(manifest.files) != listed:
+        raise InputError(
+            f"The categories in {str(folder)!r} were changed since they were found. Use an "
+            "intact copy."
+        )
+    return FoundCategories(
+        plan=CategoryPlan.from_json(json.dumps(manifest.plan, separators=(",", ":"))),
+        texts=tuple(restore_inert(text) for text, _ in rows),
+        units=tuple(int(units) for _, units in rows),
+        private=manifest.private,
+        receipt=dict(manifest.receipt or {}),
+    )
+
+
+def _read_rows(path: Path) -> list[list[str]]:
+    """Return the rows of a CSV file without its header."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+def _unreadable_error(directory: Path) -> InputError:
+    """Return the error for a directory without found categories."""
+    return InputError(
+        f"There are no found categories in {str(directory)!r}, or they cannot be read. {_ADVICE}"
+    )
+
+
+def _damaged_error(directory: Path, reason: str) -> InputError:
+    """Return the error for found categories with a damaged manifest."""
+    return InputError(
+        f"The categories in {str(directory)!r} are damaged. In their manifest: {reason} {_ADVICE}"
+    )
