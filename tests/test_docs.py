@@ -106,7 +106,7 @@ def test_page_uses_the_terms_of_the_glossary(page):
     assert misspelt(page.read_text("utf-8")) == []
 
 
-def test_other_spellings_are_seen():
+def test_other_spellings_are_detected():
     text = "A data set.\n\n```python\ndataset = 1\n```\n\nA\ndataset, `dataset`, [x](dataset.md); numpy\n"
     assert misspelt(text) == [
         "line 8: write 'data set' instead of 'dataset'",

@@ -171,7 +171,7 @@ def test_public_and_trusted_members_are_documented(
     assert undocumented(importlib.import_module(module_name(package))) == []
 
 
-def test_missing_documentation_is_seen() -> None:
+def test_missing_documentation_is_detected() -> None:
     module = ModuleType("leastnoise.bad")
     source = "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\ndef b():\n    'Nothing to show.'\n__all__ = ['A', 'b']\n"
     sys.modules[module.__name__] = module
@@ -321,7 +321,7 @@ def is_the_same_optimized(text: str) -> bool:
         ),
     ],
 )
-def test_broken_rules_are_seen(relative: str, text: str, complaint: str) -> None:
+def test_broken_rules_are_detected(relative: str, text: str, complaint: str) -> None:
     assert [complaint in fault for fault in faults(relative, text)] == [True]
 
 
@@ -477,7 +477,7 @@ def test_root_has_known_entries_only() -> None:
     assert unknown_at_root(files_of_project()) == []
 
 
-def test_unknown_entries_are_seen() -> None:
+def test_unknown_entries_are_detected() -> None:
     files = ["src/a.py", "on/4f2b.json", "LICENSE", "notes.md", ".github/workflows/test.yml"]
     assert unknown_at_root(files) == ["notes.md", "on"]
 
@@ -486,7 +486,7 @@ def test_no_foreign_file_is_in_the_project() -> None:
     assert foreign(files_of_project()) == []
 
 
-def test_foreign_files_are_seen() -> None:
+def test_foreign_files_are_detected() -> None:
     files = ["src/a.py", "py_spy-0.4.3.whl", "tests/core.1234", "LICENSE"]
     assert foreign(files) == ["py_spy-0.4.3.whl", "tests/core.1234"]
 

@@ -236,7 +236,7 @@ def test_hierarchy_estimate_is_least_squares():
     assert _tree.least_squares(values, precisions, widths) == pytest.approx(direct, rel=1e-9)
 
 
-def test_gram_of_ranges_is_that_of_their_matrix():
+def test_gram_of_ranges_matches_their_matrix():
     ranges = all_ranges(9, 4)
     matrix = np.array(
         [
@@ -262,7 +262,7 @@ def test_structure_first_finds_best_partition_at_high_budget():
     assert _partition.structure(x, np.arange(10), 3, 1000, SeededEntropy(1)).tolist() == best
 
 
-def test_deviations_are_those_of_the_definition():
+def test_deviations_match_the_definition():
     x = np.random.default_rng(9).poisson(2.0, 150) ** 4
     stops = np.array([1, 2, 5, 64, 65, 149, 150])
     direct = [np.abs(x[:stop] - x[:stop].mean()).sum() for stop in stops]

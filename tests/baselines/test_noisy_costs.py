@@ -172,6 +172,6 @@ def test_partition_ties_are_broken_by_rule_not_data():
     assert cheapest_of_powers(level).tolist() == [0, 1, 2, 3]
 
 
-def test_a_penalty_beyond_exact_arithmetic_is_refused():
+def test_penalty_beyond_exact_arithmetic_is_refused():
     with pytest.raises(InputError, match="penalty must be from 0 to"):
         noisy_costs(np.array([1, 2, 3, 4]), Fraction(1), SeededEntropy(1), Fraction(-1))

@@ -91,12 +91,12 @@ def test_too_small_a_rate_is_refused():
 # --- the faults of released code, put in ----------------------------------------------------------
 
 
-def test_a_true_total_is_seen_uniform(audit):
+def test_true_total_is_detected_uniform(audit):
     _, leaks = audit(lambda x, _: np.full(len(x), x.sum() / len(x)), (8,))
     assert leaks
 
 
-def test_a_true_total_is_seen_mwem(audit, monkeypatch):
+def test_true_total_is_detected_mwem(audit, monkeypatch):
     def laplace(answers, epsilon, entropy):
         return (
             answers
@@ -110,7 +110,7 @@ def test_a_true_total_is_seen_mwem(audit, monkeypatch):
 
 
 @pytest.mark.parametrize("grid", [_grids.uniform_grid, _grids.adaptive_grid])
-def test_a_true_total_is_seen_grids(grid, audit, monkeypatch):
+def test_true_total_is_detected_grids(grid, audit, monkeypatch):
     def few_and_one_more(shape, _):
         for total in (0, 38, 39):  # where a grid changes its size
             x = np.zeros(shape, dtype=np.int64)
@@ -125,7 +125,7 @@ def test_a_true_total_is_seen_grids(grid, audit, monkeypatch):
     assert audit(run, (12, 12), pairs=few_and_one_more)[1]
 
 
-def test_a_true_total_is_seen_ahp(audit):
+def test_true_total_is_detected_ahp(audit):
     def with_true_total(x, entropy):
         estimate = _partition.ahp(x, EPSILON, entropy, None)
         return estimate + (x.sum() - estimate.sum()) / len(x)
@@ -133,7 +133,7 @@ def test_a_true_total_is_seen_ahp(audit):
     assert audit(with_true_total, (8,))[1]
 
 
-def test_exact_phases_are_seen_efpa(audit, monkeypatch):
+def test_exact_phases_are_detected_efpa(audit, monkeypatch):
     """Noise on the sizes of the Fourier coefficients, the angles as they are."""
 
     def with_true_phases(x, entropy):
@@ -187,7 +187,7 @@ def test_efpa_sensitivities_are_column_sums_of_basis(size):
     assert _fourier.sensitivities(size).tolist() == np.cumsum(rows, axis=1).max(axis=0).tolist()
 
 
-def test_nodes_without_noise_are_seen_structure_first(audit, monkeypatch):
+def test_nodes_without_noise_are_detected_structure_first(audit, monkeypatch):
     """Noise on the cells of every bucket, none on the nodes above them."""
 
     def cells_only(part, weights, widths, epsilon, entropy):

@@ -191,7 +191,7 @@ def ledger(folder):
 @pytest.mark.parametrize(
     ("old", "new", "parts"), [row[1:] for row in SPECS], ids=[row[0] for row in SPECS]
 )
-def test_a_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, parts):
+def test_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, parts):
     edit(folder, *[(old, new)] * SPEC.count(old))
     for arguments in (["plan"], ["compare", "--json"], ["release", "--out", "out"]):
         if (
@@ -237,7 +237,7 @@ def test_a_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, p
         "no attributes",
     ],
 )
-def test_a_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts):
+def test_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts):
     (folder / "people.toml").write_text(text, encoding="utf-8")
     run.refused(parts, "plan", "people.toml")
     run.refused(parts, "release", "people.toml", "--out", "out")

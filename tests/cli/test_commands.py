@@ -349,7 +349,7 @@ def test_ledger_show_converts_rho_at_stated_delta(folder, run):
 # --- init: drafts; the way from there to a report is that of test_messy.py ------------------------
 
 
-def test_a_draft_holds_no_value_of_the_data(folder, run):
+def test_draft_holds_no_value_of_the_data(folder, run):
     drafts = []
     for name, values in (("one", "Xylophone,77123,88123.5"), ("two", ",,")):
         (folder / f"{name}.csv").write_text(f"sex,age,income\n{values}\n")
@@ -359,7 +359,7 @@ def test_a_draft_holds_no_value_of_the_data(folder, run):
     assert "the kinds below are guessed from names" in drafts[0]  # a CSV file has no types
 
 
-def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
+def test_draft_of_a_typed_file_uses_its_types(folder, run):
     import duckdb
 
     columns = """'x' AS "we""ird é", 3::BIGINT AS person_id, 1.5::DOUBLE AS height, 4::SMALLINT AS rooms, true AS employed,
@@ -386,7 +386,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
 # --- the program as a whole -----------------------------------------------------------------------
 
 
-def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
+def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
     """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))

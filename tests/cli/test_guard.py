@@ -51,7 +51,7 @@ def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "dawa_levels"])
-def test_a_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str) -> None:
+def test_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str) -> None:
     if strategy == "auto":
         spec = write(tmp_path, 'epsilon = "100"')
     else:

@@ -174,7 +174,7 @@ def test_release_in_memory_names_resumable_entries(folder):
 # --- what was stopped, by this version or by another one ------------------------------------------
 
 
-def test_a_late_amount_with_delta_is_warned_of(folder, run):
+def test_late_amount_with_delta_is_warned_of(folder, run):
     run.done("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-6")
     run.done("ledger", "spent", "people.ledger", "--epsilon", "1/5", "--delta", "5e-7")
     run.done("ledger", "spent", "people.ledger", "--epsilon", "1/100")
@@ -341,7 +341,7 @@ def test_given_plan_is_not_planned_again(folder, run, no_planning):
         ("weight = 2.0", "weight = 3.0", "[[workload]]"),
     ],
 )
-def test_a_plan_of_another_spec_is_refused(folder, run, old, new, part):
+def test_plan_of_another_spec_is_refused(folder, run, old, new, part):
     run.done("plan", "people.toml", "--out", "plan.json")
     edit(folder, (old, new))
     run.refused(

@@ -11,7 +11,7 @@ TARGET = ('of = ["sex", "age"] }', 'of = ["sex", "age"] }\nmargin = "40"')
 LEAST = ('epsilon = "1"', 'epsilon = "least"')
 
 
-def test_the_least_budget_is_planned_for_and_paid(folder, run):
+def test_least_budget_is_planned_for_and_paid(folder, run):
     edit(folder, TARGET, LEAST)
     found = run.told("plan", "people.toml")
     assert [table["kept"] for table in found["tables"] if "kept" in table] == [True] * 4

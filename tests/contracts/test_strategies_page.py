@@ -17,6 +17,6 @@ def test_written_page_describes_every_strategy() -> None:
     assert page(text) == text
 
 
-def test_outdated_row_of_strategies_page_is_seen() -> None:
+def test_outdated_row_of_strategies_page_is_detected() -> None:
     text = page(PAGE.read_text(encoding="utf-8"))
     assert outdated_rows(text.replace("| every query of the workload", "| every question")) != []

@@ -57,7 +57,7 @@ def test_trusted_file_imports_few_libraries(file: str) -> None:
         ("_trusted/reading/_new.py", "import pyarrow.feather", []),
     ],
 )
-def test_foreign_library_in_trusted_code_is_seen(file, line, foreign) -> None:
+def test_foreign_library_in_trusted_code_is_detected(file, line, foreign) -> None:
     assert foreign_libraries(file, line) == foreign
 
 

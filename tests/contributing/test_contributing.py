@@ -133,7 +133,7 @@ def test_parts_pass_tests(extended: Path) -> None:
     assert [name for name in ADDED if name not in done.stdout] == []
 
 
-def test_fault_of_a_part_is_seen(tmp_path: Path) -> None:
+def test_fault_of_a_part_is_detected(tmp_path: Path) -> None:
     operator = read_part(FOLDER / "operator")
     (file,) = operator.files
     wrong = operator.files[file].replace(

@@ -164,7 +164,7 @@ def test_opendp_says_types_and_bounds(tmp_path):
     ("name", "text"),
     [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))],
 )
-def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
+def test_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
     found = read(tmp_path, text, name)
     draft = draft_from_description(
         found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv"

@@ -83,13 +83,13 @@ def test_days_lie_in_coarser_periods():
         ("hour_of_day", []),
     ],
 )
-def test_a_period_lies_in_coarser_ones_as_a_whole(by, coarser):
+def test_period_lies_in_coarser_ones_as_a_whole(by, coarser):
     assert [
         level.name for level in Dates("2024-01-01", "2024-01-02", by=by).implied_levels
     ] == coarser
 
 
-def test_a_reading_may_be_a_mapping():
+def test_reading_may_be_a_mapping():
     how = {
         "column": "c",
         "nulls": ["-"],

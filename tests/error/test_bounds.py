@@ -151,7 +151,7 @@ def test_no_plan_is_below_the_bound(
         assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
 
 
-def test_the_bound_is_met_where_identity_is_optimal() -> None:
+def test_bound_is_met_where_identity_is_optimal() -> None:
     domain = Domain(a=Integers(0, 9))
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)

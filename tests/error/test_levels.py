@@ -45,7 +45,7 @@ def test_level_queries_without_measurements_are_refused() -> None:
 
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
 @pytest.mark.parametrize("total", [True, False])
-def test_bound_of_unequal_groups_is_that_of_the_matrix(
+def test_bound_of_unequal_groups_matches_the_matrix(
     groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workload = leveled(groups, more=False)

@@ -58,7 +58,7 @@ def triples(count: int) -> Workload:
     ("strategy", "budget"),
     [("residual", ZCDP("1/50")), ("marginals", PureDP("1/3")), ("covering", PureDP("1/3"))],
 )
-def test_errors_are_those_of_one_table_at_a_time(strategy: str, budget: Budget) -> None:
+def test_errors_match_one_table_at_a_time(strategy: str, budget: Budget) -> None:
     asked = mixed()
     noise = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.DISCRETE_LAPLACE
     proposal = PLANNERS[strategy].strategy(PlanningProblem(asked, Privacy(budget), noise))

@@ -181,7 +181,7 @@ def test_weighted_means_are_compared() -> None:
         ln.ab_test(release, "arm", "B", "A", mean=name)
 
 
-def test_paired_covariances_are_those_of_all_pairs() -> None:
+def test_paired_covariances_match_all_pairs() -> None:
     plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
     (estimate,) = estimates(plan, rows((3, 8)), 1, seed=1)
     pairs = pair_covariances(estimate)
@@ -249,7 +249,7 @@ def test_means_of_both_groups_are_those_of_means() -> None:
     )
 
 
-def test_ratio_without_an_end_says_so() -> None:
+def test_ratio_without_an_end_reports_it() -> None:
     release = ln.release(means_plan(ln.PureDP("1/10")), rows((3, 8)), seed=1)
     compared = ln.compare_groups(release, "arm", "B", "A", by=["site"]).numbers
     is_open = compared["ratio_bounded"] == 0

@@ -70,7 +70,7 @@ def test_simulated_variances_are_conservative_and_close(monkeypatch: pytest.Monk
         )  # over 5 standard deviations of one answer's own mean
 
 
-def test_the_automatic_choice_may_refuse_to_iterate() -> None:
+def test_automatic_choice_may_refuse_to_iterate() -> None:
     plan = plan_of(
         Block((factor("a", Identity(90)), factor("b", Identity(90))), Fraction(9)),
         Block((factor("a", Prefix(90)),), Fraction(4)),

@@ -153,7 +153,7 @@ def test_other_strategies_than_cells_and_sums() -> None:
     assert found.marginal(("a", "c")).min() >= 0
 
 
-def test_a_negative_total_gives_zeros() -> None:
+def test_negative_total_gives_zeros() -> None:
     block = Block((Factor(("b",), Identity(2)),), scale=10)
     plan = Measurements(
         domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)

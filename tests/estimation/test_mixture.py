@@ -39,7 +39,7 @@ def tables(
     return found, [cube.sum(axis=tuple(j for j in range(3) if j != k)) / rows for k in range(3)]
 
 
-def test_slopes_are_those_of_the_squared_residuals() -> None:
+def test_slopes_match_the_squared_residuals() -> None:
     asked, start = tables(30.0)
     logits = np.random.default_rng(3).standard_normal((sum(SIZES), 4))
     fit = _Fit(10_000.0, start, asked, (logits, np.zeros(4)))
@@ -60,7 +60,7 @@ def test_slopes_are_those_of_the_squared_residuals() -> None:
     assert fit.rounds == 60 + 250  # rounds of falling steps follow
 
 
-def test_a_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
+def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
     for noise in (100.0, 10.0):
         asked, start = tables(noise)
         found = fit_mixture(10_000.0, start, asked, kinds=30)

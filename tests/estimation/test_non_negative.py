@@ -89,11 +89,11 @@ def test_projection_of_non_positive_total_is_zero():
         ({"size": {"matrix": [[1, -1, 0]]}}, "none"),
     ],
 )
-def test_the_method_follows_from_the_queries(query, method):
+def test_method_follows_from_the_queries(query, method):
     assert projection_method(queries(DOMAIN, **query).products[0]) == method
 
 
-def test_a_sum_that_may_be_negative_is_left_alone():
+def test_sum_that_may_be_negative_is_left_alone():
     product = queries(DOMAIN, sum="gain", sex="identity").products[0]
     assert projection_method(product) == "none"
     assert non_negative(product, np.array([-3.0, 4.0])) is None

@@ -82,7 +82,7 @@ def test_streaming_drops_components_as_large_as_tables() -> None:
     assert len(part.components) == 1 + 8 + 28
 
 
-def test_the_observation_is_not_copied() -> None:
+def test_observation_is_not_copied() -> None:
     made = estimate(CUBES["residual"])
     made.marginal(TRIPLES[0])
     part = made.solved_cells(None)

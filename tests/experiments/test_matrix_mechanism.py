@@ -194,7 +194,7 @@ def test_command_names_unsupported_experiment(
     assert refusal("datacubes").startswith("The installed package has no experiments")
 
 
-def test_the_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     found = bench.main(["--quick", "--only", "prefix, as a matrix, n = 64"])
     assert [name for name, _, _ in found] == ["prefix, as a matrix, n = 64"] * 2
     assert max(ratio for _, _, ratio in found) < 1.0005

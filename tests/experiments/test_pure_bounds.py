@@ -9,7 +9,7 @@ from experiments.pure_bounds import WORKLOADS, asked, intervals, least
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("size", [2, 5, 24])
-def test_the_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
+def test_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
     gram = asked(name, size)
     x, d = least(gram)
     assert np.allclose(x @ np.diag(d) @ x, gram, rtol=1e-7)
@@ -27,7 +27,7 @@ def test_non_mixture_of_partitions_is_detected() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_the_largest_of_a_convex_function_is_at_signs(size: int) -> None:
+def test_largest_of_a_convex_function_is_at_signs(size: int) -> None:
     rng = np.random.default_rng(size)
     half = rng.normal(size=(size, size))
     y = half @ half.T

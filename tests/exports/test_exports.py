@@ -65,7 +65,7 @@ def test_review_asks_all_questions_and_marks_open_ones(stored):
     assert "%(" not in text
 
 
-def test_the_whole_privacy_loss_is_stated(changed):
+def test_whole_privacy_loss_is_stated(changed):
     guard = {
         "guard_share": "1/100",
         "guard_charge": "1/99",
@@ -88,7 +88,7 @@ def test_the_whole_privacy_loss_is_stated(changed):
 @pytest.mark.parametrize(
     "bound", [{}, {"max_per_cell": {"rows": 2, "attributes": ["month", "sex"]}}]
 )
-def test_the_unit_is_a_person_with_a_bound_of_rows(changed, bound):
+def test_unit_is_a_person_with_a_bound_of_rows(changed, bound):
     text = ln.export(
         changed(
             lambda value: value["privacy"]["unit"].update(column="person", max_rows=5, **bound)
@@ -118,7 +118,7 @@ KEYS = {
 }
 
 
-def test_an_entry_of_the_registry_has_its_keys(stored):
+def test_entry_of_the_registry_has_its_keys(stored):
     text = ln.export(stored, "registry")
     assert "# NOT PRIVATE" in text
     entry = yaml.safe_load(text)

@@ -19,7 +19,7 @@ from trusted.linop.conformance import CASES
     [case for case in CASES if case.operator.rows * case.operator.size < 10_000],
     ids=lambda case: case.name,
 )
-def test_the_page_knows_every_operator(case, page):
+def test_page_knows_every_operator(case, page):
     written = json.loads(json.dumps(to_json(case.operator)))
     assert np.array_equal(page["matrix"](written), dense(case.operator))
 
@@ -30,7 +30,7 @@ def test_every_kind_of_operator_is_tried():
     }
 
 
-def test_a_stored_release_is_read_by_the_page(stored, page):
+def test_stored_release_is_read_by_the_page(stored, page):
     release = ln.read_release(stored)
     read = list(page["tables"](stored))
     assert len(read) == len(release.measurements.blocks)

@@ -46,7 +46,7 @@ GRAMS: dict[str, Gram] = {
 
 @pytest.mark.parametrize("name", GRAMS)
 @pytest.mark.parametrize("own", [0.0, 0.4])
-def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> None:
+def test_error_and_gradient_match_the_matrix(name: str, own: float) -> None:
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
     values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
     asked = block_gram(GRAMS[name], 12, 4)

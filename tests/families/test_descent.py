@@ -31,7 +31,7 @@ def test_descent_ends_at_a_constrained_minimum() -> None:
     assert error == pytest.approx(objective(point)[0], rel=1e-12)
 
 
-def test_a_bent_valley_is_followed_to_its_end() -> None:
+def test_bent_valley_is_followed_to_its_end() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         x, y = point
         error = 0.01 + (1 - x) ** 2 + 100 * (y - x**2) ** 2
@@ -56,7 +56,7 @@ def test_descent_leaves_a_flat_error_at_once() -> None:
     assert len(seen) == 21
 
 
-def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
+def test_step_is_as_long_as_the_slope_is_steep() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 

@@ -54,7 +54,7 @@ MIXED = weighted_sum(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), width_gram(31, 7), MIXED])
-def test_the_weights_certify_the_bound(gram: Gram) -> None:
+def test_weights_certify_the_bound(gram: Gram) -> None:
     optimum, _ = optimum_of(gram, 1e-6)
     weights = optimum.weights
     assert weights.sum() == pytest.approx(1)
@@ -110,7 +110,7 @@ def test_coarse_weights_are_a_good_start(gram: Gram) -> None:
 
 
 @pytest.mark.parametrize("weight", [0.25, 4.0])
-def test_attribute_bound_is_that_of_weighted_queries(weight: float) -> None:
+def test_attribute_bound_matches_weighted_queries(weight: float) -> None:
     fitted = fit_family(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
     norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
     error = weight * norm * invert_gram(fitted.factor("a")).total_variance(Prefix(8))
@@ -163,7 +163,7 @@ def test_queries_of_zeros_are_refused(fit: Callable[[Gram], object]) -> None:
         fit(dense_gram(np.zeros((2, 2)), 1))
 
 
-def test_a_smaller_norm_with_the_same_gram_matrix() -> None:
+def test_smaller_norm_with_the_same_gram_matrix() -> None:
     talk = np.vstack([np.kron(np.eye(2), [1, 1]), math.sqrt(2) * np.eye(4)])
     wavelet = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]])
     np.testing.assert_allclose(talk.T @ talk, wavelet.T @ wavelet, atol=1e-12)

@@ -72,7 +72,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
 @pytest.mark.parametrize(
     ("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else ""
 )
-def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
+def test_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
     gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in asked])
     workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
     full, size = workload.T @ workload, gram.size
@@ -124,7 +124,7 @@ def test_coarser_gram_spreads_queries_evenly() -> None:
         )
 
 
-def test_the_singular_value_bound_is_the_published_one() -> None:
+def test_singular_value_bound_is_the_published_one() -> None:
     assert singular_value_bound(prefix_gram(1024)) == pytest.approx(2.9096, abs=5e-5)
     assert singular_value_bound(all_ranges_gram(512)) == pytest.approx(3.1832, abs=5e-5)
 
@@ -208,7 +208,7 @@ def test_filled_columns_are_never_worse(norm: int) -> None:
     ],
     ids=repr,
 )
-def test_a_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
+def test_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
     gram = gram_of(operator)
     known = {
         "pairs": bool(gram.pairs),

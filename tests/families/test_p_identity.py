@@ -136,7 +136,7 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
         assert fit_p_identity(gram, effort=0.3).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
 
-def test_the_inverse_of_a_banded_matrix() -> None:
+def test_inverse_of_a_banded_matrix() -> None:
     size = 400
     band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
     matrix = band @ band.T + np.eye(size)

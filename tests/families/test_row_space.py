@@ -104,7 +104,7 @@ def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
         )
 
 
-def test_one_outside_query_is_seen_despite_rounding() -> None:
+def test_one_outside_query_is_detected_despite_rounding() -> None:
     rows = np.ones((5000, 6), dtype=int)
     assert row_space(Dense([[1] * 6])).contains(Dense(rows))
     rows[4321, 2] = 2

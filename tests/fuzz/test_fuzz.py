@@ -154,7 +154,7 @@ def test_any_spec_is_read_and_planned_or_refused(spec, data):
 
 
 @pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
-def test_an_intact_spec_is_read_and_planned(spec):
+def test_intact_spec_is_read_and_planned(spec):
     read = parse_spec(as_toml(spec), Path())
     assert ln.plan(read.workload, read.privacy, strategy="identity").promise is not None
 

@@ -153,7 +153,7 @@ def test_audit_sees_a_step_wrong_by_a_quarter(row: Row, wrong: None) -> None:
         assert 1 < factor <= (1.5 if name == "quantile" else 1.25), name
 
 
-def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A threshold of sums that is a quarter too high: a row adds more than it is charged for."""
     plan, steps = prepared(next(row for row in ROWS if row.strategy == "truncated_sums"))
     (sums,) = (

@@ -240,7 +240,7 @@ def test_server_is_found_in_fixtures_or_parameters():
     assert server_of(SimpleNamespace(name="module.example")) == ""
 
 
-def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
+def test_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     mutants = [
         mutant
         for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")

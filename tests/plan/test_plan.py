@@ -137,7 +137,7 @@ def test_plan_limits_are_values() -> None:
         limits.values[0] = 5
 
 
-def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
+def test_smaller_limit_leaves_headroom_and_noise() -> None:
     plan = fit_noise_scales(
         PAY,
         Privacy(PureDP(1)),

@@ -62,7 +62,7 @@ def test_plan_leaves_out_a_planner_that_fails(monkeypatch, propose, budget) -> N
     assert not any(reason for name, reason in reasons.items() if name == "identity")
 
 
-def test_a_failing_planner_by_name_is_refused(monkeypatch) -> None:
+def test_failing_planner_by_name_is_refused(monkeypatch) -> None:
     bad = Planner(name="bad", propose=FAILING["overflow"], measures="nothing", made_for="nothing")
     monkeypatch.setitem(PLANNERS, "bad", bad)
     with pytest.raises(ln.InputError, match=r"bad: its arithmetic failed \(OverflowError\)"):

@@ -69,7 +69,7 @@ def table_of(rows: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_promised_error_is_that_of_releases(name: str) -> None:
+def test_promised_error_matches_releases(name: str) -> None:
     plan = ln.plan(workload_by_arm(), ln.ZCDP("1/2"), strategy="marginals")
     by_site = "by" in next(iter(TARGETS[name].values()))
     (status,) = ln.target_errors(plan, targets(name))

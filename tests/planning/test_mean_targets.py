@@ -75,7 +75,7 @@ PURE, RHO = PureDP("3/4"), ZCDP("1/50")
 @pytest.mark.parametrize(
     ("measure", "budget"), [("pay", PURE), ("pay", RHO), ("age", RHO), ("gain", PURE)], ids=str
 )
-def test_mean_errors_are_those_of_sum_less_mean_times_count(
+def test_mean_errors_match_sum_less_mean_times_count(
     measure: str, budget: ln.PureDP | ln.ZCDP
 ) -> None:
     """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
@@ -152,7 +152,7 @@ def test_table_keeps_the_stricter_of_two_targets() -> None:
     assert both < alone + counts
 
 
-def test_the_worst_ratio_counts_means() -> None:
+def test_worst_ratio_counts_means() -> None:
     exact, other = asked("pay", margin=5), ln.marginals(DOMAIN, ways=2).within(rmse=50)
     fair = ln.plan(exact + other, PureDP(1), objective="worst")
     usual = ln.plan(exact + other, PureDP(1))

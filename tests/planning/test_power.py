@@ -46,9 +46,7 @@ def share_of_significant(size: int, rates: tuple[float, float], budget: Any) -> 
         (300, (0.5, 0.5001), ln.ZCDP("1/500")),
     ],
 )
-def test_power_is_that_of_simulated_tests(
-    size: int, rates: tuple[float, float], budget: Any
-) -> None:
+def test_power_matches_simulated_tests(size: int, rates: tuple[float, float], budget: Any) -> None:
     promised = ln.ab_power(budget, mean=rates[0], effect=rates[1] - rates[0], size=size).power
     assert share_of_significant(size, rates, budget) == pytest.approx(promised, abs=0.06)
 

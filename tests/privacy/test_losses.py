@@ -77,7 +77,7 @@ def test_page_has_no_loss_above_its_claim() -> None:
         assert min(shares) >= LEAST or line.reason in REASONS.values(), line
 
 
-def test_missing_name_and_changed_share_are_seen() -> None:
+def test_missing_name_and_changed_share_are_detected() -> None:
     assert losses.missing([line for line in LINES if line.name != "haar"]) == ["strategy haar"]
     line = Line("guard", "guard", "epsilon, Laplace", {("replace", 1): "0.900"}, "")
     row = Row("guard", "guard", "epsilon, Laplace", 1.0, {("replace", 1): 1.0})
@@ -116,7 +116,7 @@ def test_other_releases_lose_at_most_their_claim(
     assert stale(LINES, tried) == []
 
 
-def test_private_choice_with_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a factor of 1.25; nothing is left to chance, as the scale is the program's own for all neighbours of some tables."""
 
     def too_little(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:

@@ -97,7 +97,7 @@ def test_ids_win_over_names():
     assert [find_table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
 
 
-def test_local_columns_are_those_of_the_function(cells):
+def test_local_columns_match_the_function(cells):
     release = build_release(cells, Options(local_non_negative=True))
     both = release.tables["sex x age"]
     local = locally_non_negative(Estimate(cells.observation), [("sex",), ("age",), ("sex", "age")])

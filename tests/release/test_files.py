@@ -82,7 +82,7 @@ def test_written_rows_do_not_depend_on_batch_size(rich, written, tmp_path, monke
             assert read_metadata(other).num_row_groups == -(-read_metadata(path).num_rows // 4)
 
 
-def test_the_index_names_every_table(written):
+def test_index_names_every_table(written):
     rows = records(written / "tables.csv")
     assert [row["query"] for row in rows] == [f"q{place}" for place in range(1, 10)]
     errors = [float(rows[7].pop(name)) for name in ("rmse", "promised_rmse", "largest_std")]
@@ -94,7 +94,7 @@ def test_the_index_names_every_table(written):
     }  # fmt: skip
 
 
-def test_a_release_is_read_back(rich, written):
+def test_release_is_read_back(rich, written):
     again = read(written)
     assert again.plan.digest() == rich.plan.digest()
     assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
@@ -324,7 +324,7 @@ def test_files_are_synced_before_the_rename(rich, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", ["render_report", "_write_column_files", "_make_entry"])
-def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
+def test_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
     """At the end, on the thread that writes a table, and beside it."""
 
     def full(*_):

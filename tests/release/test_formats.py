@@ -438,7 +438,7 @@ SMALL = ln.plan(
 )
 
 
-def test_a_missing_library_is_named(monkeypatch):
+def test_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(InputError, match=re.escape("pip install 'leastnoise[excel]'")):
         check_options(SMALL, ln.Options(formats=("xlsx",)))

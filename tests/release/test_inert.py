@@ -313,7 +313,7 @@ def test_files_of_hostile_names_are_inert(hostile_names: Path) -> None:
         assert not [text for text in texts if text[:1] in ("=", "@") or text[:2] == "-b"], path
 
 
-def test_the_report_saves_tables_by_the_same_rule() -> None:
+def test_report_saves_tables_by_the_same_rule() -> None:
     """The rule of ``report.js``, run by Node over the same texts."""
     node = shutil.which("node")
     if node is None:

@@ -48,7 +48,7 @@ def released(folder, attributes, **options):
     return ln.release(plan, rows, seed=1, out=folder / "release", options=ln.Options(**options))
 
 
-def test_the_page_runs_on_a_release(tmp_path):
+def test_page_runs_on_a_release(tmp_path):
     release = released(tmp_path, ["sex"], covariances=["q2"])
     tables = pd.read_csv(tmp_path / "release" / "tables.csv")
     assert set(tables.columns) == set(
@@ -72,7 +72,7 @@ def test_the_page_runs_on_a_release(tmp_path):
     assert (tmp_path / "Rplots.pdf").exists()  # the chart was drawn
 
 
-def test_the_page_reads_many_tables(tmp_path):
+def test_page_reads_many_tables(tmp_path):
     release = released(tmp_path, [f"a{i}" for i in range(21)])
     printed = run_in_r(f'library(jsonlite)\nrelease <- "release"\n{MANY}', tmp_path)
     shown = re.findall(r"^\d +([FM]) +([FM]) +(\S+) +(\S+)$", printed, flags=re.MULTILINE)

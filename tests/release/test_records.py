@@ -141,7 +141,7 @@ def test_bins_and_periods_are_filled_evenly() -> None:
 
 
 @pytest.mark.parametrize("regime", ["model_bins", "model_tables"])
-def test_a_model_gives_its_own_records(regime: str) -> None:
+def test_model_gives_its_own_records(regime: str) -> None:
     pairs = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "kind"])
     release = released(
         pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model"

@@ -61,7 +61,7 @@ def test_rounding_keeps_uneven_interval_ends(plan):
         assert found.margin[kept] == pytest.approx(np.full(kept.sum(), max(down, up) + 2.5))
 
 
-def test_a_sum_is_rounded_in_its_own_unit(plan):
+def test_sum_is_rounded_in_its_own_unit(plan):
     found = release(plan, 3).tables[1].rounded("0.5")
     assert (found.answer * 2 == np.rint(found.answer * 2)).all()
     assert list(found.frame().columns) == [
@@ -81,7 +81,7 @@ def test_bad_steps_are_refused(plan, to, below):
         release(plan, 4).tables[0].rounded(to, below=below)
 
 
-def test_the_command_writes_every_table(plan, tmp_path):
+def test_command_writes_every_table(plan, tmp_path):
     made, rounded = release(plan, 5, tmp_path / "out"), tmp_path / "rounded"
     asked = ["round", tmp_path / "out", "--to", 5, "--below", 20, "--out", rounded]
     says(*asked)

@@ -68,7 +68,9 @@ def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
 @pytest.mark.parametrize(
     "case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"]
 )
-def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+def test_noise_too_small_by_a_quarter_is_detected(
+    monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
     plan = planned(case)
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
@@ -110,7 +112,7 @@ def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/4")])
-def test_a_guard_with_too_little_noise_is_seen(
+def test_guard_with_too_little_noise_is_detected(
     monkeypatch: pytest.MonkeyPatch, budget: Any
 ) -> None:
     asked = ln.queries(DOMAIN, age="prefix")
@@ -121,7 +123,7 @@ def test_a_guard_with_too_little_noise_is_seen(
     assert not {part.name: part.held for part in seen.parts}["the guard: the most revealing query"]
 
 
-def test_an_attribute_may_have_any_name() -> None:
+def test_attribute_may_have_any_name() -> None:
     asked = ln.marginals(
         ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}),
         ways=1,
@@ -221,7 +223,7 @@ def test_audit_sees_a_search_wrong_by_a_quarter(
     assert not rehearsed(plan, 2)["a key at the threshold"].held
 
 
-def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does what it says, and names the category of one person too often for its delta."""
     for module in (_keys, _categories):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)

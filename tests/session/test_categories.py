@@ -38,7 +38,7 @@ def book(tmp_path) -> ln.Ledger:
     return ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
 
 
-def test_a_search_is_paid_published_and_used(tmp_path, people) -> None:
+def test_search_is_paid_published_and_used(tmp_path, people) -> None:
     found = ln.find_categories(
         PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE
     )
@@ -158,7 +158,7 @@ def test_search_stopped_while_drawing_is_absent(tmp_path, book) -> None:
     assert not (tmp_path / "agents").exists()
 
 
-def test_a_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
+def test_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
     with stopped(_release_job, "FoundCategories"):
         ln.find_categories(PLAN, PEOPLE, ledger=book)
     other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
@@ -168,7 +168,7 @@ def test_a_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP(1)])
-def test_a_budget_without_delta_pays_for_no_search(tmp_path, budget) -> None:
+def test_budget_without_delta_pays_for_no_search(tmp_path, budget) -> None:
     with pytest.raises(
         ln.InputError, match=r"must be ApproxDP.*Nobody can be found under delta = 0"
     ):
@@ -205,7 +205,7 @@ def test_refusals_spend_nothing(tmp_path) -> None:
     assert book.entries() == ()
 
 
-def test_a_plan_is_read_back_and_proved_again() -> None:
+def test_plan_is_read_back_and_proved_again() -> None:
     value = json.loads(PLAN.to_json())
     assert CategoryPlan.from_json(PLAN.to_json()) == PLAN
     value["rule"]["threshold"] -= 1
@@ -253,7 +253,7 @@ def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_a_column_of_lists_is_refused_before_payment(book, seed) -> None:
+def test_column_of_lists_is_refused_before_payment(book, seed) -> None:
     lists = pa.table({"agent": [["curl"], ["wget"]]})
     paid = {"ledger": book} if seed is None else {"seed": seed}
     with pytest.raises(ln.InputError, match="must hold numbers, text or dates"):

@@ -138,7 +138,7 @@ def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
     assert [entry.state for entry in book.entries()] == ["sealed"] * 3
 
 
-def test_a_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
+def test_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
     ln.release(
         ln.plan(BOTH, privacy(PerCellBound(1, "month"))),
         customers(np.random.default_rng(4), 9),

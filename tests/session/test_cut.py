@@ -65,7 +65,7 @@ def told(release: ln.Release) -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     ("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
 )
-def test_reported_cut_share_is_that_of_the_data(
+def test_reported_cut_share_matches_the_data(
     tmp_path, unit_rows: float, most: int, per_cell: int | None
 ) -> None:
     frame, made = shop(unit_rows), plan(most, per_cell)

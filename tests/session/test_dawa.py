@@ -75,7 +75,7 @@ def test_dawa_regimes_stay_within_budget(monkeypatch, adaptive: bool, budget: ob
     assert (np.abs(table.answer - truth) < 8 * spread + 5).all()
 
 
-def test_the_structure_of_the_data_decides(monkeypatch) -> None:
+def test_structure_of_the_data_decides(monkeypatch) -> None:
     exact = LeastCost.draw  # without noise, so that the borders are seen
     monkeypatch.setattr(
         LeastCost,
@@ -540,7 +540,7 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(
 
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
-def test_a_damaged_observation_is_refused(way: tuple[str, int]) -> None:
+def test_damaged_observation_is_refused(way: tuple[str, int]) -> None:
     (outcome,) = observed(PRIVACY[0], way, PLANE_CELLS, range(1))
     value = written(outcome)
     for facts in (

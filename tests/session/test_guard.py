@@ -94,7 +94,7 @@ def test_guard_stops_a_wrong_spec_at_its_share(
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 
 
-def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
+def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
     made = ln.release(
         PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
     )
@@ -119,7 +119,7 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
     assert told["privacy"]["parameters"] == {"epsilon": "1"}
 
 
-def test_a_seeded_release_has_a_guard_too() -> None:
+def test_seeded_release_has_a_guard_too() -> None:
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
     made = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
     assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (
@@ -179,7 +179,7 @@ PAIRS = ln.marginals(EIGHT, ways=2)  # 28 tables, for which Gaussian noise is be
 @pytest.mark.parametrize("share", ["1/20", "1/10"])
 @pytest.mark.parametrize("kind", ["gaussian", "pure"])
 @pytest.mark.parametrize("is_whole_given", [True, False])
-def test_a_new_ledger_pays_a_guard_and_its_plan(
+def test_new_ledger_pays_a_guard_and_its_plan(
     tmp_path, share: str, kind: str, is_whole_given: bool
 ) -> None:
     """The guard was paid, and then the release refused: the new ledger had too small a budget."""
@@ -203,7 +203,7 @@ def test_a_new_ledger_pays_a_guard_and_its_plan(
         assert book.privacy.budget.epsilon <= 1
 
 
-def test_a_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
+def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
     """A plan without its guard's part, of exactly the whole budget."""
     plan = ln.plan(PAIRS, ln.ApproxDP(1, "1e-6"))
     with pytest.raises(ln.BudgetError, match="Nothing was spent"):
@@ -229,7 +229,7 @@ class SpendAfterGuard(logging.Handler):
             self.book.add_spent(ln.PureDP(1))
 
 
-def test_a_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
+def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     logger = logging.getLogger("leastnoise")
     handler = SpendAfterGuard(book)
@@ -596,7 +596,7 @@ def test_guard_forecast_names_the_columns_it_looks_at() -> None:
     assert partial_columns(plan) == ("sex",)
 
 
-def test_a_row_changes_the_count_of_one_column_by_one() -> None:
+def test_row_changes_the_count_of_one_column_by_one() -> None:
     """All rows of two columns, and all draws."""
     for rows in range(4):
         for cells in itertools.product((False, True), repeat=2 * rows):
@@ -616,7 +616,7 @@ def test_a_row_changes_the_count_of_one_column_by_one() -> None:
 
 @every_budget
 @pytest.mark.parametrize("stops", [1, 3])
-def test_a_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, stops: int) -> None:
+def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, stops: int) -> None:
     book = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, budget, guard="1/100")
     options = ln.Options(guard="1/100")

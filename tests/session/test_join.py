@@ -50,7 +50,7 @@ def files(tmp_path) -> ln.Joined:
     return ln.Joined(tmp_path / "visits.csv", tmp_path / "patients.csv", on="patient_id")
 
 
-def test_a_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> None:
+def test_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> None:
     made = ln.release(
         PLAN,
         files,
@@ -154,7 +154,7 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
     assert read_categories(tmp_path / "sexes").receipt["joined"]["table"] == "patients"
 
 
-def test_a_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
+def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
     what = parse_spec(SPEC, tmp_path)
     data = what.data(what.source)
     assert (data.data, data.second, data.key, data.public) == (
@@ -237,7 +237,7 @@ def test_a_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         ),
     ],
 )
-def test_a_spec_is_refused_before_there_are_data(
+def test_spec_is_refused_before_there_are_data(
     tmp_path, files: ln.Joined, old: str, new: str, message: str
 ) -> None:
     assert old in SPEC
@@ -261,7 +261,7 @@ def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joi
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 
-def test_a_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined) -> None:
+def test_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined) -> None:
     patients = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     mixed = ln.Joined(files.data, PATIENTS, on="patient_id")
     (tmp_path / "other").mkdir()

@@ -159,7 +159,7 @@ def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
             np.testing.assert_allclose(answers, expected, atol=1e-6, err_msg=f"{name} {table.name}")
 
 
-def test_engine_counts_are_those_of_files(tmp_path):
+def test_engine_counts_match_files(tmp_path):
     rng = np.random.default_rng(5)
     rows, domain = drawn_rows(rng, 400), drawn_domain(rng)
     plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1), strategy="marginals")

@@ -84,7 +84,7 @@ def test_laplace_noise_may_spend_the_whole_epsilon(book: ln.Ledger) -> None:
     assert book.left() == Charge()
 
 
-def test_a_gaussian_plan_charges_its_exact_mu_squared(book: ln.Ledger) -> None:
+def test_gaussian_plan_charges_its_exact_mu_squared(book: ln.Ledger) -> None:
     plan = ln.plan(TABLES, ln.ApproxDP("1/2", "1e-8"), strategy="fourier")
     cost = plan.cost()
     assert isinstance(cost, GaussianCost)
@@ -121,7 +121,7 @@ seconds = 1
 """
 
 
-def test_a_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
+def test_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
     (tmp_path / "people.toml").write_text(SPEC.format(more=""))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.privacy == ln.Privacy(WHOLE.share("1/4"))
@@ -163,7 +163,7 @@ guard = "{guard}"
 
 
 @pytest.mark.parametrize("guard", ["1/100", "1/20", "1/10", "1/3"])
-def test_the_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> None:
+def test_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> None:
     names = [f"c{number}" for number in range(8)]
     pd.DataFrame({name: ["0", "1"] * 1000 for name in names}).to_csv(
         tmp_path / "people.csv", index=False
@@ -176,7 +176,7 @@ def test_the_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str)
     assert len(book.entries()) == 2
 
 
-def test_a_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
+def test_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
     pair = ln.plan(
         ln.queries(DOMAIN, age="all_ranges"),
         ln.ApproxDP("1/10", "1e-7"),
@@ -206,7 +206,7 @@ def test_a_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_share_that_cannot_be_taken_is_refused(
+def test_share_that_cannot_be_taken_is_refused(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     (tmp_path / "people.toml").write_text(SPEC.format(more="").replace(*change))

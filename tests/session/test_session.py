@@ -51,7 +51,7 @@ def test_two_private_releases_differ(tmp_path) -> None:
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
 
 
-def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
+def test_dual_bound_of_one_strategy_holds_for_all() -> None:
     asked = ln.queries(
         ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges"
     )

@@ -151,7 +151,7 @@ def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first
     check(first_draw, [*left, out, *out.rglob("*"), *exports])
 
 
-def test_an_older_directory_is_seen(tmp_path):
+def test_older_directory_is_detected(tmp_path):
     older, marker = tmp_path / "older", tmp_path / "marker"
     older.mkdir()
     marker.touch()

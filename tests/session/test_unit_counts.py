@@ -373,7 +373,7 @@ GROUPS = {
 
 @pytest.mark.parametrize("source", ["frame", "relation", "file"])
 @pytest.mark.parametrize("queries", GROUPS, ids=range(len(GROUPS)))
-def test_people_in_groups_are_those_of_duckdb(queries: str, source: str, tmp_path: Path) -> None:
+def test_people_in_groups_match_duckdb(queries: str, source: str, tmp_path: Path) -> None:
     asked = people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
     data = ACTIVE
     if source == "relation":

@@ -83,7 +83,7 @@ def by_duckdb(groups: str, where: str = "", orders: pd.DataFrame = ORDERS) -> li
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "parquet", "relation"])
-def test_totals_are_those_of_duckdb(kind: str, tmp_path: Path) -> None:
+def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
     asked = spec()
     shuffled = ORDERS.sample(frac=1, random_state=3)
     if kind == "pandas":
@@ -334,7 +334,7 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
-def test_amounts_cut_are_those_of_every_unit(kind: str) -> None:
+def test_amounts_cut_match_every_unit(kind: str) -> None:
     """Three cells of 500, 20 and -400 under bounds of -50 and 70.50, with two of them counted."""
     rows = pd.DataFrame(
         {

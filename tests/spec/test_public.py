@@ -169,7 +169,7 @@ def test_simulated_noise_keeps_public_counts(of: str):
 
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
-def test_the_model_and_its_records_hold_public_sums(budget: str):
+def test_model_and_its_records_hold_public_sums(budget: str):
     plan = plan_spec(spec_of(BOTH, "model", budget))
     assert [step.name for step in plan.adaptive.steps] in (
         ["alone", "pairs"],

@@ -41,7 +41,7 @@ def operators(size):
 
 
 @pytest.mark.parametrize("size", [16, 13, 6])
-def test_bucket_gram_is_that_of_transformed_queries(size):
+def test_bucket_gram_matches_transformed_queries(size):
     starts = np.array([0, 1, 4, 5])
     lengths = np.diff(starts, append=size)
     expansion = np.repeat(np.eye(4) / lengths, lengths, axis=1).T
@@ -57,7 +57,7 @@ def test_bucket_gram_is_that_of_transformed_queries(size):
 
 
 @pytest.mark.parametrize("size", [16, 13, 6, 1])
-def test_difference_costs_are_those_of_the_queries(size):
+def test_difference_costs_match_the_queries(size):
     halving = HalvingTree(size)
     for operator in operators(size):
         rows = dense(operator).astype(float)
@@ -97,7 +97,7 @@ def test_bucket_strategy_is_no_worse_than_greedy_h(power, count):
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_the_first_levels_suit_the_workload(power):
+def test_first_levels_suit_the_workload(power):
     def levels(operator):
         halving, asked = HalvingTree(operator.size), gram_of(operator)
         costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right)]

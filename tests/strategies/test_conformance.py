@@ -71,7 +71,7 @@ def forget(_: object = None) -> None:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_a_planner_proposes_the_same_twice(name: str) -> None:
+def test_planner_proposes_the_same_twice(name: str) -> None:
     once, again = (
         proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2))
     )

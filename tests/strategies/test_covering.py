@@ -65,7 +65,7 @@ def test_quadruples_join_three_points_once():
 
 
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
-def test_the_designs_reach_the_figures(shape, k, kind):
+def test_designs_reach_the_figures(shape, k, kind):
     design = designed(*problem(shape, cube_workload(len(shape), k, kind)))
     assert 2 * design.error <= CUBES[shape, k, kind][2] * (1 + 1e-9)
 
@@ -141,7 +141,7 @@ def test_ten_binary_attributes_have_the_known_covers():
 
 @pytest.mark.parametrize("power", [2, 1], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("shape", [(2, 3, 4), (5, 2, 2), (7, 2, 3), (9, 8, 7)])
-def test_a_cover_is_within_its_bound_of_the_best(shape, power):
+def test_cover_is_within_its_bound_of_the_best(shape, power):
     targets, options = ways(len(shape), 1, 2), ways(len(shape), *range(len(shape) + 1))
     cover = greedy_cover(shape, targets, norm=3 - power)
     sizes, asked = table_sizes(shape, options), table_sizes(shape, targets)

@@ -72,7 +72,7 @@ def test_signs_are_orthogonal_and_coded_in_bits() -> None:
     )
 
 
-def test_a_single_product_has_a_weight_for_every_query() -> None:
+def test_single_product_has_a_weight_for_every_query() -> None:
     domain = Domain(a=Integers(0, 15))
     workload = queries(
         domain, a=ranges([(0, 15), (0, 3), (4, 5), (5, 11), (12, 15), *((i, i) for i in range(16))])

@@ -60,7 +60,7 @@ def test_k_norm_promises_its_least_errors(sizes, budget, most):
 
 @pytest.mark.parametrize("sizes", [(1,), (3,), (2, 2), (3, 2), (1, 2, 2)])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4, 5)])
-def test_variances_are_those_of_the_enumerated_lattice(sizes, scale):
+def test_variances_match_the_enumerated_lattice(sizes, scale):
     points = list(lattice(sizes, 18 if sum(sizes) < 5 else 15))
     weights = np.array([math.exp(-norm_of(sizes, point) / scale) for point in points])
     weights /= weights.sum()
@@ -73,7 +73,7 @@ def test_variances_are_those_of_the_enumerated_lattice(sizes, scale):
     assert variances.total == pytest.approx(weights @ totals**2, rel=0.01)
 
 
-def test_a_single_table_has_laplace_noise():
+def test_single_table_has_laplace_noise():
     variances = k_norm_variances((5,), Fraction(3, 2))
     step = 0.5 / math.sinh(1 / 3) ** 2
     assert variances.cells[5] == pytest.approx(step)
@@ -145,7 +145,7 @@ def test_gaussian_budgets_are_refused_by_name():
         ln.plan(one_way((3, 4)), ln.ZCDP(1), strategy="k_norm")
 
 
-def test_a_budget_without_noise_is_refused():
+def test_budget_without_noise_is_refused():
     with pytest.raises(ln.InputError, match="so large"):
         ln.plan(one_way((2, 2)), ln.PureDP(5000), strategy="k_norm")
 
@@ -175,7 +175,7 @@ def test_intervals_are_at_most_those_for_laplace_noise():
     )
 
 
-def test_a_series_along_periods_has_independent_noise():
+def test_series_along_periods_has_independent_noise():
     days = ln.Dates("2026-01-01", "2026-01-04", "day")
     domain = ln.Domain(day=days, **{f"a{at}": ln.Integers(1, 2) for at in range(4)})
     workload = ln.marginals(domain.as_complete(), ways=2)

@@ -51,7 +51,7 @@ def made(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
+def test_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
     rng = random.Random(name)
     base = rng.choice(ASKED), rng.choice(PROMISES)
     cases = [(workload, base[1]) for workload in rng.sample(ASKED, 2)] + [

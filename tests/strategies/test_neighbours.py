@@ -60,7 +60,7 @@ def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workloa
     assert errors[1] / errors[0] == pytest.approx(ratio, rel=1e-3)
 
 
-def test_a_row_that_leaves_the_domain_counts() -> None:
+def test_row_that_leaves_the_domain_counts() -> None:
     # The total is the same for all rows inside, and seen by a row that is replaced by one outside.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)

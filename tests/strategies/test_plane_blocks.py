@@ -33,7 +33,7 @@ def test_parts_grow_where_cost_nears_the_records():
     ]
 
 
-def test_a_budget_below_zero_is_refused():
+def test_budget_below_zero_is_refused():
     with pytest.raises(InputError, match="epsilon must be a number above 0"):
         plane_regime(1, -1, 4)
 

@@ -105,7 +105,7 @@ def test_both_ways_of_finding_containments_agree(count):
         ]
 
 
-def test_a_large_incidence_is_sparse_and_equal():
+def test_large_incidence_is_sparse_and_equal():
     triples = ways(40, 3)
     closure = downward_closure((4,) * 40, triples)
     sparse = incidence(closure, triples)
@@ -188,7 +188,7 @@ def test_alternating_steps_never_raise_the_error(norm):
     assert (cost @ theta if norm == 1 else (cost * theta) @ (cost * theta)) == pytest.approx(1.0)
 
 
-def test_a_weight_that_starts_at_zero_stays_there():
+def test_weight_that_starts_at_zero_stays_there():
     matrix, coefficient = problem((2, 2), [(0,), (1,)], [(0,), (1,), (0, 1)])
     starts = np.array([[1.0, 1.0, 0.0], [0.1, 0.1, 1.0]])
     without, found = (

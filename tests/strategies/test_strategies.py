@@ -257,7 +257,7 @@ def person_tables() -> Workload:
     [(PureDP(1), 4.345, 5.163), (RHO, 2.066, 2.321)],
     ids=["pure", "gaussian"],
 )
-def test_the_error_is_far_below_the_best_published(
+def test_error_is_far_below_the_best_published(
     budget: Budget, reached: float, published: float
 ) -> None:
     workload = person_tables()

@@ -127,7 +127,7 @@ def test_separate_quantities_and_papers_stay_unchanged() -> None:
     )
 
 
-def test_the_time_of_a_plan_counts_both_ways() -> None:
+def test_time_of_a_plan_counts_both_ways() -> None:
     """What is tried is planned apart and together, so each way gets half."""
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         shares = {

@@ -565,7 +565,7 @@ def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
     assert 'unit = {column = "encounter_id", max_rows = 3}' in chosen
 
 
-def test_the_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
+def test_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     zoned = pa.schema({"when": pa.timestamp("us", "America/New_York")})
     pq.write_table(zoned.empty_table(), "trips.parquet")

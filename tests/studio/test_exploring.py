@@ -194,7 +194,7 @@ def test_charts_use_the_release_language(tmp_path):
             assert (words["number"]["decimal"], words["time"]["months"][6]) == (",", "Juli")
 
 
-def test_a_level_is_picked_like_an_attribute(tmp_path):
+def test_level_is_picked_like_an_attribute(tmp_path):
     zone = ln.Categories(["a", "b", "c"], levels={"half": {"a": "left", "b": "left", "c": "right"}})
     domain = ln.Domain(zone=zone, kids=ln.Integers(0, 5, outside="clip"))
     data = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})

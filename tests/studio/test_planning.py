@@ -44,7 +44,7 @@ def promised(plan, level=0.95):
     return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
 
 
-def test_shown_plan_is_that_of_the_saved_spec(client, spec):
+def test_shown_plan_matches_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
     assert typical(first) == promised(plan_spec(read_spec(spec)))
@@ -273,7 +273,7 @@ def test_planning_process_ends_with_the_studio(program, spec):
     wait_until(lambda: not planner.exists() or ") Z " in planner.read_text())
 
 
-def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
+def test_missing_packages_and_missing_specs_are_stated(tmp_path, monkeypatch):
     with pytest.raises(ln.InputError, match="There is no spec file at"):
         command(["studio", str(tmp_path / "a.toml")], standalone_mode=False)
     for name in [name for name in sys.modules if name.startswith("leastnoise._studio")]:

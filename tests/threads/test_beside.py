@@ -16,7 +16,7 @@ def test_all_is_done_at_the_end_on_other_threads() -> None:
     assert threading.get_ident() not in seen.values()
 
 
-def test_an_error_reaches_the_caller() -> None:
+def test_error_reaches_the_caller() -> None:
     def fail() -> None:
         raise OSError("the disk is full")
 

@@ -115,7 +115,7 @@ def test_explicit_thread_limit_is_respected(two, name, monkeypatch):
     assert seen == [two] * len(seen) != []
 
 
-def test_an_error_takes_the_limit_back(two):
+def test_error_takes_the_limit_back(two):
     with pytest.raises(ln.InputError):
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="no such")
 

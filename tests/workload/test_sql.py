@@ -400,7 +400,7 @@ def test_groups_become_shared_levels():
     assert again.domain == asked.domain
 
 
-def test_a_grouping_like_a_level_is_that_level():
+def test_grouping_like_a_level_is_that_level():
     case = "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' WHEN nation IN ('JP', 'IN') THEN 'A' END"
     asked = ln.sql(
         DOMAIN,

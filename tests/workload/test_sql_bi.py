@@ -242,7 +242,7 @@ def small_release(*texts: str, **options: object) -> ln.Release:
         ("COALESCE(n, 0)::DOUBLE", lambda low, _: low, lambda _, high: high),
     ],
 )
-def test_interval_of_a_monotone_function_is_that_of_its_answer(column, low, high):
+def test_interval_of_a_monotone_function_matches_its_answer(column, low, high):
     text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
     release = small_release(text)
     plain_frame = release.sql(text, "pandas")
@@ -298,7 +298,7 @@ COMBINATIONS = {
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_interval_of_a_combination_is_that_of_comparisons(sold, name):
+def test_interval_of_a_combination_matches_comparisons(sold, name):
     release, _ = sold
     text = f"SELECT shop, {COMBINATIONS[name]} AS x FROM sales GROUP BY shop"
     frame = release.sql(text, "pandas")
@@ -324,7 +324,7 @@ def test_interval_of_a_combination_is_that_of_comparisons(sold, name):
     assert (frame["x"] <= frame["x_high"]).all()
 
 
-def test_interval_of_a_share_within_a_group_is_that_of_shares(sold):
+def test_interval_of_a_share_within_a_group_matches_shares(sold):
     release, _ = sold
     text = """SELECT shop, card, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY shop) AS x
         FROM sales WHERE card OR NOT card GROUP BY shop, card ORDER BY shop, card DESC"""

@@ -141,7 +141,7 @@ SETS = [
 
 
 @pytest.mark.parametrize("asked", SETS, ids=str)
-def test_a_spec_has_query_sets_as_words_or_tables(asked: QuerySet) -> None:
+def test_spec_has_query_sets_as_words_or_tables(asked: QuerySet) -> None:
     assert query_set("age", asked.to_spec()) == asked == query_set("age", asked)
 
 
@@ -235,7 +235,7 @@ STORES = ["Kiel", "Mainz", "Flensburg", "Worms"]
 REGION = {"Kiel": "north", "Mainz": "south", "Flensburg": "north", "Worms": "south"}
 
 
-def test_a_level_is_the_sums_of_its_cells() -> None:
+def test_level_is_the_sums_of_its_cells() -> None:
     town = ln.Categories(STORES, outside="other", levels={"region": REGION})
     domain = ln.Domain(
         town=town,

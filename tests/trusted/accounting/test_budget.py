@@ -236,7 +236,7 @@ def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
     ("neighbours", "rows", "distance"),
     [("add_remove", 1, 1), ("add_remove", 3, 3), ("replace", 1, 2), ("replace", 3, 6)],
 )
-def test_the_distance_of_neighbours(neighbours, rows, distance) -> None:
+def test_distance_of_neighbours(neighbours, rows, distance) -> None:
     privacy = Privacy(PureDP(1), neighbours, "person", rows)
     assert privacy.distance == distance
     assert privacy.scaled(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)

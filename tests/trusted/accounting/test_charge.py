@@ -190,7 +190,7 @@ def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
 
 
 @pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])
-def test_a_charge_holds_fractions_of_at_least_zero(value) -> None:
+def test_charge_holds_fractions_of_at_least_zero(value) -> None:
     with pytest.raises(InputError, match="rho must be a Fraction of at least 0; got"):
         Charge(rho=value)
 

@@ -143,7 +143,7 @@ def test_series_costs_its_whole_budget(
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
 
 
-def test_the_rho_of_a_series_is_that_of_its_budget() -> None:
+def test_rho_of_a_series_matches_its_budget() -> None:
     assert (rho_of(SeriesCost(PureDP("1/2"))), rho_of(SeriesCost(ZCDP("1/3")))) == (
         Fraction(1, 8),
         Fraction(1, 3),

@@ -75,7 +75,7 @@ def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
 
 @settings(max_examples=40)
 @given(st.fractions(0, 20), st.fractions(Fraction(1, 1000), 30))
-def test_the_decision_agrees_with_the_bound(epsilon, square) -> None:
+def test_decision_agrees_with_the_bound(epsilon, square) -> None:
     delta = gaussian_delta(epsilon, square)
     assert gaussian_is_private(epsilon, square, delta)
     assert not gaussian_is_private(epsilon, square, delta * (1 - Fraction(1, 10**14)))
@@ -137,7 +137,7 @@ def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> N
         )
 
 
-def test_the_callers_decimal_context_has_no_influence() -> None:
+def test_callers_decimal_context_has_no_influence() -> None:
     plain = gaussian_delta(1, "0.0123")
     with decimal.localcontext(
         decimal.Context(

@@ -183,7 +183,7 @@ def test_gaussian_releases_use_the_whole_budget() -> None:
     assert worst >= 0.97 * float(D)
 
 
-def test_a_late_delta_would_exceed_the_budget() -> None:
+def test_late_delta_would_exceed_the_budget() -> None:
     """Without the order of G4 each path is within the budget, and the choice of the path is not."""
     early, late = gaussian("1/3"), gaussian("2/3")
     own_delta = (D - gaussian_delta(E, early[0].mu_squared)) * Fraction(999, 1000)
@@ -202,7 +202,7 @@ def test_a_late_delta_would_exceed_the_budget() -> None:
     assert worst <= float(D) * (1 + 1e-9)
 
 
-def test_a_raise_does_not_divide_charges_anew() -> None:
+def test_raise_does_not_divide_charges_anew() -> None:
     """The adversary also chooses, by what was seen, whether the budget is raised.
 
     If pure charges too large for mu were summed, these would be summed within the first budget and
@@ -262,7 +262,7 @@ def test_pure_releases_alone_may_use_the_epsilon() -> None:
     assert not is_within_budget(WHOLE, [gaussian_charge(Fraction("0.05")), tenth])
 
 
-def test_a_pure_release_is_never_summed_with_gaussian_ones() -> None:
+def test_pure_release_is_never_summed_with_gaussian_ones() -> None:
     first = pure_charge(Fraction(9, 10))
     tiny = gaussian_charge(Fraction(1, 10**9))
     assert not is_within_budget(WHOLE, [first, tiny])
@@ -315,7 +315,7 @@ def test_exactly_the_remaining_mu_is_payable(charges) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 40, 3))
-def test_the_pure_amount_left_of_mu_is_payable(count: int) -> None:
+def test_pure_amount_left_of_mu_is_payable(count: int) -> None:
     """It was the largest epsilon that is mu-GDP, whose charge is rounded up above what is left."""
     charges = [gaussian_charge(Fraction(count, 1000))]
     available = left_of_budget(WHOLE, charges)
@@ -338,7 +338,7 @@ BUDGETS = st.builds(
     ApproxDP(1, "1e-6"),
     ApproxDP(3, "1e-6"),
 )
-def test_a_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
+def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
     larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
     for budget in (first, second):
         if is_within_budget(budget, charges):
@@ -348,7 +348,7 @@ def test_a_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, se
 
 @settings(max_examples=60, deadline=None)
 @given(AMOUNTS, st.randoms())
-def test_the_order_of_composed_charges_does_not_matter(charges, random) -> None:
+def test_order_of_composed_charges_does_not_matter(charges, random) -> None:
     composed = [amount for amount in charges if not amount.has_own_delta]
     other_order = list(composed)
     random.shuffle(other_order)

@@ -28,7 +28,7 @@ from leastnoise._trusted.check import (
 )
 
 
-def test_the_middle_of_a_very_long_message_is_left_out():
+def test_middle_of_a_very_long_message_is_left_out():
     longest = "a" * 2000 + "b" * 2000
     assert str(InputError(longest)) == longest
     assert (

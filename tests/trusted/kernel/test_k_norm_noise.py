@@ -53,7 +53,7 @@ def draws(sizes, scale, number, seed=SEED):
         ((1, 2, 2), Fraction(2, 3)),
     ],
 )
-def test_law_is_that_of_the_enumerated_lattice(sizes, scale):
+def test_law_matches_the_enumerated_lattice(sizes, scale):
     number, most = 20_000, 9
     weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
     # the balls' numerators give the whole sum, beyond the enumerated part too
@@ -140,7 +140,7 @@ def test_tables_of_a_draw_have_one_total():
         assert len({int(table.sum()) for table in tables}) == 1
 
 
-def test_a_group_of_a_thousand_cells_is_drawn_at_very_small_budgets():
+def test_group_of_a_thousand_cells_is_drawn_at_very_small_budgets():
     tables = k_norm_noise((20,) * 50, Fraction(2**40), SystemEntropy())
     assert len({int(table.sum()) for table in tables}) == 1
     assert max(int(np.abs(table).sum()) for table in tables) > 2**40
@@ -157,7 +157,7 @@ def test_exponentials_are_enclosed(value, bits):
     assert high - low <= 2
 
 
-def test_an_open_choice_of_the_offset_draws_more_digits(monkeypatch):
+def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
     monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)  # few digits: most choices stay open at first
     weights, scale = numerators((2, 3)), Fraction(1)
     integers = _k_norm._Integers(SeededEntropy(SEED))

@@ -151,7 +151,7 @@ def test_other_noise_than_laplace_is_refused(noise, budget):
         measured(cells("a"), privacy=Privacy(budget), noise=noise)
 
 
-def test_a_grid_is_refused():
+def test_grid_is_refused():
     with pytest.raises(InputError, match="k_norm_group"):
         Measurements(
             domain=DOMAIN, privacy=PURE, noise=Noise.DISCRETE_LAPLACE, blocks=(cells("a"),), grid=2
@@ -204,7 +204,7 @@ def test_groups_survive_json_and_change_the_digest():
 
 
 @pytest.mark.parametrize("number", [-1, True, "0", 1.5])
-def test_a_group_is_a_whole_number(number):
+def test_group_is_a_whole_number(number):
     with pytest.raises(InputError, match="k_norm_group"):
         cells("a", group=number)
 
@@ -225,7 +225,7 @@ def test_kernel_draws_each_group_with_one_total():
     assert np.abs(correlations - np.eye(3)).max() < 0.3
 
 
-def test_a_resumed_series_repeats_the_drawn_group(tmp_path):
+def test_resumed_series_repeats_the_drawn_group(tmp_path):
     plan = measured(*PLANS[0])
     ledger = Ledger.create(tmp_path / "rows.ledger", "rows", Privacy(PureDP(2)))
     rows = tables([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)

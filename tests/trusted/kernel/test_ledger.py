@@ -85,7 +85,7 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
     assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
 
 
-def test_an_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
+def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     whole = ApproxDP(1, "1e-6")
     square = gaussian_mu_squared(1, "1e-6")
     approx = Ledger.create(tmp_path / "a", "a", Privacy(whole))
@@ -112,7 +112,7 @@ def test_an_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     assert len(approx.entries()) == 4
 
 
-def test_a_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
+def test_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
     approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(approx, "1/2")
     assert approx.left() == Charge(epsilon=Fraction(3, 2))
@@ -121,7 +121,7 @@ def test_a_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
     take(approx, "3/2")
 
 
-def test_a_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
+def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "g", "g", Privacy(GDP(1)))
     take(ledger, cost=GaussianCost("1/2"), declared=GDP("1/2"))
     take(ledger, "1/10")
@@ -273,7 +273,7 @@ def test_ledger_needs_a_writable_folder(tmp_path, name, message) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
         "leastnoise._trusted.kernel._ledger_file.TABLES", ("CREATE TABLE dataset (x)", "NO SQL")
     )
@@ -516,7 +516,7 @@ GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
         ("description", "another"),
     ],
 )
-def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
+def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
     take(ledger)
     take(ledger)
     if column == "description":
@@ -551,7 +551,7 @@ def test_charge_must_be_written_canonically(ledger, monkeypatch) -> None:
     ("column", "value"),
     [("id", "7"), ("run", ""), ("output", ""), ("description", ""), ("plan_digest", "")],
 )
-def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
+def test_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
     take(ledger)
     take(ledger)
     edit_and_sign(ledger, column, value)
@@ -604,7 +604,7 @@ def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
         ("PRAGMA journal_mode = WAL", "switched to the journal mode 'wal' by another program"),
     ],
 )
-def test_a_damaged_ledger_is_closed(ledger, statement, message) -> None:
+def test_damaged_ledger_is_closed(ledger, statement, message) -> None:
     """Its entries: a budget, a share, a release of that share, and what was spent elsewhere; all are in the chain of digests."""
     ledger.set_budget(PureDP(2), period="month")
     ledger.set_budget(PureDP(1), share="ann")

@@ -76,7 +76,7 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
     ledger.set_budget(ApproxDP(3, "1e-9")).set_budget(ApproxDP(1, "1e-6"))
 
 
-def test_an_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
+def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
     """G5 of PROOFS-mu.md: amounts with a delta are summed if they are entered first."""
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
     ledger.add_spent(ApproxDP("1/4", "5e-8"))
@@ -86,7 +86,7 @@ def test_an_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("part", ["1/4", "1/2", "5/8", "7/8"])
-def test_a_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
+def test_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
     """If it were summed, the choice between it and another release would lose up to 2.3 delta."""
     whole = ApproxDP(1, "1e-6")
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole))
@@ -126,7 +126,7 @@ def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
     take(ledger.set_budget(ApproxDP(6, "1e-6")), "1/10")
 
 
-def test_a_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
+def test_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
     search = ApproxDP("0.2", "5e-7")
     take(ledger, cost=SeriesCost(search), declared=search)
@@ -177,7 +177,7 @@ def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
     take(ledger.set_budget(PureDP(6)), "1/4")
 
 
-def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
+def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
     approx = Privacy(ApproxDP(1, "1e-6"))
     with pytest.raises(InputError, match="a series of steps"):
@@ -197,7 +197,7 @@ def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
 # --- shares ---------------------------------------------------------------------------------------
 
 
-def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
+def test_share_is_a_limit_within_the_whole(ledger) -> None:
     ledger.set_budget(PureDP("3/4"), share="ann")
     ledger.set_budget(
         PureDP("1/2"), share="bob"

@@ -242,7 +242,7 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
+def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
     hasty = Ledger.open(ledger.path, timeout=0.2)
     program = "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); held.execute(sys.argv[2]); print(); input()"
     command = [sys.executable, "-c", program, str(ledger.path), statement]
@@ -294,7 +294,7 @@ def test_read_only_ledger_makes_no_release(
         shutil.rmtree(folder)
 
 
-def test_a_full_disk_makes_no_release(ledger: Ledger) -> None:
+def test_full_disk_makes_no_release(ledger: Ledger) -> None:
     """A limit on the size of files stands for the disk; the journal and the file both meet it."""
     size = ledger.path.stat().st_size
 
@@ -354,7 +354,7 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
     ]
 
 
-def test_the_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every connection that writes asks for the strictest flushing."""
     seen: list[str] = []
     watched(monkeypatch, seen.append)

@@ -194,7 +194,7 @@ def test_disk_room_is_reserved_until_recording(ledger) -> None:
     assert not held.exists()
 
 
-def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
+def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
     """As in a process without standard input."""
     kept = os.dup(0)
     os.close(0)
@@ -234,7 +234,7 @@ def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
         ] == [True]
 
 
-def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
     def full(*arguments):
         raise OSError(28, "No space left on device")
 

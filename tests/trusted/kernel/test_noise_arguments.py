@@ -19,7 +19,7 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 
 @every_law
 @pytest.mark.parametrize("part", ["numerator", "denominator"])
-def test_a_wrong_scale_is_refused(law, part):
+def test_wrong_scale_is_refused(law, part):
     def drawn(wrong):
         SAMPLERS[law](
             **{
@@ -54,7 +54,7 @@ def test_a_wrong_scale_is_refused(law, part):
 
 
 @every_law
-def test_a_wrong_count_is_refused(law):
+def test_wrong_count_is_refused(law):
     for wrong in (-1, 2.0, None, True, "3"):
         with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
             SAMPLERS[law](1, 1, wrong, SeededEntropy(0))

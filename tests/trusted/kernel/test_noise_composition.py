@@ -145,7 +145,7 @@ def test_doubtful_rounding_draws_further_digits(one_attempt):
     assert _noise._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
 
-def test_the_wide_product_is_exact():
+def test_wide_product_is_exact():
     rng = np.random.default_rng(1)
     left = np.concatenate(
         [
@@ -171,7 +171,7 @@ def test_part_beyond_the_table_is_kept_by_its_square(monkeypatch):
     assert asked == [*[(8, 8)] * 3, (4, 128), *[(8, 8)] * 2, (1, 128)]
 
 
-def test_the_number_beyond_the_laplace_table():
+def test_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
     beyond = np.array([_noise.far_number(source) for _ in range(4000)]) - 128
     counts = np.bincount(np.minimum(beyond, 40), minlength=41)
@@ -185,7 +185,7 @@ def test_the_number_beyond_the_laplace_table():
 
 
 @pytest.mark.parametrize("parts", [1, 8])
-def test_the_part_beyond_the_gaussian_table(parts):
+def test_part_beyond_the_gaussian_table(parts):
     source, count = SeededEntropy(7), 1500
     beyond = np.array([_noise._far_part(parts, source) for _ in range(count)]) - 8 * parts
     j = np.arange(60)

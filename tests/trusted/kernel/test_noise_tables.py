@@ -78,7 +78,7 @@ def test_tables_cannot_be_changed():
             table.leading[0] = 1
 
 
-def test_a_table_that_cannot_be_proved_is_refused():
+def test_table_that_cannot_be_proved_is_refused():
     with pytest.raises(InternalError, match="could not be computed"):
         make_table(lambda bits: [(0, 1 << bits)])
     with pytest.raises(InternalError, match="out of order"):

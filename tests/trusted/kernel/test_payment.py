@@ -343,7 +343,7 @@ def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
 
 
-def test_a_plan_has_a_domain_and_a_privacy() -> None:
+def test_plan_has_a_domain_and_a_privacy() -> None:
     made = plan(ALL)
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
         with pytest.raises(InputError, match="of measurements must be"):

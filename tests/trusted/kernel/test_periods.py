@@ -421,7 +421,7 @@ def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> N
     assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
 
 
-def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
+def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
     with pytest.raises(InputError, match="carries out only the measurements"):

@@ -145,7 +145,7 @@ def test_tree_choice_follows_the_cost_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_least_cost_is_that_of_all_partitions(shape):
+def test_least_cost_matches_all_partitions(shape):
     generator = np.random.default_rng(3)
     tree = block_tree(*shape)
     for _ in range(5):

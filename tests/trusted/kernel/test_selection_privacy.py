@@ -104,9 +104,7 @@ def test_least_cost_choice_loses_at_most_epsilon(way: str, neighbours: str, rows
 
 
 @pytest.mark.parametrize("way", COSTS)
-def test_the_noise_of_a_least_cost_is_added_to_it(
-    monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     found = []
     for noise in (0, 12345):
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))

@@ -159,7 +159,7 @@ def test_steps_are_charged_in_the_budget_definition(
     assert str(series.left()) == left
 
 
-def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):

@@ -101,7 +101,7 @@ def test_operator_gram_matches_the_matrix(case: Case) -> None:
 
 
 @every
-def test_short_forms_are_those_of_the_matrix(case: Case) -> None:
+def test_short_forms_match_the_matrix(case: Case) -> None:
     rows = case.reference()
     ends, generators, values = (
         interval_ends(case.operator),

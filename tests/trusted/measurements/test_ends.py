@@ -54,7 +54,7 @@ def every_value(measure: Measure) -> tuple[int | None, ...]:
         "sums and counts of values",
     ],
 )
-def test_the_cost_is_the_largest_loss_over_all_values(
+def test_cost_is_the_largest_loss_over_all_values(
     neighbours: str, rows: int, blocks: tuple[Block, ...]
 ) -> None:
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
@@ -68,7 +68,7 @@ def test_the_cost_is_the_largest_loss_over_all_values(
         assert claimed(plan) == pytest.approx(worst(plan, units))
 
 
-def test_a_plan_file_says_that_both_ends_are_measured() -> None:
+def test_plan_file_says_that_both_ends_are_measured() -> None:
     blocks = (
         Block((CELLS,), Fraction(7, 3), "pay", ends=True),
         Block((CELLS,), Fraction(2), "tips"),

@@ -82,7 +82,7 @@ def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
 )
 @settings(max_examples=6)
 @given(data=st.data())
-def test_the_cost_is_never_below_the_worst_change(
+def test_cost_is_never_below_the_worst_change(
     noise: Noise, neighbours: str, most: int, bound: PerCellBound | None, data: st.DataObject
 ) -> None:
     plan = plan_of(data.draw(measured(noise)), noise, neighbours, most, bound)

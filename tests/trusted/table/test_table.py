@@ -82,7 +82,7 @@ def test_nothing_leads_from_the_handle_to_the_rows():
     assert any(isinstance(found, np.ndarray) for found in reachable(columns_of(table)))
 
 
-def test_the_rows_go_with_the_handle():
+def test_rows_go_with_the_handle():
     table = Table(Domain(a0=Coded(2)), {"a0": [0, 1]})
     gone = weakref.ref(columns_of(table))
     del table
