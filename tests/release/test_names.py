@@ -161,7 +161,7 @@ ENGLISH_WORDS = re.compile(
 )
 GERMAN_WORDS = re.compile(r"\b(der|die|das|und|ist|sind|mit|Zeilen?|nach|nicht|von|je)\b")
 # The names of columns in files, of definitions and of relations between neighbours.
-TECHNICAL = re.compile(r"'[^']*'|\w+_\w+|answers/\S+|SELECT .*")
+TECHNICAL = re.compile(r"'[^']*'|„[^“]*“|\w+_\w+|answers/\S+|SELECT .*")
 
 
 def untranslated(path, foreign_words):
@@ -211,7 +211,7 @@ def test_sentences_call_rows_by_their_name(named):
 
 
 @pytest.mark.parametrize(
-    ("language", "written"), [("en", "Written on 3 May 2026"), ("de", "Geschrieben am 3.5.2026")]
+    ("language", "written"), [("en", "Written on 3 May 2026"), ("de", "Erstellt am 3.5.2026")]
 )
 def test_pages_write_days_as_their_language_does(language, written):
     catalogue = load_catalogue(language)

@@ -78,3 +78,31 @@ def test_faults_of_all_parts_are_listed(tmp_path):
         "[[workload]] number 1: Statement 1 (line 1, column 12): MAX(day)",
         "[[workload]] number 2: Statement 1 (line 1, column 12): MIN(day)",
     ]
+
+
+def test_sql_may_be_in_a_file_beside_the_spec(tmp_path):
+    (tmp_path / "report.sql").write_text(SQL, encoding="utf-8")
+    path = spec_file(tmp_path)
+    inline = ln.read_spec(path)
+    text = path.read_text().replace(f"'''{SQL}'''", '{ file = "report.sql" }')
+    path.write_text(text)
+    assert ln.read_spec(path).workload == inline.workload
+    assert ln.read_spec(path).options.statements == inline.options.statements
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ('"report.sql"', 'got the name of a file, .report.sql.*Write sql = { file = "report.sql" }'),
+        ('{ file = "none.sql" }', "number 1 sql must be a file of SQL statements in UTF-8"),
+        ("{ file = 3 }", "number 1 sql file must be the path of a file"),
+        ('{ path = "report.sql" }', "number 1 sql has no key .path."),
+        ('{ file = "report.sql" }', r"report\.sql: Statement 1 \(line 1, column 8\): SELECT names x"),
+    ],
+)  # fmt: skip
+def test_sql_file_that_cannot_be_read_is_named(tmp_path, sql, message):
+    (tmp_path / "report.sql").write_text("SELECT x, COUNT(*) FROM visits GROUP BY x", "utf-8")
+    path = spec_file(tmp_path)
+    path.write_text(path.read_text().replace(f"'''{SQL}'''", sql))
+    with pytest.raises(ln.InputError, match=message):
+        ln.read_spec(path)

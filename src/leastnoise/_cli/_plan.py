@@ -968,22 +968,16 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
     Empty if the workload counts no units.
     """
-    unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
-    if not unit_measures:
+    names = {product.measure: product.name for product in plan.workload if product.is_per_unit}
+    if not names:
         return []
     measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
-    costs = {
-        view.blocks[0].measure: float(next(iter(parameters(cost(view)).values())))
-        for view in views(measurements)
-    }
+    costs: dict[str, float] = {}
+    for view in views(measurements):
+        name = names.get(view.blocks[0].measure, "rows and sums")
+        costs[name] = costs.get(name, 0.0) + float(next(iter(parameters(cost(view)).values())))
     total = sum(costs.values())
-    shares = []
-    for measure, measure_cost in costs.items():
-        if measure in unit_measures:
-            name = measure
-        else:
-            name = "rows and sums"
-        shares.append(f"{name} {measure_cost / total:.0%}")
+    shares = [f"{name} {view_cost / total:.0%}" for name, view_cost in costs.items()]
     return [("of which for", ", ".join(shares))]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -488,8 +489,11 @@ def spec_from_table(
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
     protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], _PRIVACY_KEYS)
     described = _read_domain(folder, parts, source, categories)
+    entries, statement_files = _load_statements(parts["workload"], folder)
+    if statements_file is not None:
+        statement_files = {1: str(statements_file)}
     requested = _read_queries(
-        parts["workload"], protected.get("unit", "row"), described.domain, source, statements_file
+        entries, protected.get("unit", "row"), described.domain, source, statement_files
     )
     options = _read_options({**output, "guard": plan["guard"]}, parts, described, requested, source)
     budget = _read_budget(parts, options.level, described, requested, source)
@@ -608,12 +612,45 @@ class _QueriesPart:
     statements: tuple[str, ...]
 
 
+def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
+    """Return the entries of the workload with the SQL that they take from files.
+
+    Also the names of these files by the numbers of their entries, from 1.
+    """
+    if not isinstance(entries, list):
+        return entries, {}
+    loaded: list[object] = []
+    files: dict[int, str] = {}
+    for number, entry in enumerate(entries, 1):
+        if isinstance(entry, Mapping) and isinstance(entry.get("sql"), Mapping):
+            where = f"[[workload]] number {number} sql"
+            name = known_keys(where, entry["sql"], ["file"]).get("file")
+            if not isinstance(name, str):
+                raise refuse(f"{where} file", name, "the path of a file of SQL statements")
+            files[number] = name
+            loaded.append({**entry, "sql": _read_statements_file(where, folder / name)})
+        else:
+            loaded.append(entry)
+    return loaded, files
+
+
+def _read_statements_file(where: str, file: Path) -> str:
+    """Return the text of a file of SQL statements that the workload names."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            f"{where} must be a file of SQL statements in UTF-8; {file} cannot be read as one. "
+            "Its path is relative to the folder of the spec."
+        ) from None
+
+
 def _read_queries(
     entries: object,
     unit_setting: object,
     domain: Domain,
     source: _SourcePart,
-    statements_file: str | Path | None,
+    statement_files: Mapping[int, str],
 ) -> _QueriesPart:
     """Return the queries of a spec, given the setting of its unit."""
     unit = _read_unit_attributes(domain, unit_setting)
@@ -623,7 +660,7 @@ def _read_queries(
         today=source.today,
         join=join_columns(source.join.get("on")),
     )
-    workloads, statements = _read_workloads(domain, entries, unit, settings, statements_file)
+    workloads, statements = _read_workloads(domain, entries, unit, settings, statement_files)
     return _QueriesPart(entries=workloads, workload=together(workloads), statements=statements)
 
 
@@ -1077,53 +1114,66 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
 
 def _read_workloads(
     domain: Domain,
-    value: object,
+    entries: object,
     unit: _Unit,
     settings: SqlSettings,
-    statements_file: str | Path | None,
+    statement_files: Mapping[int, str],
 ) -> tuple[list[Workload], tuple[str, ...]]:
-    """Return the workload of each part, and the SQL statements.
+    """Return the workload of each entry, and the SQL statements.
 
     All are over one domain, which has the levels that the statements define.
     """
-    if not isinstance(value, list) or not value:
+    if not isinstance(entries, list) or not entries:
         raise InputError(
             "The workload is empty; add at least one part [[workload]] with marginals = { ways = "
             "1 } or queries = { ... }."
         )
-    parts: list[
-        tuple[str, object, int]
-    ] = []  # of each part its name, its table, and its number of statements of SQL
-    statements: list[Statement] = []
-    faults: list[str] = []
-    for number, entry in enumerate(value, 1):
+    statements_by_entry = _read_statements(domain, entries, settings, statement_files)
+    statements = [statement for part in statements_by_entry for statement in part]
+    if statements:
+        statements = list(over_common_domain(statements))
+        domain = statements[0].domain
+    remaining_statements = iter(statements)
+    workloads = []
+    for number, entry in enumerate(entries, 1):
+        own_count = len(statements_by_entry[number - 1])
+        own_statements = list(islice(remaining_statements, own_count))
         where = message("[[workload]] number {place}", place=number)
-        statements_before = len(statements)
+        workloads.append(_read_part(domain, entry, unit, where, own_statements))
+    return workloads, tuple(statement.text for statement in statements)
+
+
+def _read_statements(
+    domain: Domain,
+    entries: Sequence[object],
+    settings: SqlSettings,
+    statement_files: Mapping[int, str],
+) -> list[list[Statement]]:
+    """Return the SQL statements of each entry of a workload; raise all faults together."""
+    statements: list[list[Statement]] = []
+    faults: list[str] = []
+    for number, entry in enumerate(entries, 1):
+        own_statements: list[Statement] = []
         if isinstance(entry, Mapping) and "sql" in entry:
-            place = where if statements_file is None else str(statements_file)
+            place = statement_files.get(number, f"[[workload]] number {number}")
             try:
-                statements += read_statements(domain, [entry["sql"]], settings)
+                _refuse_file_name(entry["sql"])
+                own_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
                 faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
-        parts.append((where, entry, len(statements) - statements_before))
+        statements.append(own_statements)
     if faults:
         raise InputError("\n".join(faults))
-    if statements:
-        common_statements = list(over_common_domain(statements))
-    else:
-        common_statements = []
-    if common_statements:
-        common_domain = common_statements[0].domain
-    else:
-        common_domain = domain
-    remaining_statements = iter(common_statements)
-    workloads = [
-        _read_part(
-            common_domain, entry, unit, where, [next(remaining_statements) for _ in range(count)]
+    return statements
+
+
+def _refuse_file_name(text: object) -> None:
+    """Raise if the text of SQL statements is the name of a file."""
+    if isinstance(text, str) and text.endswith(".sql") and len(text.split()) == 1:
+        raise InputError(
+            f"sql must be statements; got the name of a file, {text!r}. Write "
+            f'sql = {{ file = "{text}" }}.'
         )
-        for where, entry, count in parts
-    ]
-    return workloads, tuple(statement.text for statement in common_statements)
 
 
 def _read_part(
