@@ -334,7 +334,8 @@ class _Trial:
         It has the seconds that would let its search end.
         """
         more = 0.0
-        if reason != self.needless and (self.deadline.ended or self.planner.most):
+        is_needless = reason and reason == self.needless
+        if not is_needless and (self.deadline.ended or self.planner.most):
             most_seconds = self.planner.most_seconds(self.task.workload, self.task.norm)
             if most_seconds > self.task.seconds:
                 more = most_seconds
