@@ -4,7 +4,6 @@ python -m docs.architecture     writes docs/images/architecture.svg and the tabl
 """
 
 import ast
-import re
 import tomllib
 from collections.abc import Iterator
 from itertools import product
@@ -433,20 +432,20 @@ def names_of(node: ast.stmt) -> set[str]:
     """The names that one statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return {node.name}
+    targets: list[ast.expr] = []
     if isinstance(node, ast.AnnAssign):
         targets = [node.target]
     elif isinstance(node, ast.Assign):
         targets = node.targets
-    else:
-        targets = []
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def page(text: str) -> str:
     """The text of the page with the tables of today."""
     for mark, content in (("folders", table()), ("words", words())):
-        pattern = rf"(?<=<!-- {mark} -->\n).*?(?=\n<!-- end -->)"
-        text = re.sub(pattern, lambda _, rows=content: rows, text, flags=re.DOTALL)
+        start = text.index(f"<!-- {mark} -->\n") + len(f"<!-- {mark} -->\n")
+        end = text.index("\n<!-- end -->", start)
+        text = text[:start] + content + text[end:]
     return text
 
 

@@ -184,7 +184,7 @@ def test_uninterruptible_step_needs_enough_time() -> None:
 
 
 def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
-    asked, privacy = prefix(100), Privacy(ZCDP("1/1000"))
+    asked, privacy = prefix(160), Privacy(ZCDP("1/1000"))
     tried = {every: by_name(asked, privacy, seconds=2.0, every=every) for every in (False, True)}
     left = {name for name, one in tried[False].items() if one.left_out}
     assert "tilted" in left

@@ -31,6 +31,8 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     FILL_IN,
+    SEEDED_NOISE,
+    SEEDED_NOTICE,
     Catalogue,
     Release,
     StatisticTable,
@@ -175,7 +177,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
         facts.append(("error / least possible", f"{ratio:.3f}"))
     facts += [("note", text) for text in list_file_notices(release)]
     if not release.private:
-        facts.append(("noise", "NOT PRIVATE: it came from a seed; publish nothing of it"))
+        facts.append(("noise", SEEDED_NOISE))
     return facts
 
 
@@ -343,7 +345,7 @@ def list_notes(release: Release) -> list[str]:
     """Return sentences to print with every further answer from a release."""
     notes = []
     if not release.private:
-        notes.append("NOT PRIVATE: the noise of this release came from a seed.")
+        notes.append(SEEDED_NOTICE)
     notes += list_answer_notices(release)
     if release.options.survey or has_weights(release):
         notes.append(ENGLISH.say("st_noise_only"))

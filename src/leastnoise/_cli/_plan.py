@@ -74,6 +74,7 @@ from leastnoise._release import (
     describe_earlier,
     describe_guessing_chance,
     describe_risk,
+    describe_search_chances,
     format_public_facts,
     list_dropped_rows,
     list_sum_contributions,
@@ -1042,11 +1043,10 @@ def _describe_search(fact: Mapping[str, Any]) -> str:
             f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
             "cost above does not include them."
         )
+    chances = describe_search_chances(fact["often"], fact["threshold"])
     return (
-        f"Before the release, {price} pays for finding the categories of {name}. The search finds a "
-        f"category of {fact['often']:,} units in 95 of 100 cases, a category of "
-        f"{fact['threshold']:,} units in about half of them, and a category of far fewer units "
-        f"never. The errors above are for {fact['most']:,} categories."
+        f"Before the release, {price} pays for finding the categories of {name}. The search finds "
+        f"{chances}. The errors above are for {fact['most']:,} categories."
     )
 
 

@@ -99,6 +99,10 @@ _FAR = (
 )
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
+_FAR_BEHIND = (
+    "quick strategies with this noise have more than {times} times the least squared error, "
+    "which searches with it hardly ever make up for; ask for it by name"
+)
 _NO_TIME = (
     "too little of the {seconds} CPU seconds was left to begin with it; give the plan more, or ask "
     "for it by name"
@@ -122,7 +126,8 @@ class Candidate:
     more: float = (
         0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
     )
-    needless: bool = False  # whether a lower bound proves that it can gain next to nothing
+    # whether a lower bound, or how far behind its noise is, shows that it can gain next to nothing
+    needless: bool = False
     ended: bool = False  # whether the clock ended its search
     unsuited: bool = False  # whether it is made for other workloads or other noise
 
@@ -208,65 +213,141 @@ def try_strategies(
         every: whether to try strategies that a lower bound proves to gain next to nothing.
         now: the clock.
     """
-    is_automatic = strategy == "auto"
-    if is_automatic:
-        tasks = allocate_time(workload, privacy, seconds)
-    else:
-        tasks = _tasks_of(_planner_of(strategy), workload, privacy)
-    has_many_tables = len(workload.products) > _MANY_TABLES
-    if has_many_tables:
-        tasks.sort(key=lambda pair: not pair[0].contains(workload))
-    results = _ResultsSoFar(noise_kinds(privacy))
-    is_ordered = not is_automatic or has_many_tables or len(results.least) == 1
-    begun = now()
-    while tasks:
-        if not is_ordered and _is_slow(*tasks[0], seconds):
-            is_ordered = True
-            ordered_tasks = allocate_time(workload, privacy, seconds, results.promising_noise())
-            tasks = ordered_tasks[-len(tasks) :]
-        planner, task = tasks.pop(0)
-        start = time.perf_counter()
-        deadline = Deadline()
-        if is_automatic:
-            deadline = _search_deadline(planner, task, tasks, begun, seconds, now)
-        is_slow = _is_slow(planner, task, seconds)
-        needless = is_slow and results.leave_no_gain(planner, task.noise)
-        reason = results.reason_to_skip(planner, task.noise)
-        if not reason and is_slow and results.best < math.inf:  # quick planners are always tried
-            is_skipped = needless and not every
-            reason = _NEEDLESS if is_skipped else _reason_of_time(deadline, seconds)
+    trials = _Trials(workload, privacy, strategy, seconds, now)
+    while trials.tasks:
+        trial = trials.next_trial()
+        reason = trials.reason_to_skip(trial, every=every)
         if reason:
-            yield _candidate(
-                planner,
-                task,
-                deadline,
-                start,
-                reason=reason,
-                needless=needless,
-                ended=deadline.ended and task.seconds > 0,
-            )
+            yield trial.without_plan(reason)
             continue
         if tell is not None:
-            tell(planner.name)
-        with time_limit(deadline):
-            plan, error = _best_candidate_plan(planner, task, iterate=not is_automatic)
-        needless = needless and plan is not None
-        best_before = results.best
+            tell(trial.planner.name)
+        yield trials.carry_out(trial)
+
+
+class _Trials:
+    """The planners that remain to be tried, and the results of those before."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        privacy: Privacy,
+        strategy: str | Planner,
+        seconds: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._workload = workload
+        self._privacy = privacy
+        self._seconds = seconds
+        self._now = now
+        self._begun = now()
+        self._is_automatic = strategy == "auto"
+        if self._is_automatic:
+            self.tasks = allocate_time(workload, privacy, seconds)
+        else:
+            self.tasks = _tasks_of(_planner_of(strategy), workload, privacy)
+        self._has_many_tables = len(workload.products) > _MANY_TABLES
+        if self._has_many_tables:
+            self.tasks.sort(key=lambda pair: not pair[0].contains(workload))
+        self._results = _ResultsSoFar(noise_kinds(privacy))
+        self._is_ordered = (
+            not self._is_automatic or self._has_many_tables or len(self._results.least) == 1
+        )
+
+    def next_trial(self) -> "_Trial":
+        """Return the next planner to try, which is not among the tasks any more."""
+        if not self._is_ordered and _is_slow(*self.tasks[0], self._seconds):
+            self._order_slow_tasks()
+        planner, task = self.tasks.pop(0)
+        start = time.perf_counter()
+        deadline = Deadline()
+        if self._is_automatic:
+            deadline = _search_deadline(
+                planner, task, self.tasks, self._begun, self._seconds, self._now
+            )
+        is_slow = _is_slow(planner, task, self._seconds)
+        needless = self._results.reason_against(planner, task.noise) if is_slow else ""
+        return _Trial(planner, task, deadline, start, is_slow=is_slow, needless=needless)
+
+    def _order_slow_tasks(self) -> None:
+        """Order what is left, which is slow, by the noise of the best plans so far."""
+        self._is_ordered = True
+        order = self._results.promising_noise()
+        ordered_tasks = allocate_time(self._workload, self._privacy, self._seconds, order)
+        self.tasks = ordered_tasks[-len(self.tasks) :]
+
+    def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
+        """Return why a planner is not tried; empty if it is.
+
+        Quick planners are always tried, unless others have them as special cases.
+        """
+        reason = self._results.reason_to_skip(trial.planner, trial.task.noise)
+        if reason or not trial.is_slow or self._results.best == math.inf:
+            return reason
+        if trial.needless and not every:
+            return trial.needless
+        return _reason_of_time(trial.deadline, self._seconds)
+
+    def carry_out(self, trial: "_Trial") -> Candidate:
+        """Try a planner, record its result and return its candidate."""
+        planner, noise = trial.planner, trial.task.noise
+        best_before = self._results.best
+        with time_limit(trial.deadline):
+            plan, error = _best_candidate_plan(planner, trial.task, iterate=not self._is_automatic)
+        needless = bool(trial.needless) and plan is not None
         if plan is not None:
-            results.add(task.noise, plan, needless=needless)
-            if has_many_tables:
-                results.add_contained(planner, task.noise, planner.contains(workload))
-        yield _candidate(
-            planner,
-            task,
-            deadline,
-            start,
+            self._results.add(noise, plan, needless=needless)
+            if self._has_many_tables:
+                contained = planner.contains(self._workload)
+                self._results.add_contained(planner, noise, contained)
+        # without a share of the time it counts as ended only if it found the best plan
+        is_awaited = trial.task.seconds > 0 or self._results.best < best_before
+        return replace(
+            trial.without_plan("" if error is None else str(error)),
             plan=plan,
-            reason="" if error is None else str(error),
             needless=needless,
-            # without a share of the time it counts as ended only if it found the best plan
-            ended=deadline.ended and (task.seconds > 0 or results.best < best_before),
+            ended=trial.deadline.ended and is_awaited,
             unsuited=isinstance(error, NotApplicable),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A planner that may be tried on a problem.
+
+    Attributes:
+        start: when the trial began.
+        is_slow: whether the planner is no quick one.
+        needless: why it can gain next to nothing; empty if it may gain more.
+    """
+
+    planner: Planner
+    task: PlanningProblem
+    deadline: Deadline
+    start: float
+    is_slow: bool
+    needless: str
+
+    def without_plan(self, reason: str) -> Candidate:
+        """Return the candidate without a plan.
+
+        It has the seconds that would let its search end.
+        """
+        more = 0.0
+        is_needless = reason and reason == self.needless
+        if not is_needless and (self.deadline.ended or self.planner.most):
+            most_seconds = self.planner.most_seconds(self.task.workload, self.task.norm)
+            if most_seconds > self.task.seconds:
+                more = most_seconds
+        return Candidate(
+            self.planner.name,
+            self.task.noise,
+            None,
+            reason,
+            time.perf_counter() - self.start,
+            more,
+            bool(self.needless),
+            self.deadline.ended and self.task.seconds > 0,
         )
 
 
@@ -317,6 +398,22 @@ class _ResultsSoFar:
             key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
         )
 
+    def reason_against(self, planner: Planner, noise: Noise) -> str:
+        """Return why a search can gain next to nothing; empty if it may gain more."""
+        if self.leave_no_gain(planner, noise):
+            return _NEEDLESS
+        if self.is_far_behind(noise):
+            return message(_FAR_BEHIND, times=f"{1 / _FAR:g}")
+        return ""
+
+    def is_far_behind(self, noise: Noise) -> bool:
+        """Return whether searches with Laplace noise have no chance to be the best.
+
+        They reach part of the squared error of quick planners, if any of these could be used.
+        """
+        least = self.least[noise]
+        return noise.norm == 1 and self.best < _FAR * least < math.inf
+
     def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
         """Return whether a lower bound proves that a planner gains next to nothing.
 
@@ -344,40 +441,6 @@ class _ResultsSoFar:
         """Record planners whose strategies are never better than another's."""
         for name in names:
             self.contained[name, noise] = planner.name
-
-
-def _candidate(
-    planner: Planner,
-    task: PlanningProblem,
-    deadline: Deadline,
-    start: float,
-    *,
-    reason: str,
-    plan: LinearPlan | None = None,
-    needless: bool = False,
-    ended: bool = False,
-    unsuited: bool = False,
-) -> Candidate:
-    """Return the candidate of a planner.
-
-    It has the seconds that would let its search end.
-    """
-    more = 0.0
-    if reason != _NEEDLESS and (deadline.ended or planner.most):
-        most_seconds = planner.most_seconds(task.workload, task.norm)
-        if most_seconds > task.seconds:
-            more = most_seconds
-    return Candidate(
-        planner.name,
-        task.noise,
-        plan,
-        reason,
-        time.perf_counter() - start,
-        more,
-        needless,
-        ended,
-        unsuited,
-    )
 
 
 def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:

@@ -8,6 +8,7 @@ from leastnoise._release._category_files import (
     CATEGORY_FILE,
     FoundCategories,
     describe_search,
+    describe_search_chances,
     holds_categories,
     read_categories,
     read_categories_manifest,
@@ -50,7 +51,14 @@ from leastnoise._release._options import (
 )
 from leastnoise._release._publication import PublicationTable
 from leastnoise._release._records import make_records
-from leastnoise._release._release import Release, build_release, check_options, with_table_ids
+from leastnoise._release._release import (
+    SEEDED_NOISE,
+    SEEDED_NOTICE,
+    Release,
+    build_release,
+    check_options,
+    with_table_ids,
+)
 from leastnoise._release._report import collect_contents, render_report
 from leastnoise._release._risk import guessing_chance
 from leastnoise._release._sentences import (

@@ -60,10 +60,21 @@ class FoundCategories:
 def describe_search(plan: CategoryPlan) -> str:
     """Return sentences about the chances of a search to find a category."""
     return (
-        f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of "
-        f"{plan.threshold:,} units in about half of them, and "
-        f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} "
-        "categories with the largest noisy counts."
+        f"A search finds {describe_search_chances(plan.often, plan.threshold)}. It keeps the "
+        f"{plan.kind.most:,} categories with the largest noisy counts."
+    )
+
+
+def describe_search_chances(often: int, threshold: int) -> str:
+    """Return a clause about what a search finds: "a category of ... units in ...".
+
+    Args:
+        often: units of a category that is found in 95 of 100 cases.
+        threshold: the least noisy number of units of a category that is found.
+    """
+    return (
+        f"a category of {often:,} units in 95 of 100 cases, one of {threshold:,} units in about "
+        "half of them, and one of a single unit with a chance of at most delta"
     )
 
 

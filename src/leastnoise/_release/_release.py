@@ -100,6 +100,12 @@ _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are wri
 _MOST_PUBLIC_TABLES = 2
 
 
+SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish nothing of it"
+"""The fact about the noise of a release that protects nobody."""
+SEEDED_NOTICE = "NOT PRIVATE: the noise of this release came from a seed; publish nothing of it."
+"""The same as a sentence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRows:
     """About how many rows the tables of an attribute leave out.
@@ -178,7 +184,7 @@ class Release:
         if row_limit:
             facts.append(("answers", row_limit))
         if not self.private:
-            facts.append(("noise", "NOT PRIVATE, from a seed"))
+            facts.append(("noise", SEEDED_NOISE))
         return facts
 
     @property

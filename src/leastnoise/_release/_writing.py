@@ -37,7 +37,7 @@ from leastnoise._release._options import (
 from leastnoise._release._publication import Publications
 from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
-from leastnoise._release._release import Release, TableEntry, statement_path
+from leastnoise._release._release import SEEDED_NOTICE, Release, TableEntry, statement_path
 from leastnoise._release._report import (
     MOST_PAGE_ROWS,
     MOST_PICTURES,
@@ -597,7 +597,7 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
         title = "# Rounded tables"
     lines = [title, ""]
     if not release.private:
-        lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
+        lines += [f"**{SEEDED_NOTICE}**", ""]
     if cut_note := sentences.describe_cuts(release):
         lines += [escape_markdown(cut_note), ""]
     for table in release.tables:

@@ -14,9 +14,11 @@ Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
 
 import numpy as np
 
@@ -47,6 +49,12 @@ from leastnoise._workload import Workload
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of the workload
+_MIDDLE = len(_PULLS) // 2
+_FIRST_STEP = 4  # pulls from the middle to the first other one that is tried
+_LEAST_GAIN = 1e-3  # of the squared error by a step, below which no further pull is tried
+# how near the final tilt and rows are to their optimum, in parts of the squared error
+_CLOSE_TILT = 1e-4
+_CLOSE_ROWS = 1e-4
 _MOST_CELLS = 1024  # of an attribute: eigenvectors take n^3 operations
 _MOST_TERMS = 4_000_000  # of the error, one for each table and subset of attributes
 _TOP_BITS = 20  # of the largest integer coefficient
@@ -135,41 +143,66 @@ def tilted(task: PlanningProblem) -> Strategy:
             "the queries along an attribute are too unlike each other for its eigenvectors"
         ) from None
     tops = _coefficient_limits(workload.domain, privacy, terms, values, role_of, chosen)
-    operators: dict[int, Operator] = {}
-    norms: dict[int, float] = {}
+    measured: dict[int, _MeasuredRows] = {}
     for number, role in enumerate(roles):
         if number in chosen:
-            rounded = balanced_rounding(chosen[number], tops[number])
-            if not np.linalg.cond(rounded[:, :-1] - rounded[:, -1:].astype(float)) < 1e7:
-                raise NotApplicable(
-                    "the queries do not tell all cells apart, and there is no room for "
-                    "coefficients that would; choose another strategy"
-                )
-            unseen = np.linalg.svd(rounded.astype(float))[2][
-                -1
-            ]  # proportional to the tilt of the rounded rows
-            operators[number], norms[number] = (
-                Dense(rounded),
-                math.sqrt(float((rounded.astype(float) ** 2).sum(axis=0).max())),
-            )
-            _store_rows(role, values, unseen / unseen.sum(), rounded / norms[number])
+            measured[number] = _round_rows(role, values, chosen[number], tops[number])
         elif role.size > 1:
-            operators[number], norms[number] = (
-                Contrasts(role.size),
-                math.sqrt((role.size - 1) / role.size),
-            )
+            norm = math.sqrt((role.size - 1) / role.size)
+            measured[number] = _MeasuredRows(Contrasts(role.size), norm)
+    blocks = _blocks(workload.domain, terms, values, role_of, measured)
+    return Strategy("tilted", blocks, error=terms.error(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _MeasuredRows:
+    """What is measured along an attribute beside its total.
+
+    Attributes:
+        operator: the rows in whole numbers.
+        norm: their largest column norm.
+    """
+
+    operator: Operator
+    norm: float
+
+
+def _round_rows(
+    role: _AttributeGroup, values: FloatArray, rows: FloatArray, top: int
+) -> _MeasuredRows:
+    """Return rows in whole numbers up to a top, and write their values in place."""
+    rounded = balanced_rounding(rows, top)
+    fine = rounded.astype(float)
+    if not np.linalg.cond(fine[:, :-1] - fine[:, -1:]) < 1e7:
+        raise NotApplicable(
+            "the queries do not tell all cells apart, and there is no room for "
+            "coefficients that would; choose another strategy"
+        )
+    unseen = np.linalg.svd(fine)[2][-1]  # proportional to the tilt of the rounded rows
+    norm = math.sqrt(float((fine**2).sum(axis=0).max()))
+    _store_rows(role, values, unseen / unseen.sum(), rounded / norm)
+    return _MeasuredRows(Dense(rounded), norm)
+
+
+def _blocks(
+    domain: Domain,
+    terms: _Terms,
+    values: FloatArray,
+    role_of: Mapping[Along, int],
+    measured: Mapping[int, _MeasuredRows],
+) -> tuple[tuple[Block, float], ...]:
+    """Return a block for every set of attributes with an error, and its weight."""
     blocks = []
     for (measure, tau), coefficient in zip(terms.taus, terms.sums(values).tolist(), strict=True):
         if not coefficient > 0:
             continue
-        numbers = [role_of[measure, name] for name in tau]
-        largest = workload.domain.largest_value(measure)
+        rows_along = [measured[role_of[measure, name]] for name in tau]
         factors = tuple(
-            Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True)
+            Factor((name,), rows.operator) for name, rows in zip(tau, rows_along, strict=True)
         )
-        height = largest * math.prod(norms[number] for number in numbers)
+        height = domain.largest_value(measure) * math.prod(rows.norm for rows in rows_along)
         blocks.append((Block(factors, Fraction(1), measure), coefficient**0.25 / height))
-    return Strategy("tilted", tuple(blocks), error=terms.error(values))
+    return tuple(blocks)
 
 
 def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[Along, int]]:
@@ -259,9 +292,15 @@ def _store_rows(
     role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
 ) -> None:
     """Write a group's values for a tilt and rows of column norm 1, in place."""
-    end = role.slot + 2 * len(role.grams)
-    values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
-    values[role.slot + 1 : end : 2] = contrast_variances(rows, role.grams)
+    values[role.values] = _rows_values(role.grams, mean, rows)
+
+
+def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return s and r of every Gram matrix for a tilt and rows, s before r."""
+    values = np.empty(2 * len(grams))
+    values[::2] = [mean @ gram @ mean for gram in grams]
+    values[1::2] = contrast_variances(rows, grams)
+    return values
 
 
 def _fit_tilts(
@@ -269,43 +308,143 @@ def _fit_tilts(
 ) -> dict[int, FloatArray]:
     """Return the best rows of each group, and write its values in place."""
     slopes = terms.slopes(values)
-    merged: dict[int, tuple[FloatArray, FloatArray]] = {}
-    curves: dict[
-        int, FloatArray
-    ] = {}  # the values of a role for every pull, shape (pulls, 2 * operators)
+    curves: dict[int, _TiltCurve] = {}
     for number, role in enumerate(roles):
-        if not role.grams:
+        if role.grams:
+            curves[number] = _tilt_curve(_TiltGrams(role.grams, *_merged_grams(role, slopes)))
+    for number, curve in curves.items():
+        values[roles[number].values] = curve.values_at(_MIDDLE)
+    chosen = {}
+    for number, curve in curves.items():  # the best pull of one role after the other
+        chosen[number] = _best_rows(roles[number], curve, terms, values)
+    return chosen
+
+
+def _best_rows(
+    role: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
+) -> FloatArray:
+    """Return the rows of a group by its best pull, and write its values in place."""
+
+    def error(index: int) -> float:
+        values[role.values] = curve.values_at(index)
+        return terms.error(values)
+
+    mean, rows = curve.fit_closely(_best_pull(error))
+    _store_rows(role, values, mean, rows)
+    return rows
+
+
+def _best_pull(error: Callable[[int], float]) -> int:
+    """Return the index of the pull of least error, which has no second minimum.
+
+    Steps from the middle are halved until the last one gained next to nothing.
+    """
+    best, least = _MIDDLE, error(_MIDDLE)
+    step = _FIRST_STEP
+    while step >= 1:
+        before = least
+        for index in (max(best - step, 0), min(best + step, len(_PULLS) - 1)):
+            if (reached := error(index)) < least:
+                best, least = index, reached
+                break
+        else:
+            step //= 2
             continue
-        base, across = merged[number] = _merged_grams(role, slopes)
+        if least > (1 - _LEAST_GAIN) * before:
+            break
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TiltGrams:
+    """The Gram matrices that decide the tilts of a group, equal by value.
+
+    Attributes:
+        each: those of the operators.
+        base: the one for the tilt.
+        across: the one for the rows.
+    """
+
+    each: tuple[FloatArray, ...]
+    base: FloatArray
+    across: FloatArray
+
+    def _key(self) -> tuple[bytes, ...]:
+        """Return the digests of all matrices."""
+        return tuple(
+            sha256(gram.tobytes()).digest() for gram in (*self.each, self.base, self.across)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TiltGrams) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+class _TiltCurve:
+    """The values of a group by pull, each fitted when it is first asked for.
+
+    All fits but the middle one start from it, so they do not depend on the order of the questions.
+    """
+
+    def __init__(self, grams: _TiltGrams) -> None:
+        across = grams.across
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
                 "along an attribute with separate queries only totals are requested; ask for "
                 "total instead"
             )
-        curves[number] = np.empty((len(_PULLS), 2 * len(role.operators)))
-        dual = weights = None
-        for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
-            check_deadline()
-            mean, dual = best_tilt(base, pull, dual)
-            best = fit_contrast_rows(across, mean, weights)
-            weights = best.weights
-            _store_rows(role, values, mean, best.rows)
-            curves[number][at] = values[role.values]
-    for number, curve in curves.items():
-        values[roles[number].values] = curve[len(_PULLS) // 2]
-    chosen = {}
-    for number, curve in curves.items():  # the best pull of one role after the other
-        role = roles[number]
-        errors = list[float]()
-        for point in curve:
-            values[role.values] = point
-            errors.append(terms.error(values))
-        base, across = merged[number]
-        pull = float(_PULLS[np.argmin(errors)] * np.trace(base)) / role.size
-        mean, _ = best_tilt(base, pull, gap=1e-4)
-        chosen[number] = fit_contrast_rows(across, mean, gap=1e-6).rows
-        _store_rows(role, values, mean, chosen[number])
-    return chosen
+        self._grams = grams
+        self._unit = float(np.trace(grams.base)) / len(grams.base)
+        self._fits: dict[int, _TiltFit] = {}
+        self._close_fits: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def _fit(self, index: int) -> "_TiltFit":
+        """Return the fit for a pull."""
+        if index in self._fits:
+            return self._fits[index]
+        check_deadline()
+        start = None if index == _MIDDLE else self._fit(_MIDDLE)
+        pull = float(_PULLS[index]) * self._unit
+        mean, tilt_weights = best_tilt(
+            self._grams.base, pull, None if start is None else start.tilt_weights
+        )
+        fitted = fit_contrast_rows(
+            self._grams.across, mean, None if start is None else start.row_weights
+        )
+        values = _rows_values(self._grams.each, mean, fitted.rows)
+        self._fits[index] = _TiltFit(values, tilt_weights, fitted.weights)
+        return self._fits[index]
+
+    def values_at(self, index: int) -> FloatArray:
+        """Return the values s and r of every operator for a pull."""
+        return self._fit(index).values
+
+    def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
+        """Return the tilt and the rows for a pull, near their optimum."""
+        if index not in self._close_fits:
+            start = self._fit(index)
+            pull = float(_PULLS[index]) * self._unit
+            mean, _ = best_tilt(self._grams.base, pull, start.tilt_weights, gap=_CLOSE_TILT)
+            fitted = fit_contrast_rows(self._grams.across, mean, start.row_weights, gap=_CLOSE_ROWS)
+            self._close_fits[index] = mean, fitted.rows
+        return self._close_fits[index]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TiltFit:
+    """The fit of a tilt and its rows, and the dual weights to start others from."""
+
+    values: FloatArray
+    tilt_weights: FloatArray
+    row_weights: FloatArray
+
+
+@lru_cache(maxsize=4)
+def _tilt_curve(grams: _TiltGrams) -> _TiltCurve:
+    """Return the curve of a group; counts and sums often have the same one."""
+    return _TiltCurve(grams)
 
 
 def _merged_grams(role: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -384,7 +523,7 @@ def _seconds(workload: Workload) -> float:
     ]
     if max(sizes, default=0) > _MOST_CELLS:
         return base_seconds(workload)
-    return base_seconds(workload) + sum(1.7 * (size / 256) ** 2.2 for size in sizes)
+    return base_seconds(workload) + sum(0.5 * (size / 256) ** 2.2 for size in sizes)
 
 
 TILTED = Planner(
