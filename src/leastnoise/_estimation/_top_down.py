@@ -1,0 +1,791 @@
+"""Whole, non-negative tables that add up, from the total down.
+
+One table has the cells of which all other tables are sums. It is refined attribute by attribute and
+level by level. A step splits the groups of one attribute (the counties of a state), and each
+parent's cells are divided among its children in two parts.
+
+1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
+
+       minimise    1/2 sum over components c of w(c) |P(c) (x - u)|^2
+       subject to  x >= 0, the children add up to the parent's cells, public counts hold,
+                   impossible cells are 0
+
+   The components are the sums over all other attributes and the differences along each set of
+   them (level by level, where they have levels); P(c) is the projection on a component, and 1/w(c)
+   its variance given the parent. Method: alternating direction method of multipliers. A basis of
+   the components meets all equations exactly; clipping meets the inequalities.
+
+2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
+   the parent's whole cells and public counts hold. The sums of a child's cells that other tables
+   ask for are rounded down or up too, as far as these tables nest. The linear program prefers the
+   nearest whole number of each cell. The sums over children and the sums over cells are two nested
+   families of sets, so its matrix is totally unimodular and its vertices are whole.
+
+A division always exists: impossible cells that do not name the attribute of a step are 0 in the
+parent already, and those that do are refused together with public counts of that attribute.
+
+Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
+    Boyd et al. 2011. Weights by component, with which every table of a step counts by its own
+    precision, are of this project.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product as combine
+
+import numpy as np
+
+from leastnoise._estimation._least_squares import Estimator
+from leastnoise._estimation._non_negative import (
+    ConsistentCells,
+    groups_of_cells,
+    refinement_path,
+)
+from leastnoise._estimation._public_facts import (
+    Combination,
+    PublicCounts,
+    possible_cells,
+    replace_groups,
+)
+from leastnoise._families import partition_groups
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._workload import Product, QuerySet
+
+_MOST_ROUNDS = 300  # of the method of multipliers
+_CLIPPED = 0.01  # rows that clipping may still move when the method stops
+_CHECK_EVERY = 10  # rounds between two looks at that
+_RELAXATION = 1.6  # of the method of multipliers (Boyd et al. 2011, section 3.4.3)
+_LARGEST_RATIO = 1e4  # of two weights: variances of components are approximate
+_SCALINGS = 20  # of clipped cells to the sums that they must have
+_WHOLE = 1e-6  # a cell or sum so near to a whole number counts as one
+_PROGRAM_CELLS = 4096  # of the parents that one linear program divides, if one parent has fewer
+_MERGED_SIZE = 512  # cells of axes whose bases are multiplied into one matrix
+
+
+def make_top_down(
+    estimator: Estimator,
+    products: Sequence[Product],
+    finest: Product,
+    public: Sequence[PublicCounts] = (),
+    impossible: Sequence[Combination] = (),
+) -> ConsistentCells:
+    """Return whole non-negative cells from which the answers of all tables follow.
+
+    Args:
+        estimator: unbiased estimates with standard errors.
+        products: the tables of one quantity.
+        finest: the table of which all of them are sums.
+        public: counts of rows that hold exactly.
+        impossible: combinations of values whose cells are 0.
+
+    Returns:
+        Cells of the finest table, at least 0 and whole. Public counts hold, impossible cells are 0,
+        and the total is the rounded unbiased one (at least 0) where it is not public.
+    """
+    cells = np.zeros((), dtype=np.int64)
+    for step in list_steps(products, finest, public):
+        if step.name is None:
+            cells = np.zeros((1, *step.shape), dtype=np.int64)
+        elif step.is_first_of_attribute:
+            cells = np.expand_dims(cells, step.position)
+        parents = np.moveaxis(cells, step.position, 0)
+        children = _divide(estimator, step, parents, public, impossible)
+        cells = np.moveaxis(children, 0, step.position)
+        if step.name is None:
+            cells = cells[0]
+    return ConsistentCells(finest, np.ascontiguousarray(cells))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """An attribute whose groups a step does not split.
+
+    Attributes:
+        name: of the attribute.
+        groups: the group of every cell.
+        chain: from the total to the groups of the step, finer and finer groups: for each the
+            queries (None for the total), and the group of it that has each group of the step.
+    """
+
+    name: str
+    groups: IntArray
+    chain: tuple[tuple[QuerySet | None, IntArray], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.chain[-1][1])
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of groups along the chain."""
+        return [int(groups.max()) + 1 for _, groups in self.chain]
+
+    def find(self, groups: IntArray) -> int | None:
+        """Return the position in the chain of some groups of the step's groups."""
+        for position, (_, coarser) in enumerate(self.chain):
+            if np.array_equal(_number_groups(coarser), _number_groups(groups)):
+                return position
+        return None
+
+    def basis(self) -> tuple[FloatArray, IntArray]:
+        """Return an orthonormal basis as columns, and each vector's position.
+
+        Vectors at a position are constant within its groups and add up to 0 in each group of the
+        position before.
+        """
+        summed = np.zeros((self.size, self.size))
+        for _, groups in self.chain:
+            is_same = groups[:, None] == groups[None, :]
+            summed += is_same / is_same.sum(axis=1, keepdims=True)
+        # These projections are nested, so an eigenvalue counts those that keep its vector.
+        eigenvalues, vectors = np.linalg.eigh(summed)
+        return vectors, len(self.chain) - np.rint(eigenvalues).astype(np.int64)
+
+
+def _number_groups(groups: IntArray) -> IntArray:
+    """Return groups numbered in the order of their first members."""
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Step:
+    """The split of the groups of one attribute, for all groups of the others.
+
+    Attributes:
+        finest: the table of which all others are sums.
+        name: the attribute; None for the first step, which has one child without a parent.
+        query_set: of the children.
+        groups: the child that has each cell of the attribute.
+        parent_set: the query set of the parents; None for the total.
+        parents: the parent of every child.
+        others: the other attributes that are refined already.
+        tables: the tables whose sums are rounded under control.
+    """
+
+    finest: Product
+    name: str | None = None
+    query_set: QuerySet | None = None
+    groups: IntArray
+    parent_set: QuerySet | None = None
+    parents: IntArray
+    others: tuple[Axis, ...]
+    tables: tuple[Product, ...] = ()
+
+    @property
+    def is_first_of_attribute(self) -> bool:
+        """Whether the attribute had no axis before."""
+        return self.name is not None and self.parent_set is None
+
+    @property
+    def position(self) -> int:
+        """The position of the attribute among all that are refined."""
+        if self.name is None:
+            return 0
+        order = self.finest.attributes
+        return sum(order.index(axis.name) < order.index(self.name) for axis in self.others)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of groups of the other attributes."""
+        return tuple(axis.size for axis in self.others)
+
+    def estimate(
+        self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return estimates and variances of groups of the attribute and of others.
+
+        Args:
+            estimator: of the table.
+            query_set: the groups of the attribute; None for the total.
+            positions: of coarser groups, in the chains of the others.
+
+        Returns:
+            Both of shape (groups, *coarser groups).
+        """
+        queries = {
+            axis.name: axis.chain[position][0]
+            for axis, position in zip(self.others, positions, strict=True)
+        }
+        if self.name is not None:
+            queries[self.name] = query_set
+        chosen = {}
+        for name in self.finest.attributes:
+            queries_along = queries.get(name)
+            if queries_along is not None:
+                chosen[name] = queries_along
+        table = replace(
+            self.finest, attributes=tuple(chosen), query_sets=tuple(chosen.values())
+        )
+        answer = estimator.estimate(table)
+        sizes = dict(zip(table.attributes, table.shape, strict=True))
+        shape = [sizes.get(name, 1) for name in self.finest.attributes if name in queries]
+        if self.name is None:
+            shape.insert(0, 1)
+        values, variances = (
+            np.moveaxis(array.reshape(shape), self.position, 0)
+            for array in (answer.values, answer.noise_std**2)
+        )
+        return values, variances
+
+
+def list_steps(
+    products: Sequence[Product], finest: Product, public: Sequence[PublicCounts]
+) -> Iterator[Step]:
+    """Yield the steps from the total to the finest table.
+
+    Attributes without levels come first and together, but for the one with most cells.
+    """
+    paths = {name: _find_path(finest, products, public, name) for name in finest.attributes}
+    tables = tuple(products)
+    sizes = {name: int(path[-1][1].max()) + 1 for name, path in paths.items()}
+    order = sorted(finest.attributes, key=lambda name: (len(paths[name]) > 1, sizes[name]))
+    together = [name for name in order[:-1] if len(paths[name]) == 1]
+    zeros = np.zeros(1, dtype=np.int64)
+    yield Step(
+        finest=finest,
+        groups=zeros,
+        parents=zeros,
+        others=_list_axes(finest, paths, together),
+        tables=tables,
+    )
+    for number, name in enumerate(order):
+        if name in together:
+            continue
+        others = _list_axes(finest, paths, order[:number])
+        before = np.zeros(finest.domain.cells(name), dtype=np.int64)
+        parent_set = None
+        for query_set, groups in paths[name]:
+            parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
+            parents[groups] = before
+            yield Step(
+                finest=finest,
+                name=name,
+                query_set=query_set,
+                groups=groups,
+                parent_set=parent_set,
+                parents=parents,
+                others=others,
+                tables=tables,
+            )
+            before = groups
+            parent_set = query_set
+
+
+_Path = list[tuple[QuerySet, IntArray]]
+
+
+def _find_path(
+    finest: Product, products: Sequence[Product], public: Sequence[PublicCounts], name: str
+) -> _Path:
+    """Return the levels along an attribute, coarsest first.
+
+    If levels of the tables and of public counts do not nest, only the latter count.
+    """
+    public_tables = [counts.product for counts in public]
+    path = list(refinement_path(finest, [*products, *public_tables], name))
+    if len(path) == 1:
+        return list(refinement_path(finest, public_tables, name))
+    return path
+
+
+def _list_axes(
+    finest: Product, paths: dict[str, _Path], names: Sequence[str]
+) -> tuple[Axis, ...]:
+    """Return the axes of attributes that are refined, in the order of the table."""
+    axes = []
+    for name in finest.attributes:
+        if name not in names:
+            continue
+        groups = paths[name][-1][1]
+        _, first = np.unique(groups, return_index=True)
+        chain: list[tuple[QuerySet | None, IntArray]] = [(None, np.zeros_like(first))]
+        for query_set, coarser in paths[name]:
+            if coarser.max() > chain[-1][1].max():
+                chain.append((query_set, coarser[first]))
+        axes.append(Axis(name, groups, tuple(chain)))
+    return tuple(axes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Sums that the cells of a step must have.
+
+    Attributes:
+        labels: the sum that has each cell, shape (children, cells of others).
+        targets: the value of each sum.
+        positions: of the groups of a child's cells in the chains of the others, where each sum is of
+            one child.
+    """
+
+    labels: IntArray
+    targets: FloatArray
+    positions: tuple[int, ...]
+
+    def scale(self, cells: FloatArray) -> FloatArray:
+        """Return cells scaled to the sums."""
+        sums = np.bincount(self.labels.reshape(-1), cells.reshape(-1), len(self.targets))
+        factors = np.divide(self.targets, sums, out=np.zeros_like(sums), where=sums > 0)
+        return cells * factors[self.labels]
+
+
+def _divide(
+    estimator: Estimator,
+    step: Step,
+    parents: IntArray,
+    public: Sequence[PublicCounts],
+    impossible: Sequence[Combination],
+) -> IntArray:
+    """Return the children's cells, shape (children, *others).
+
+    Args:
+        estimator: of all tables.
+        step: the split.
+        parents: the parents' whole cells, shape (parents, *others).
+        public: counts that hold exactly.
+        impossible: combinations of values whose cells are 0.
+    """
+    finest_positions = [len(axis.chain) - 1 for axis in step.others]
+    values, _ = step.estimate(estimator, step.query_set, finest_positions)
+    width = int(np.prod(step.shape))
+    # Children of one parent stand together.
+    order = np.argsort(step.parents, kind="stable")
+    estimates = values.reshape(-1, width)[order]
+    sorted_parents = step.parents[order]
+    public_sums = _list_public_sums(step, public, order)
+    if step.name is not None:
+        labels = sorted_parents[:, None] * width + np.arange(width)
+        parent_sums = _Sums(labels, parents.reshape(-1).astype(np.float64), ())
+        sums = [parent_sums, *public_sums]
+    elif public_sums:
+        sums = public_sums
+    else:
+        total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
+        public_sums = [_Sums(np.zeros_like(estimates, dtype=np.int64), total, (0,) * len(step.others))]
+        sums = public_sums
+    possible = _list_possible(step, impossible)
+    if possible is not None:
+        possible = possible.reshape(-1, width)[order]
+    nearest = _Multipliers(estimator, step, sorted_parents, public_sums).solve(
+        estimates, parents.reshape(-1, width), possible
+    )
+    for _ in range(_SCALINGS if len(sums) > 1 else 1):
+        for each in sums:
+            nearest = each.scale(nearest)
+    rounded = _round_children(step, nearest, sorted_parents, sums, possible)
+    result = np.empty_like(rounded)
+    result[order] = rounded
+    return result.reshape(-1, *step.shape)
+
+
+def _list_public_sums(
+    step: Step, public: Sequence[PublicCounts], order: IntArray
+) -> list[_Sums]:
+    """Return the public sums of the children's cells that no parent's cells have."""
+    groups = {axis.name: axis.groups for axis in step.others}
+    if step.name is not None:
+        groups[step.name] = step.groups
+    listed = []
+    for table in public:
+        sums = replace_groups(table.sums, groups)
+        if sums is None or (step.name is not None and step.name not in sums.names):
+            continue
+        along = dict(zip(sums.names, sums.groups, strict=True))
+        children = np.zeros(len(order), dtype=np.int64)
+        if step.name is not None:
+            children = along[step.name][order]
+            if len(np.unique(children)) < len(children):
+                continue  # the sums are of parents
+        sizes = dict(zip(sums.names, sums.counts.shape, strict=True))
+        labels = np.zeros((1,) * (1 + len(step.others)), dtype=np.int64)
+        for name in sums.names:
+            if name == step.name:
+                part = children.reshape(-1, *[1] * len(step.others))
+            else:
+                axis_number = [axis.name for axis in step.others].index(name)
+                sides = [1] * (1 + len(step.others))
+                sides[1 + axis_number] = -1
+                part = along[name].reshape(sides)
+            labels = labels * sizes[name] + part
+        labels = np.broadcast_to(labels, (len(order), *step.shape)).reshape(len(order), -1)
+        positions = []
+        for axis in step.others:
+            position = 0
+            if axis.name in along:
+                position = axis.find(along[axis.name]) or 0
+            positions.append(position)
+        listed.append(_Sums(labels, sums.counts.reshape(-1), tuple(positions)))
+    return listed
+
+
+def _list_possible(step: Step, impossible: Sequence[Combination]) -> BoolArray | None:
+    """Return which cells of the children may hold rows, shape (children, *others).
+
+    A cell may if a cell of the finest table that it contains may; None if all may.
+    """
+    if not impossible:
+        return None
+    finest = step.finest
+    shape = tuple(finest.domain.cells(name) for name in finest.attributes)
+    groups_along = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
+    step_groups = {axis.name: axis.groups for axis in step.others}
+    if step.name is not None:
+        step_groups[step.name] = step.groups
+    finest_shape = tuple(int(groups_along[name].max()) + 1 for name in finest.attributes)
+    possible = np.ones(finest_shape, dtype=np.bool_)
+    for combination in impossible:
+        codes = dict(combination)
+        if not set(codes) <= set(finest.attributes):
+            continue
+        covered = []
+        for name, size in zip(finest.attributes, shape, strict=True):
+            is_named = np.ones(size, dtype=np.bool_)
+            if name in codes:
+                is_named[:] = False
+                is_named[list(codes[name])] = True
+            outside = np.bincount(groups_along[name], ~is_named) > 0
+            covered.append(np.flatnonzero(~outside))
+        possible[np.ix_(*covered)] = False
+    for axis_number, name in enumerate(finest.attributes):
+        _, first = np.unique(groups_along[name], return_index=True)
+        if name in step_groups:
+            coarser = step_groups[name][first]
+        else:
+            coarser = np.zeros(len(first), dtype=np.int64)
+        possible = _any_in_groups(possible, axis_number, coarser)
+    kept = [number for number, name in enumerate(finest.attributes) if name in step_groups]
+    possible = possible.reshape([possible.shape[number] for number in kept])
+    if step.name is None:
+        return possible[None]
+    return np.moveaxis(possible, step.position, 0)
+
+
+def _any_in_groups(flags: BoolArray, axis: int, groups: IntArray) -> BoolArray:
+    """Return whether any flag is set in each group along an axis."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    return np.asarray(np.logical_or.reduceat(np.take(flags, order, axis), starts, axis))
+
+
+class _Multipliers:
+    """The method of multipliers for the children of all parents of a step."""
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        step: Step,
+        parents: IntArray,
+        public_sums: Sequence[_Sums],
+    ) -> None:
+        bases = [axis.basis() for axis in step.others]
+        self._matrices = _merge_bases([vectors for vectors, _ in bases])
+        grid = np.meshgrid(*[positions for _, positions in bases], indexing="ij")
+        positions = [each.reshape(-1) for each in grid]
+        self._weights = np.ones(int(np.prod(step.shape)))
+        if positions:
+            self._weights = component_weights(estimator, step)[tuple(positions)]
+        self._parents = parents
+        self._has_parents = step.name is not None
+        self._starts = np.flatnonzero(np.diff(parents, prepend=-1))
+        self._children = np.diff(self._starts, append=len(parents))
+        self._fixed: list[tuple[BoolArray, FloatArray]] = []
+        for sums in public_sums:
+            is_fixed = np.ones(len(self._weights), dtype=np.bool_)
+            for at, position in zip(positions, sums.positions, strict=True):
+                is_fixed &= at <= position
+            sizes = np.bincount(sums.labels.reshape(-1), minlength=len(sums.targets))
+            even = (sums.targets / np.maximum(sizes, 1))[sums.labels]
+            self._fixed.append((is_fixed, self._turn(even)[:, is_fixed]))
+
+    def solve(
+        self, estimates: FloatArray, parent_cells: IntArray, possible: BoolArray | None
+    ) -> FloatArray:
+        """Return the nearest non-negative cells, shape of the estimates.
+
+        They meet the sums up to a small part of a row.
+        """
+        turned = self._turn(estimates) * self._weights
+        turned_parents = self._turn(parent_cells.astype(np.float64))
+        step_size = float(np.sqrt(self._weights.min() * self._weights.max()))
+        nearest = np.maximum(estimates, 0.0)
+        if possible is not None:
+            nearest *= possible
+        multipliers = np.zeros_like(estimates)
+        for number in range(1, _MOST_ROUNDS + 1):
+            pulled = turned + step_size * self._turn(nearest - multipliers)
+            met = self._turn_back(self._meet_sums(pulled / (self._weights + step_size), turned_parents))
+            relaxed = _RELAXATION * met + (1 - _RELAXATION) * nearest
+            multipliers += relaxed
+            before = nearest
+            nearest = np.maximum(multipliers, 0.0)
+            if possible is not None:
+                nearest *= possible
+            multipliers -= nearest
+            if number % _CHECK_EVERY == 0:
+                clipped = float(np.abs(met - nearest).max())
+                moved = float(np.abs(nearest - before).max())
+                if max(clipped, moved) <= _CLIPPED:
+                    break
+        return nearest
+
+    def _meet_sums(self, turned: FloatArray, turned_parents: FloatArray) -> FloatArray:
+        """Return the nearest coordinates that have the sums of parents and facts."""
+        if self._has_parents:
+            sums = np.add.reduceat(turned, self._starts, axis=0)
+            moved = (turned_parents - sums) / self._children[:, None]
+            turned += np.repeat(moved, self._children, axis=0)
+        for is_fixed, values in self._fixed:
+            turned[:, is_fixed] = values
+        return turned
+
+    def _turn(self, cells: FloatArray) -> FloatArray:
+        """Return the coordinates of cells in the basis of components."""
+        return _apply_matrices(cells, self._matrices)
+
+    def _turn_back(self, coordinates: FloatArray) -> FloatArray:
+        """Return the cells that have some coordinates."""
+        return _apply_matrices(coordinates, [matrix.T for matrix in self._matrices])
+
+
+def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the bases of axes, small neighbours multiplied into one matrix."""
+    merged: list[FloatArray] = []
+    for basis in bases:
+        if merged and len(merged[-1]) * len(basis) <= _MERGED_SIZE:
+            merged[-1] = np.kron(merged[-1], basis)
+        else:
+            merged.append(basis)
+    return merged
+
+
+def _apply_matrices(cells: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
+    """Return cells times a matrix along each axis, shape (children, cells)."""
+    result = cells
+    after = cells.shape[1]
+    for matrix in matrices:
+        size = len(matrix)
+        after //= size
+        if after == 1:
+            result = result.reshape(-1, size) @ matrix
+        else:
+            result = matrix.T @ result.reshape(-1, size, after)
+    return np.array(result.reshape(cells.shape))
+
+
+def component_weights(estimator: Estimator, step: Step) -> FloatArray:
+    """Return the precision of each component of the children's cells.
+
+    Args:
+        estimator: of all tables.
+        step: the split.
+
+    Returns:
+        One over the mean variance of a component's coordinates given the parent, by positions in
+        the chains of the others. All 1 if the estimator does not state variances.
+    """
+    shape = tuple(len(axis.chain) for axis in step.others)
+    traces = np.empty(shape)
+    children = np.bincount(step.parents)
+    for positions in combine(*map(range, shape)):
+        sizes = [
+            np.bincount(axis.chain[position][1])
+            for axis, position in zip(step.others, positions, strict=True)
+        ]
+        members = reduce(np.multiply.outer, sizes, np.ones(()))
+        _, variances = step.estimate(estimator, step.query_set, positions)
+        trace = float((variances / members).sum())
+        if step.name is not None:
+            _, of_parents = step.estimate(estimator, step.parent_set, positions)
+            shares = of_parents / members
+            trace -= float((shares.reshape(len(children), -1).sum(axis=1) / children).sum())
+        traces[positions] = trace
+    dimensions = np.asarray(float(max(len(step.parents) - len(children), 1)))
+    for axis_number, axis in enumerate(step.others):
+        traces = np.diff(traces, axis=axis_number, prepend=0.0)
+        dimensions = np.multiply.outer(dimensions, np.diff(axis.counts, prepend=0))
+    variances = traces / np.maximum(dimensions, 1)
+    if not np.isfinite(variances).all() or not variances.max() > 0:
+        return np.ones(shape)
+    return np.asarray(1 / np.maximum(variances, variances.max() / _LARGEST_RATIO))
+
+
+def _round_children(
+    step: Step,
+    cells: FloatArray,
+    parents: IntArray,
+    sums: Sequence[_Sums],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return whole cells that have the sums, each next to its cell if possible.
+
+    Children of one parent stand together. Small parents share a linear program.
+    """
+    width = cells.shape[1]
+    groupings = _choose_nested_sums(step, sums)
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    stops = [*starts[1:].tolist(), len(parents)]
+    rounded = np.empty(cells.shape, dtype=np.int64)
+    start = 0
+    for stop in stops:
+        if (stop - start) * width < _PROGRAM_CELLS and stop < len(parents):
+            continue
+        rows = slice(start, stop)
+        start = stop
+        allowed = None if possible is None else possible[rows].reshape(-1)
+        labels_and_targets = [(each.labels[rows].reshape(-1), each.targets) for each in sums]
+        children = np.arange(rows.stop - rows.start)[:, None]
+        soft_labels = [
+            (children * (int(grouping.max()) + 1) + grouping).reshape(-1) for grouping in groupings
+        ]
+        values = cells[rows].reshape(-1)
+        whole = _round_next(values, labels_and_targets, soft_labels)
+        if whole is None:
+            whole = _round_near(values, labels_and_targets, allowed)
+        rounded[rows] = whole.reshape(-1, width)
+    return rounded
+
+
+def _choose_nested_sums(step: Step, sums: Sequence[_Sums]) -> list[IntArray]:
+    """Return groups of a child's cells, nested, whose sums tables ask for.
+
+    The first ones are those of public counts, which are in ``sums``.
+    """
+    chosen = [each.positions for each in sums if len(each.positions) == len(step.others)]
+    if step.name is not None:
+        chosen = [each.positions for each in sums[1:]]
+    if len(chosen) > 1:
+        return []
+    given = len(chosen)
+    finest = tuple(len(axis.chain) - 1 for axis in step.others)
+    candidates = {(0,) * len(step.others)}
+    for table in step.tables:
+        positions = _find_positions(step, table)
+        if positions is not None:
+            candidates.add(positions)
+    for positions in sorted(candidates, key=lambda each: (sum(each), each)):
+        is_nested = all(
+            all(a <= b for a, b in zip(positions, other, strict=True))
+            or all(a >= b for a, b in zip(positions, other, strict=True))
+            for other in chosen
+        )
+        if is_nested and positions != finest and positions not in chosen:
+            chosen.append(positions)
+    groupings = []
+    for positions in chosen[given:]:
+        labels = np.zeros((1,) * len(step.others), dtype=np.int64)
+        for number, (axis, position) in enumerate(zip(step.others, positions, strict=True)):
+            sides = [1] * len(step.others)
+            sides[number] = -1
+            labels = labels * axis.counts[position] + axis.chain[position][1].reshape(sides)
+        groupings.append(np.broadcast_to(labels, step.shape).reshape(-1))
+    return groupings
+
+
+def _find_positions(step: Step, table: Product) -> tuple[int, ...] | None:
+    """Return the positions of a table's groups in the chains of the others."""
+    operators = dict(zip(table.attributes, table.operators, strict=True))
+    positions = []
+    for axis in step.others:
+        position: int | None = 0
+        if axis.name in operators:
+            groups = partition_groups(operators[axis.name])
+            _, first = np.unique(axis.groups, return_index=True)
+            position = None if groups is None else axis.find(groups[first])
+        if position is None:
+            return None
+        positions.append(position)
+    return tuple(positions)
+
+
+def _round_next(
+    cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
+) -> IntArray | None:
+    """Return cells rounded down or up, None if the sums do not allow it.
+
+    Args:
+        cells: at least 0.
+        sums: the sum that has each cell, and the values of all sums.
+        soft: for each further family, the sum that has each cell. Sums are rounded down or up.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array, vstack
+
+    floors = np.floor(cells + _WHOLE)
+    fractions = cells - floors
+    is_free = np.flatnonzero(fractions > _WHOLE)
+    blocks = []
+    lows: list[FloatArray] = []
+    highs: list[FloatArray] = []
+    for number, labels in enumerate([labels for labels, _ in sums] + [*soft]):
+        present, positions = np.unique(labels, return_inverse=True)
+        of_floors = np.bincount(positions, floors)
+        if number < len(sums):
+            low = high = sums[number][1][present] - of_floors
+        else:
+            of_cells = np.bincount(positions, cells)
+            low = np.floor(of_cells + _WHOLE) - of_floors
+            high = np.ceil(of_cells - _WHOLE) - of_floors
+        matrix = coo_array(
+            (np.ones(len(is_free)), (positions[is_free], np.arange(len(is_free)))),
+            shape=(len(present), len(is_free)),
+        )
+        blocks.append(matrix)
+        lows.append(low)
+        highs.append(high)
+    low = np.concatenate(lows)
+    high = np.concatenate(highs)
+    if not len(is_free):
+        if (low <= 0).all() and (high >= 0).all():
+            return floors.astype(np.int64)
+        return None
+    solution = milp(
+        1 - 2 * fractions[is_free],
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(vstack(blocks, format="csr"), low, high),
+    )
+    if solution.x is None:
+        return None
+    raised = np.rint(solution.x)
+    if np.abs(solution.x - raised).max() > _WHOLE:
+        return None
+    floors[is_free] += raised
+    return floors.astype(np.int64)
+
+
+def _round_near(
+    cells: FloatArray,
+    sums: Sequence[tuple[IntArray, FloatArray]],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return the whole cells at the least distance that have the sums."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array, hstack, vstack
+
+    size = len(cells)
+    floors = np.floor(cells + _WHOLE)
+    fractions = np.maximum(cells - floors, 0.0)
+    allowed = np.ones(size) if possible is None else possible.astype(np.float64)
+    blocks = []
+    targets = []
+    for labels, values in sums:
+        present, positions = np.unique(labels, return_inverse=True)
+        blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
+        targets.append(values[present] - np.bincount(positions, floors))
+    once = vstack(blocks, format="csr")
+    # A cell goes to the whole number above, farther up, or down.
+    costs = np.concatenate([1 - 2 * fractions, np.ones(size), np.ones(size)])
+    most = np.concatenate([allowed, np.where(allowed > 0, np.inf, 0.0), floors])
+    target = np.concatenate(targets)
+    solution = milp(
+        costs,
+        integrality=np.ones(3 * size),
+        bounds=Bounds(0.0, most),
+        constraints=LinearConstraint(hstack([once, once, -once], format="csr"), target, target),
+    )
+    if solution.x is None:
+        raise InternalError("cells cannot be rounded within public sums; please report this.")
+    up, more, down = np.rint(solution.x).reshape(3, size)
+    return np.asarray(floors + up + more - down, dtype=np.int64)
