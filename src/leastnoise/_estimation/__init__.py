@@ -118,6 +118,13 @@ from leastnoise._estimation._public_facts import (
     with_public_sums,
 )
 from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, checked_errors, shrink
+from leastnoise._estimation._top_down import (
+    MOST_CELLS_ALONG,
+    MOST_TOP_DOWN_CELLS,
+    check_top_down,
+    make_top_down,
+    top_down_measures,
+)
 from leastnoise._estimation._truncated import (
     DroppedBucketsEstimate,
     GroupedBucketSumsEstimate,

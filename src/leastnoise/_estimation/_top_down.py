@@ -36,23 +36,30 @@ from itertools import product as combine
 
 import numpy as np
 
+from leastnoise._domain import UnitCount
 from leastnoise._estimation._least_squares import Estimator
 from leastnoise._estimation._non_negative import (
     ConsistentCells,
+    finest_table,
     groups_of_cells,
+    public_on,
     refinement_path,
 )
 from leastnoise._estimation._public_facts import (
     Combination,
     PublicCounts,
-    possible_cells,
     replace_groups,
 )
 from leastnoise._families import partition_groups
-from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check import InputError, InternalError, refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, QuerySet
 
+MOST_TOP_DOWN_CELLS = 2**23
+"""The most cells of the table of which all others are sums."""
+MOST_CELLS_ALONG = 2048
+"""The most cells along every attribute but the largest; they have a dense basis."""
+_MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
 _MOST_ROUNDS = 300  # of the method of multipliers
 _CLIPPED = 0.01  # rows that clipping may still move when the method stops
 _CHECK_EVERY = 10  # rounds between two looks at that
@@ -96,6 +103,110 @@ def make_top_down(
         if step.name is None:
             cells = cells[0]
     return ConsistentCells(finest, np.ascontiguousarray(cells))
+
+
+def top_down_measures(products: Sequence[Product]) -> list[str | None]:
+    """Return the measures that get whole non-negative tables; None means counts.
+
+    Counts of units do not add up, and measures may have values below 0.
+    """
+    measures: list[str | None] = []
+    for measure in dict.fromkeys(product.measure for product in products):
+        if measure is None:
+            measures.append(measure)
+            continue
+        declared = products[0].domain.measure(measure)
+        if not isinstance(declared, UnitCount) and declared.low_units >= 0:
+            measures.append(measure)
+    return measures
+
+
+def check_top_down(
+    products: Sequence[Product],
+    quantity: str,
+    public: Sequence[PublicCounts] = (),
+    impossible: Sequence[Combination] = (),
+) -> Product:
+    """Return the table of which all tables of a quantity are sums.
+
+    Raises:
+        InputError: there is none, it is too large, or public facts do not fit or contradict each
+            other. What is not refused here can be computed, whatever the data are.
+    """
+    finest = finest_table(products, only_levels=False)
+    if finest is None:
+        raise InputError(
+            f"top_down = true needs one table that has all tables of {quantity} as sums of its "
+            "cells. Ask for that table too, or leave top_down out."
+        )
+    if not finest.rows <= MOST_TOP_DOWN_CELLS:
+        raise refuse(
+            f"the table {finest.name!r} under top_down",
+            f"{finest.rows} cells",
+            f"of at most {MOST_TOP_DOWN_CELLS} cells",
+            "Leave top_down out, or ask for coarser tables.",
+        )
+    *smaller, _ = sorted([*finest.shape, 1])
+    if not max(smaller, default=1) <= MOST_CELLS_ALONG:
+        raise refuse(
+            f"every attribute but the largest of {finest.name!r} under top_down",
+            f"{max(smaller)} cells",
+            f"of at most {MOST_CELLS_ALONG} cells",
+            "Leave top_down out, or ask for coarser tables.",
+        )
+    _check_facts(products, finest, public, impossible)
+    return finest
+
+
+def _check_facts(
+    products: Sequence[Product],
+    finest: Product,
+    public: Sequence[PublicCounts],
+    impossible: Sequence[Combination],
+) -> None:
+    """Raise for public facts that no whole tables may be able to keep."""
+    if public_on(finest, public) is None:
+        raise InputError(
+            f"top_down = true needs public counts that are sums of the cells of {finest.name}. "
+            "Ask for a finer table, or leave top_down out."
+        )
+    first, *further = list_steps(products, finest, public)
+    if len(public) > _MOST_PUBLIC_TABLES:
+        raise refuse(
+            "top_down",
+            True,
+            f"left out with more than {_MOST_PUBLIC_TABLES} tables of public counts",
+        )
+    if not impossible:
+        return
+    names_with_counts = {name for table in public for name in table.product.attributes}
+    names_of_steps = {step.name for step in further}
+    for combination in impossible:
+        for name, _ in combination:
+            if name in names_of_steps & names_with_counts:
+                raise InputError(
+                    f"top_down = true cannot keep both impossible cells and public counts of {name}, "
+                    "because whole tables with both need not exist. Leave one of them out."
+                )
+    sums = _list_public_sums(first, public, np.zeros(1, dtype=np.int64))
+    possible = _list_possible(first, impossible)
+    if possible is None:
+        return
+    if len(sums) > 1:
+        raise InputError(
+            "top_down = true can keep one table of public counts with [[impossible]]; got two. "
+            "Leave one of them out."
+        )
+    cells_with_rows = possible.reshape(1, -1)
+    for each in sums:
+        holds_rows = np.bincount(each.labels[cells_with_rows], minlength=len(each.targets)) > 0
+        if (each.targets[~holds_rows] > 0).any():
+            raise InputError(
+                "Public counts and impossible cells must agree; there are public counts above 0 of "
+                "impossible cells. Correct them."
+            )
+    if not possible.any():
+        raise InputError("[[impossible]] must leave some cell possible. Correct it.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,9 +328,7 @@ class Step:
             queries_along = queries.get(name)
             if queries_along is not None:
                 chosen[name] = queries_along
-        table = replace(
-            self.finest, attributes=tuple(chosen), query_sets=tuple(chosen.values())
-        )
+        table = replace(self.finest, attributes=tuple(chosen), query_sets=tuple(chosen.values()))
         answer = estimator.estimate(table)
         sizes = dict(zip(table.attributes, table.shape, strict=True))
         shape = [sizes.get(name, 1) for name in self.finest.attributes if name in queries]
@@ -237,12 +346,13 @@ def list_steps(
 ) -> Iterator[Step]:
     """Yield the steps from the total to the finest table.
 
-    Attributes without levels come first and together, but for the one with most cells.
+    Attributes without levels come first and together, others follow by their number of cells. The
+    one with most cells is the last.
     """
     paths = {name: _find_path(finest, products, public, name) for name in finest.attributes}
     tables = tuple(products)
     sizes = {name: int(path[-1][1].max()) + 1 for name, path in paths.items()}
-    order = sorted(finest.attributes, key=lambda name: (len(paths[name]) > 1, sizes[name]))
+    order = sorted(finest.attributes, key=sizes.__getitem__)
     together = [name for name in order[:-1] if len(paths[name]) == 1]
     zeros = np.zeros(1, dtype=np.int64)
     yield Step(
@@ -252,10 +362,12 @@ def list_steps(
         others=_list_axes(finest, paths, together),
         tables=tables,
     )
-    for number, name in enumerate(order):
+    refined = together
+    for name in order:
         if name in together:
             continue
-        others = _list_axes(finest, paths, order[:number])
+        others = _list_axes(finest, paths, refined)
+        refined = [*refined, name]
         before = np.zeros(finest.domain.cells(name), dtype=np.int64)
         parent_set = None
         for query_set, groups in paths[name]:
@@ -292,9 +404,7 @@ def _find_path(
     return path
 
 
-def _list_axes(
-    finest: Product, paths: dict[str, _Path], names: Sequence[str]
-) -> tuple[Axis, ...]:
+def _list_axes(finest: Product, paths: dict[str, _Path], names: Sequence[str]) -> tuple[Axis, ...]:
     """Return the axes of attributes that are refined, in the order of the table."""
     axes = []
     for name in finest.attributes:
@@ -364,7 +474,9 @@ def _divide(
         sums = public_sums
     else:
         total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
-        public_sums = [_Sums(np.zeros_like(estimates, dtype=np.int64), total, (0,) * len(step.others))]
+        public_sums = [
+            _Sums(np.zeros_like(estimates, dtype=np.int64), total, (0,) * len(step.others))
+        ]
         sums = public_sums
     possible = _list_possible(step, impossible)
     if possible is not None:
@@ -381,9 +493,7 @@ def _divide(
     return result.reshape(-1, *step.shape)
 
 
-def _list_public_sums(
-    step: Step, public: Sequence[PublicCounts], order: IntArray
-) -> list[_Sums]:
+def _list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArray) -> list[_Sums]:
     """Return the public sums of the children's cells that no parent's cells have."""
     groups = {axis.name: axis.groups for axis in step.others}
     if step.name is not None:
@@ -509,6 +619,8 @@ class _Multipliers:
         """
         turned = self._turn(estimates) * self._weights
         turned_parents = self._turn(parent_cells.astype(np.float64))
+        # A component's standard error of more than a row needs no more than its hundredth.
+        clipped_at_most = _CLIPPED * max(1.0, float(1 / np.sqrt(self._weights.max())))
         step_size = float(np.sqrt(self._weights.min() * self._weights.max()))
         nearest = np.maximum(estimates, 0.0)
         if possible is not None:
@@ -516,7 +628,9 @@ class _Multipliers:
         multipliers = np.zeros_like(estimates)
         for number in range(1, _MOST_ROUNDS + 1):
             pulled = turned + step_size * self._turn(nearest - multipliers)
-            met = self._turn_back(self._meet_sums(pulled / (self._weights + step_size), turned_parents))
+            met = self._turn_back(
+                self._meet_sums(pulled / (self._weights + step_size), turned_parents)
+            )
             relaxed = _RELAXATION * met + (1 - _RELAXATION) * nearest
             multipliers += relaxed
             before = nearest
@@ -527,7 +641,7 @@ class _Multipliers:
             if number % _CHECK_EVERY == 0:
                 clipped = float(np.abs(met - nearest).max())
                 moved = float(np.abs(nearest - before).max())
-                if max(clipped, moved) <= _CLIPPED:
+                if max(clipped, moved) <= clipped_at_most:
                     break
         return nearest
 

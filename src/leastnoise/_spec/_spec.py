@@ -543,6 +543,13 @@ def spec_from_table(
         with within(f"{JOIN_PART}: "):
             check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
     check_searches(searches, privacy)
+    if "impossible" in parts and plan["strategy"] != "model" and not options.top_down:
+        raise refuse(
+            "strategy",
+            plan["strategy"],
+            "'model' for a spec with [[impossible]] whose [output] does not have top_down = true",
+            "Other answers cannot use impossible cells.",
+        )
     for key in options.covariances:
         find_table_position(
             tables_to_write(workload.products), key
