@@ -338,7 +338,7 @@ def list_tree_errors(folder: Path) -> list[str]:
             f"SELECT count(*), {means} FROM '{file}' a "  # noqa: S608
             f"LEFT JOIN ({truth}) t ON {' AND '.join(joined)}"
         )
-        ((cells, *errors),) = duckdb.sql(query).fetchall()
+        ((cells, *errors),) = duckdb.execute(query).fetchall()
         listed = " | ".join(f"{error:.2f}" for error in errors)
         rows.append(f"| {' x '.join(table) or 'total'} | {cells:,} | {listed} |")
     return rows
@@ -425,9 +425,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.top_down:
         print("| places | public facts | CPU s | s | MiB |\n|--:|---|--:|--:|--:|")
+        errors: list[str] = []
         for places in given.top_down:
-            row, errors = measure_top_down(places, has_facts=given.facts)
-            print(row, flush=True)
+            measured, errors = measure_top_down(places, has_facts=given.facts)
+            print(measured, flush=True)
         print("\n| table | cells | unbiased | integer | top_down |\n|---|--:|--:|--:|--:|")
         print("\n".join(errors))
         return

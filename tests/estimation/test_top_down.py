@@ -1,6 +1,7 @@
 """Whole non-negative tables from the total down: sums, public facts, errors and refusals."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from leastnoise._spec import Spec, parse_spec
 from simulated import releases
 
 MODULE = "leastnoise._estimation._top_down"
+ROUNDING = f"{MODULE}_rounding"
 PLACES = [f"{land}{kreis}{place}" for land in "12" for kreis in "123" for place in "0123"]
 SPEC = """
 [privacy]
@@ -100,11 +102,16 @@ def spec_of(facts: str) -> Spec:
     return parse_spec(text, Path())
 
 
+@cache
+def plan_of(facts: str) -> Plan:
+    return Plan.from_json(plan_spec(spec_of(facts)).to_json())
+
+
 def release_of(facts: str, seeds: list[int]) -> list[Release]:
-    spec = spec_of(facts)
-    plan = plan_spec(spec)
-    check_options(plan, spec.options)
-    return [*releases(plan, ROWS, seeds, spec.options)]
+    options = ln.Options(top_down=True)
+    plan = plan_of(facts)
+    check_options(plan, options)
+    return [*releases(plan, ROWS, seeds, options)]
 
 
 @pytest.mark.parametrize(
@@ -118,15 +125,18 @@ def release_of(facts: str, seeds: list[int]) -> list[Release]:
     ],
     ids=["none", "places", "kreis and sex", "two tables", "places without rows"],
 )
-@pytest.mark.parametrize("rounds_to_the_next", [True, False])
+@pytest.mark.parametrize("rounding", ["to the next", "farther", "in groups"])
 def test_tables_add_up_and_keep_public_facts(
     monkeypatch: pytest.MonkeyPatch,
     facts: str,
     publics: list[Callable[[np.ndarray], np.ndarray]],
-    rounds_to_the_next: bool,
+    rounding: str,
 ):
-    if not rounds_to_the_next:  # as where no rounding down or up has the sums
-        monkeypatch.setattr(f"{MODULE}._round_next", lambda *_: None)
+    if rounding == "farther":  # as where no rounding down or up has the sums
+        monkeypatch.setattr(f"{ROUNDING}._round_next", lambda *_: None)
+    if rounding == "in groups":  # as if a parent had very many cells
+        monkeypatch.setattr(f"{ROUNDING}._LEAST_CELLS", 1)
+        monkeypatch.setattr(f"{ROUNDING}._MOST_CELLS", 13)
     (release,) = release_of(facts, [5])
     cells = release.tables[0].top_down
     assert cells.dtype.kind == "i"
@@ -182,8 +192,7 @@ def test_measure_has_whole_units_that_add_up():
 
 
 def check(facts: str) -> None:
-    plan = Plan.from_json(plan_spec(spec_of(facts)).to_json())
-    check_options(plan, ln.Options(top_down=True))
+    check_options(plan_of(facts), ln.Options(top_down=True))
 
 
 @pytest.mark.parametrize(

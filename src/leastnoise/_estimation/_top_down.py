@@ -29,8 +29,8 @@ Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 
     precision, are of this project.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
 from functools import reduce
 from itertools import product as combine
 
@@ -43,31 +43,31 @@ from leastnoise._estimation._non_negative import (
     finest_table,
     groups_of_cells,
     public_on,
-    refinement_path,
 )
 from leastnoise._estimation._public_facts import (
     Combination,
     PublicCounts,
     replace_groups,
 )
+from leastnoise._estimation._top_down_rounding import Sums, round_children, scale_to_sums
+from leastnoise._estimation._top_down_steps import Step, list_steps
 from leastnoise._families import partition_groups
-from leastnoise._trusted.check import InputError, InternalError, refuse
+from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._workload import Product, QuerySet
+from leastnoise._workload import Product
 
 MOST_TOP_DOWN_CELLS = 2**23
 """The most cells of the table of which all others are sums."""
 MOST_CELLS_ALONG = 2048
 """The most cells along every attribute but the largest; they have a dense basis."""
+MOST_CELLS_BESIDE = 2**16
+"""The most cells of all attributes but the largest together; a linear program has two times them."""
 _MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
 _MOST_ROUNDS = 300  # of the method of multipliers
 _CLIPPED = 0.01  # rows that clipping may still move when the method stops
 _CHECK_EVERY = 10  # rounds between two looks at that
 _RELAXATION = 1.6  # of the method of multipliers (Boyd et al. 2011, section 3.4.3)
 _LARGEST_RATIO = 1e4  # of two weights: variances of components are approximate
-_SCALINGS = 20  # of clipped cells to the sums that they must have
-_WHOLE = 1e-6  # a cell or sum so near to a whole number counts as one
-_PROGRAM_CELLS = 4096  # of the parents that one linear program divides, if one parent has fewer
 _MERGED_SIZE = 512  # cells of axes whose bases are multiplied into one matrix
 
 
@@ -147,13 +147,16 @@ def check_top_down(
             "Leave top_down out, or ask for coarser tables.",
         )
     *smaller, _ = sorted([*finest.shape, 1])
-    if not max(smaller, default=1) <= MOST_CELLS_ALONG:
-        raise refuse(
-            f"every attribute but the largest of {finest.name!r} under top_down",
-            f"{max(smaller)} cells",
-            f"of at most {MOST_CELLS_ALONG} cells",
-            "Leave top_down out, or ask for coarser tables.",
-        )
+    limits = (max(smaller, default=1), MOST_CELLS_ALONG), (math.prod(smaller), MOST_CELLS_BESIDE)
+    subjects = ("every attribute but the largest", "the product of all attributes but the largest")
+    for subject, (cells, most) in zip(subjects, limits, strict=True):
+        if not cells <= most:
+            raise refuse(
+                f"{subject} of {finest.name!r} under top_down",
+                f"{cells} cells",
+                f"of at most {most} cells",
+                "Leave top_down out, or ask for coarser tables.",
+            )
     _check_facts(products, finest, public, impossible)
     return finest
 
@@ -209,239 +212,6 @@ def _check_facts(
         raise InputError("[[impossible]] must leave some cell possible. Correct it.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Axis:
-    """An attribute whose groups a step does not split.
-
-    Attributes:
-        name: of the attribute.
-        groups: the group of every cell.
-        chain: from the total to the groups of the step, finer and finer groups: for each the
-            queries (None for the total), and the group of it that has each group of the step.
-    """
-
-    name: str
-    groups: IntArray
-    chain: tuple[tuple[QuerySet | None, IntArray], ...]
-
-    @property
-    def size(self) -> int:
-        """Number of groups."""
-        return len(self.chain[-1][1])
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of groups along the chain."""
-        return [int(groups.max()) + 1 for _, groups in self.chain]
-
-    def find(self, groups: IntArray) -> int | None:
-        """Return the position in the chain of some groups of the step's groups."""
-        for position, (_, coarser) in enumerate(self.chain):
-            if np.array_equal(_number_groups(coarser), _number_groups(groups)):
-                return position
-        return None
-
-    def basis(self) -> tuple[FloatArray, IntArray]:
-        """Return an orthonormal basis as columns, and each vector's position.
-
-        Vectors at a position are constant within its groups and add up to 0 in each group of the
-        position before.
-        """
-        summed = np.zeros((self.size, self.size))
-        for _, groups in self.chain:
-            is_same = groups[:, None] == groups[None, :]
-            summed += is_same / is_same.sum(axis=1, keepdims=True)
-        # These projections are nested, so an eigenvalue counts those that keep its vector.
-        eigenvalues, vectors = np.linalg.eigh(summed)
-        return vectors, len(self.chain) - np.rint(eigenvalues).astype(np.int64)
-
-
-def _number_groups(groups: IntArray) -> IntArray:
-    """Return groups numbered in the order of their first members."""
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Step:
-    """The split of the groups of one attribute, for all groups of the others.
-
-    Attributes:
-        finest: the table of which all others are sums.
-        name: the attribute; None for the first step, which has one child without a parent.
-        query_set: of the children.
-        groups: the child that has each cell of the attribute.
-        parent_set: the query set of the parents; None for the total.
-        parents: the parent of every child.
-        others: the other attributes that are refined already.
-        tables: the tables whose sums are rounded under control.
-    """
-
-    finest: Product
-    name: str | None = None
-    query_set: QuerySet | None = None
-    groups: IntArray
-    parent_set: QuerySet | None = None
-    parents: IntArray
-    others: tuple[Axis, ...]
-    tables: tuple[Product, ...] = ()
-
-    @property
-    def is_first_of_attribute(self) -> bool:
-        """Whether the attribute had no axis before."""
-        return self.name is not None and self.parent_set is None
-
-    @property
-    def position(self) -> int:
-        """The position of the attribute among all that are refined."""
-        if self.name is None:
-            return 0
-        order = self.finest.attributes
-        return sum(order.index(axis.name) < order.index(self.name) for axis in self.others)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Numbers of groups of the other attributes."""
-        return tuple(axis.size for axis in self.others)
-
-    def estimate(
-        self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return estimates and variances of groups of the attribute and of others.
-
-        Args:
-            estimator: of the table.
-            query_set: the groups of the attribute; None for the total.
-            positions: of coarser groups, in the chains of the others.
-
-        Returns:
-            Both of shape (groups, *coarser groups).
-        """
-        queries = {
-            axis.name: axis.chain[position][0]
-            for axis, position in zip(self.others, positions, strict=True)
-        }
-        if self.name is not None:
-            queries[self.name] = query_set
-        chosen = {}
-        for name in self.finest.attributes:
-            queries_along = queries.get(name)
-            if queries_along is not None:
-                chosen[name] = queries_along
-        table = replace(self.finest, attributes=tuple(chosen), query_sets=tuple(chosen.values()))
-        answer = estimator.estimate(table)
-        sizes = dict(zip(table.attributes, table.shape, strict=True))
-        shape = [sizes.get(name, 1) for name in self.finest.attributes if name in queries]
-        if self.name is None:
-            shape.insert(0, 1)
-        values, variances = (
-            np.moveaxis(array.reshape(shape), self.position, 0)
-            for array in (answer.values, answer.noise_std**2)
-        )
-        return values, variances
-
-
-def list_steps(
-    products: Sequence[Product], finest: Product, public: Sequence[PublicCounts]
-) -> Iterator[Step]:
-    """Yield the steps from the total to the finest table.
-
-    Attributes without levels come first and together, others follow by their number of cells. The
-    one with most cells is the last.
-    """
-    paths = {name: _find_path(finest, products, public, name) for name in finest.attributes}
-    tables = tuple(products)
-    sizes = {name: int(path[-1][1].max()) + 1 for name, path in paths.items()}
-    order = sorted(finest.attributes, key=sizes.__getitem__)
-    together = [name for name in order[:-1] if len(paths[name]) == 1]
-    zeros = np.zeros(1, dtype=np.int64)
-    yield Step(
-        finest=finest,
-        groups=zeros,
-        parents=zeros,
-        others=_list_axes(finest, paths, together),
-        tables=tables,
-    )
-    refined = together
-    for name in order:
-        if name in together:
-            continue
-        others = _list_axes(finest, paths, refined)
-        refined = [*refined, name]
-        before = np.zeros(finest.domain.cells(name), dtype=np.int64)
-        parent_set = None
-        for query_set, groups in paths[name]:
-            parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
-            parents[groups] = before
-            yield Step(
-                finest=finest,
-                name=name,
-                query_set=query_set,
-                groups=groups,
-                parent_set=parent_set,
-                parents=parents,
-                others=others,
-                tables=tables,
-            )
-            before = groups
-            parent_set = query_set
-
-
-_Path = list[tuple[QuerySet, IntArray]]
-
-
-def _find_path(
-    finest: Product, products: Sequence[Product], public: Sequence[PublicCounts], name: str
-) -> _Path:
-    """Return the levels along an attribute, coarsest first.
-
-    If levels of the tables and of public counts do not nest, only the latter count.
-    """
-    public_tables = [counts.product for counts in public]
-    path = list(refinement_path(finest, [*products, *public_tables], name))
-    if len(path) == 1:
-        return list(refinement_path(finest, public_tables, name))
-    return path
-
-
-def _list_axes(finest: Product, paths: dict[str, _Path], names: Sequence[str]) -> tuple[Axis, ...]:
-    """Return the axes of attributes that are refined, in the order of the table."""
-    axes = []
-    for name in finest.attributes:
-        if name not in names:
-            continue
-        groups = paths[name][-1][1]
-        _, first = np.unique(groups, return_index=True)
-        chain: list[tuple[QuerySet | None, IntArray]] = [(None, np.zeros_like(first))]
-        for query_set, coarser in paths[name]:
-            if coarser.max() > chain[-1][1].max():
-                chain.append((query_set, coarser[first]))
-        axes.append(Axis(name, groups, tuple(chain)))
-    return tuple(axes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
-    """Sums that the cells of a step must have.
-
-    Attributes:
-        labels: the sum that has each cell, shape (children, cells of others).
-        targets: the value of each sum.
-        positions: of the groups of a child's cells in the chains of the others, where each sum is of
-            one child.
-    """
-
-    labels: IntArray
-    targets: FloatArray
-    positions: tuple[int, ...]
-
-    def scale(self, cells: FloatArray) -> FloatArray:
-        """Return cells scaled to the sums."""
-        sums = np.bincount(self.labels.reshape(-1), cells.reshape(-1), len(self.targets))
-        factors = np.divide(self.targets, sums, out=np.zeros_like(sums), where=sums > 0)
-        return cells * factors[self.labels]
-
-
 def _divide(
     estimator: Estimator,
     step: Step,
@@ -468,14 +238,14 @@ def _divide(
     public_sums = _list_public_sums(step, public, order)
     if step.name is not None:
         labels = sorted_parents[:, None] * width + np.arange(width)
-        parent_sums = _Sums(labels, parents.reshape(-1).astype(np.float64), ())
+        parent_sums = Sums(labels, parents.reshape(-1).astype(np.float64), ())
         sums = [parent_sums, *public_sums]
     elif public_sums:
         sums = public_sums
     else:
         total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
         public_sums = [
-            _Sums(np.zeros_like(estimates, dtype=np.int64), total, (0,) * len(step.others))
+            Sums(np.zeros_like(estimates, dtype=np.int64), total, (0,) * len(step.others))
         ]
         sums = public_sums
     possible = _list_possible(step, impossible)
@@ -484,16 +254,19 @@ def _divide(
     nearest = _Multipliers(estimator, step, sorted_parents, public_sums).solve(
         estimates, parents.reshape(-1, width), possible
     )
-    for _ in range(_SCALINGS if len(sums) > 1 else 1):
-        for each in sums:
-            nearest = each.scale(nearest)
-    rounded = _round_children(step, nearest, sorted_parents, sums, possible)
+    rounded = round_children(
+        scale_to_sums(nearest, sums),
+        sorted_parents,
+        sums,
+        _choose_nested_sums(step, sums),
+        possible,
+    )
     result = np.empty_like(rounded)
     result[order] = rounded
     return result.reshape(-1, *step.shape)
 
 
-def _list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArray) -> list[_Sums]:
+def _list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArray) -> list[Sums]:
     """Return the public sums of the children's cells that no parent's cells have."""
     groups = {axis.name: axis.groups for axis in step.others}
     if step.name is not None:
@@ -527,7 +300,7 @@ def _list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArra
             if axis.name in along:
                 position = axis.find(along[axis.name]) or 0
             positions.append(position)
-        listed.append(_Sums(labels, sums.counts.reshape(-1), tuple(positions)))
+        listed.append(Sums(labels, sums.counts.reshape(-1), tuple(positions)))
     return listed
 
 
@@ -588,7 +361,7 @@ class _Multipliers:
         estimator: Estimator,
         step: Step,
         parents: IntArray,
-        public_sums: Sequence[_Sums],
+        public_sums: Sequence[Sums],
     ) -> None:
         bases = [axis.basis() for axis in step.others]
         self._matrices = _merge_bases([vectors for vectors, _ in bases])
@@ -669,7 +442,7 @@ def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
     merged: list[FloatArray] = []
     for basis in bases:
         if merged and len(merged[-1]) * len(basis) <= _MERGED_SIZE:
-            merged[-1] = np.kron(merged[-1], basis)
+            merged[-1] = np.asarray(np.kron(merged[-1], basis), dtype=np.float64)
         else:
             merged.append(basis)
     return merged
@@ -726,43 +499,7 @@ def component_weights(estimator: Estimator, step: Step) -> FloatArray:
     return np.asarray(1 / np.maximum(variances, variances.max() / _LARGEST_RATIO))
 
 
-def _round_children(
-    step: Step,
-    cells: FloatArray,
-    parents: IntArray,
-    sums: Sequence[_Sums],
-    possible: BoolArray | None,
-) -> IntArray:
-    """Return whole cells that have the sums, each next to its cell if possible.
-
-    Children of one parent stand together. Small parents share a linear program.
-    """
-    width = cells.shape[1]
-    groupings = _choose_nested_sums(step, sums)
-    starts = np.flatnonzero(np.diff(parents, prepend=-1))
-    stops = [*starts[1:].tolist(), len(parents)]
-    rounded = np.empty(cells.shape, dtype=np.int64)
-    start = 0
-    for stop in stops:
-        if (stop - start) * width < _PROGRAM_CELLS and stop < len(parents):
-            continue
-        rows = slice(start, stop)
-        start = stop
-        allowed = None if possible is None else possible[rows].reshape(-1)
-        labels_and_targets = [(each.labels[rows].reshape(-1), each.targets) for each in sums]
-        children = np.arange(rows.stop - rows.start)[:, None]
-        soft_labels = [
-            (children * (int(grouping.max()) + 1) + grouping).reshape(-1) for grouping in groupings
-        ]
-        values = cells[rows].reshape(-1)
-        whole = _round_next(values, labels_and_targets, soft_labels)
-        if whole is None:
-            whole = _round_near(values, labels_and_targets, allowed)
-        rounded[rows] = whole.reshape(-1, width)
-    return rounded
-
-
-def _choose_nested_sums(step: Step, sums: Sequence[_Sums]) -> list[IntArray]:
+def _choose_nested_sums(step: Step, sums: Sequence[Sums]) -> list[IntArray]:
     """Return groups of a child's cells, nested, whose sums tables ask for.
 
     The first ones are those of public counts, which are in ``sums``.
@@ -812,94 +549,3 @@ def _find_positions(step: Step, table: Product) -> tuple[int, ...] | None:
             return None
         positions.append(position)
     return tuple(positions)
-
-
-def _round_next(
-    cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
-) -> IntArray | None:
-    """Return cells rounded down or up, None if the sums do not allow it.
-
-    Args:
-        cells: at least 0.
-        sums: the sum that has each cell, and the values of all sums.
-        soft: for each further family, the sum that has each cell. Sums are rounded down or up.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array, vstack
-
-    floors = np.floor(cells + _WHOLE)
-    fractions = cells - floors
-    is_free = np.flatnonzero(fractions > _WHOLE)
-    blocks = []
-    lows: list[FloatArray] = []
-    highs: list[FloatArray] = []
-    for number, labels in enumerate([labels for labels, _ in sums] + [*soft]):
-        present, positions = np.unique(labels, return_inverse=True)
-        of_floors = np.bincount(positions, floors)
-        if number < len(sums):
-            low = high = sums[number][1][present] - of_floors
-        else:
-            of_cells = np.bincount(positions, cells)
-            low = np.floor(of_cells + _WHOLE) - of_floors
-            high = np.ceil(of_cells - _WHOLE) - of_floors
-        matrix = coo_array(
-            (np.ones(len(is_free)), (positions[is_free], np.arange(len(is_free)))),
-            shape=(len(present), len(is_free)),
-        )
-        blocks.append(matrix)
-        lows.append(low)
-        highs.append(high)
-    low = np.concatenate(lows)
-    high = np.concatenate(highs)
-    if not len(is_free):
-        if (low <= 0).all() and (high >= 0).all():
-            return floors.astype(np.int64)
-        return None
-    solution = milp(
-        1 - 2 * fractions[is_free],
-        bounds=Bounds(0.0, 1.0),
-        constraints=LinearConstraint(vstack(blocks, format="csr"), low, high),
-    )
-    if solution.x is None:
-        return None
-    raised = np.rint(solution.x)
-    if np.abs(solution.x - raised).max() > _WHOLE:
-        return None
-    floors[is_free] += raised
-    return floors.astype(np.int64)
-
-
-def _round_near(
-    cells: FloatArray,
-    sums: Sequence[tuple[IntArray, FloatArray]],
-    possible: BoolArray | None,
-) -> IntArray:
-    """Return the whole cells at the least distance that have the sums."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array, hstack, vstack
-
-    size = len(cells)
-    floors = np.floor(cells + _WHOLE)
-    fractions = np.maximum(cells - floors, 0.0)
-    allowed = np.ones(size) if possible is None else possible.astype(np.float64)
-    blocks = []
-    targets = []
-    for labels, values in sums:
-        present, positions = np.unique(labels, return_inverse=True)
-        blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
-        targets.append(values[present] - np.bincount(positions, floors))
-    once = vstack(blocks, format="csr")
-    # A cell goes to the whole number above, farther up, or down.
-    costs = np.concatenate([1 - 2 * fractions, np.ones(size), np.ones(size)])
-    most = np.concatenate([allowed, np.where(allowed > 0, np.inf, 0.0), floors])
-    target = np.concatenate(targets)
-    solution = milp(
-        costs,
-        integrality=np.ones(3 * size),
-        bounds=Bounds(0.0, most),
-        constraints=LinearConstraint(hstack([once, once, -once], format="csr"), target, target),
-    )
-    if solution.x is None:
-        raise InternalError("cells cannot be rounded within public sums; please report this.")
-    up, more, down = np.rint(solution.x).reshape(3, size)
-    return np.asarray(floors + up + more - down, dtype=np.int64)
