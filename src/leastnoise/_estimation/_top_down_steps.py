@@ -113,6 +113,28 @@ class Step:
         """Numbers of groups of the other attributes."""
         return tuple(axis.size for axis in self.others)
 
+    @property
+    def groups_along(self) -> dict[str, IntArray]:
+        """The group of every cell of each attribute that is refined."""
+        groups = {axis.name: axis.groups for axis in self.others}
+        if self.name is not None:
+            groups[self.name] = self.groups
+        return groups
+
+    @property
+    def finest_positions(self) -> tuple[int, ...]:
+        """The positions of the groups of the step in the chains of the others."""
+        return tuple(len(axis.chain) - 1 for axis in self.others)
+
+    def label_groups(self, positions: Sequence[int]) -> IntArray:
+        """Return the coarser group of each cell of a child, shape (cells of others,)."""
+        labels = np.zeros((1,) * len(self.others), dtype=np.int64)
+        for number, (axis, position) in enumerate(zip(self.others, positions, strict=True)):
+            sides = [1] * len(self.others)
+            sides[number] = -1
+            labels = labels * axis.counts[position] + axis.chain[position][1].reshape(sides)
+        return np.broadcast_to(labels, self.shape).reshape(-1)
+
     def estimate(
         self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
