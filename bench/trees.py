@@ -2,7 +2,7 @@
 
     python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies
     auto level_tree] [--seconds 20] python bench/trees.py --release 3 4 5 [--rows 10000000]
-    [--sources parquet duckdb spark]
+    [--sources parquet duckdb spark] python bench/trees.py --top-down 1000 10000 [--facts]
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels,
 the groups of a level from 1 to 2,000 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all
@@ -18,6 +18,11 @@ reading, paying, measuring, estimating, writing, report), beside the CPU seconds
 counts the cells of the finest table that hold rows, without noise. The same rows can be a table of
 a DuckDB file, or a data frame of Spark in local mode with two cores and a heap of 1 GiB, whose Java
 process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
+
+``--top-down``: so many places in counties of about 20 and states of about 10 counties, by sex, five
+groups and twenty ages (200 cells a place), 200 rows a place at rho = 1/2. The whole command writes
+`answer_integer` and `answer_top_down`; a second table has the mean absolute error of every table.
+``--facts`` adds public numbers of rows of all places, and impossible cells.
 """
 
 import argparse
@@ -253,6 +258,116 @@ def released(digits: int, rows: int, source: str) -> str:
     )
 
 
+GROUP_SIZES = {"sex": 2, "race": 5, "age": 20}
+ROWS_OF_PLACE = 200
+IMPOSSIBLE = {"race": 4, "age": 0}
+TREE_TABLES = [
+    [*along, *others]
+    for others in ([], ["sex"], ["sex", "age"], ["sex", "race", "age"])
+    for along in ([], ["state"], ["county"], ["place"])
+]
+
+
+def write_tree(places: int, folder: Path, *, has_facts: bool) -> Path:
+    """Write rows of people in places, the list of places and the spec; return its path."""
+    generator = np.random.default_rng(1)
+    rows = places * ROWS_OF_PLACE
+    share = generator.permutation(1 / np.arange(1, places + 1) ** 0.8)
+    codes = {
+        "place": generator.choice(places, rows, p=share / share.sum()),
+        "sex": generator.integers(0, 2, rows),
+        "race": np.minimum(generator.geometric(0.5, rows) - 1, 4),
+        "age": np.minimum(generator.gamma(3, 2.3, rows), 19).astype(np.int64),
+    }
+    codes["age"][(codes["race"] == IMPOSSIBLE["race"]) & (codes["age"] == IMPOSSIBLE["age"])] = 1
+    write_table(pa.table(codes), folder / "people.parquet")
+    county = np.unique(generator.integers(0, places // 20, places), return_inverse=True)[1]
+    people = np.bincount(codes["place"], minlength=places)
+    lines = [
+        f"{place},c{county[place]},s{county[place] // 10},{people[place]}"
+        for place in range(places)
+    ]
+    (folder / "places.csv").write_text("place,county,state,people\n" + "\n".join(lines) + "\n")
+    parts = [
+        '[source]\npath = "people.parquet"\n[privacy]\nrho = "1/2"\n[domain.place]',
+        'categories = { file = "places.csv", column = "place" }\ncomplete = true',
+        'levels.county = { file = "places.csv", key = "place", value = "county" }',
+        'levels.state = { file = "places.csv", key = "place", value = "state" }',
+    ]
+    for name, size in GROUP_SIZES.items():
+        parts.append(f"[domain.{name}]\nintegers = [0, {size - 1}]\ncomplete = true")
+    for table in TREE_TABLES:
+        queries = []
+        for name in table:
+            if name in ("county", "state"):
+                queries.append(f'place = {{ level = "{name}" }}')
+            else:
+                queries.append(f'{name} = "identity"')
+        parts.append("[[workload]]")
+        if queries:
+            parts.append(f"queries = {{ {', '.join(queries)} }}")
+        else:
+            parts.append("marginals = { ways = 0 }")
+    if has_facts:
+        parts.append('[[public]]\nqueries = { place = "identity" }')
+        parts.append('counts = { file = "places.csv", column = "people" }\n[[impossible]]')
+        parts += [f"{name} = [{code}, {code}]" for name, code in IMPOSSIBLE.items()]
+    parts.append('[plan]\nstrategy = "marginals"\n[output]\nformats = ["parquet"]')
+    parts.append("non_negative = true\ninteger = true\ntop_down = true\n")
+    (folder / "spec.toml").write_text("\n".join(parts))
+    return folder / "spec.toml"
+
+
+def list_tree_errors(folder: Path) -> list[str]:
+    """Return rows with the mean absolute error of three columns, by table."""
+    people = f"'{folder}/people.parquet' JOIN '{folder}/places.csv' USING (place)"
+    rows = []
+    for number, table in enumerate(TREE_TABLES, 1):
+        (file,) = (folder / "out" / "answers").glob(f"q{number:02d}-*.parquet")
+        joined = ["true"]
+        for name in table:
+            column = f"place:{name}" if name in ("county", "state") else name
+            joined.append(f'a."{column}" = t.{name}')
+        keys = ", ".join(table)
+        truth = f"SELECT {keys or '0'}, COUNT(*) AS n FROM {people} GROUP BY {keys or '1'}"  # noqa: S608
+        means = ", ".join(
+            f"avg(abs({column} - coalesce(n, 0)))"
+            for column in ("answer", "answer_integer", "answer_top_down")
+        )
+        query = (
+            f"SELECT count(*), {means} FROM '{file}' a "  # noqa: S608
+            f"LEFT JOIN ({truth}) t ON {' AND '.join(joined)}"
+        )
+        ((cells, *errors),) = duckdb.execute(query).fetchall()
+        listed = " | ".join(f"{error:.2f}" for error in errors)
+        rows.append(f"| {' x '.join(table) or 'total'} | {cells:,} | {listed} |")
+    return rows
+
+
+def measure_top_down(places: int, *, has_facts: bool) -> tuple[str, list[str]]:
+    """Return a row with seconds and memory of a release, and rows with its errors."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        spec = write_tree(places, folder, has_facts=has_facts)
+        command = "from leastnoise._cli import main; main()"
+        arguments = ["release", str(spec), "--out", f"{name}/out", "--ledger", f"{name}/l.ledger"]
+        start = time.time()
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", command, *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        seconds = time.time() - start
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        facts = "public places, impossible cells" if has_facts else "none"
+        cpu = usage.ru_utime + usage.ru_stime
+        row = (
+            f"| {places:,} | {facts} | {cpu:.0f} | {seconds:.0f} | {usage.ru_maxrss / 1024:,.0f} |"
+        )
+        return row, list_tree_errors(folder)
+
+
 def release_spark(folder: str) -> None:
     """Release the rows as a data frame of Spark; print the CPU seconds of this process and of Java, and the most MiB that each held."""
     from pyspark.sql import SparkSession
@@ -303,9 +418,20 @@ def main() -> None:
     parser.add_argument(
         "--sources", nargs="+", default=["parquet"], choices=["parquet", "duckdb", "spark"]
     )
+    parser.add_argument("--top-down", nargs="+", type=int, default=[], metavar="PLACES")
+    parser.add_argument("--facts", action="store_true")
     parser.add_argument("--spark", metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.top_down:
+        print("| places | public facts | CPU s | s | MiB |\n|--:|---|--:|--:|--:|")
+        errors: list[str] = []
+        for places in given.top_down:
+            measured, errors = measure_top_down(places, has_facts=given.facts)
+            print(measured, flush=True)
+        print("\n| table | cells | unbiased | integer | top_down |\n|---|--:|--:|--:|--:|")
+        print("\n".join(errors))
+        return
     if given.release:
         print(
             "| places | source | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB "

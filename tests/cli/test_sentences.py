@@ -60,7 +60,7 @@ GRID = [
         "guard": "1/10",
         "unit": 3,
         "outside": "other",
-        "columns": ["local_non_negative"],
+        "columns": ["local_non_negative", "top_down"],
     },
     {
         "budget": 'epsilon = "least"',
@@ -273,6 +273,7 @@ FACTS = {
     **said_when(lambda case: "integer" in case.get("columns", []), "biased_disagree"),
     **said_when(lambda case: "nnls" in case.get("columns", []), "biased_nnls"),
     **said_when(lambda case: "local_non_negative" in case.get("columns", []), "biased_local"),
+    **said_when(lambda case: "top_down" in case.get("columns", []), "biased_top_down"),
     **said_when(lambda case: "contact" not in case, "ask_whom"),
     **said_when(lambda case: "source" in case, "source_line"),
     **{

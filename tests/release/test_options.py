@@ -21,6 +21,7 @@ OTHERS = {
     "integer": True,
     "nnls": True,
     "local_non_negative": True,
+    "top_down": True,
     "covariances": ("q2",),
     "language": "de",
     "languages": ("de", "en"),

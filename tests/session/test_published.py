@@ -95,6 +95,7 @@ def releases(folder: Path):
         "integer": True,
         "nnls": True,
         "local_non_negative": True,
+        "top_down": True,
         "covariances": ("q1",),
     }
     options |= {

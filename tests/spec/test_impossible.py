@@ -1,13 +1,18 @@
 """Values that cannot be together, as a spec says them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import leastnoise as ln
+from leastnoise._plan import Plan
+from leastnoise._release import check_options, format_public_facts
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError
 
+IMPOSSIBLE = '[[impossible]]\nage = [0, 2]\njob = ["nurse"]'
 SPEC = """
 [privacy]
 epsilon = "1"
@@ -58,6 +63,17 @@ def test_invalid_combination_is_refused(impossible, message):
 
 def test_other_strategies_refuse_it():
     with pytest.raises(
-        InputError, match=r"strategy must be 'model' for a spec with \[\[impossible\]\]; got 'auto'"
+        InputError, match=r"'model' for a spec with \[\[impossible\]\] whose .*; got 'auto'"
     ):
-        plan_spec(spec_of('[[impossible]]\nage = [0, 2]\njob = ["nurse"]', "auto"))
+        spec_of(IMPOSSIBLE, "auto")
+
+
+def test_other_strategies_keep_it_for_top_down():
+    spec = spec_of(f"{IMPOSSIBLE}\n[output]\ntop_down = true", "marginals")
+    plan = Plan.from_json(plan_spec(spec).to_json())
+    assert plan.details.impossible == ({"age": (0, 1, 2), "job": (2,)},)
+    assert [*format_public_facts(plan)] == ["stated_impossible_top_down"]
+    with pytest.raises(InputError, match="Set top_down = true"):
+        check_options(plan, ln.Options())
+    with pytest.raises(InputError, match="'model' or a data-independent strategy"):
+        plan_spec(replace(spec, strategy="dawa"))

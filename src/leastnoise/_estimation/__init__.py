@@ -121,6 +121,13 @@ from leastnoise._estimation._smoothing import (
     level_prior,
     posterior_means,
 )
+from leastnoise._estimation._top_down import (
+    MOST_CELLS_ALONG,
+    MOST_TOP_DOWN_CELLS,
+    check_top_down,
+    make_top_down,
+    top_down_measures,
+)
 from leastnoise._estimation._truncated import (
     DroppedBucketsEstimate,
     GroupedBucketSumsEstimate,

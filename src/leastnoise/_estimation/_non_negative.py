@@ -188,7 +188,7 @@ def make_consistent(
     whole: bool,
 ) -> ConsistentCells:
     """Return cells from which all tables' answers follow consistently."""
-    paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
+    paths = {name: [*refinement_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     if non_negative:
         cells = np.maximum(cells, 0.0)
@@ -223,7 +223,7 @@ def make_consistent(
     return ConsistentCells(finest, cells.astype(np.int64) if whole else cells)
 
 
-def _path(
+def refinement_path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
     """Yield the requested levels along an attribute, coarsest first.

@@ -268,7 +268,7 @@ def plan_workload(
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
-    """Return the plan for a workload, with public counts if there are any."""
+    """Return the plan for a workload, with the public facts of the search."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     workload = workload_to_plan(workload, search)
     _check_cell(workload, privacy)
@@ -287,12 +287,12 @@ def plan_workload(
             "one whose error is known beforehand, for targets of differences and ratios",
             "Leave strategy out, or leave [targets] out.",
         )
-    if search.impossible and strategy != "model":
+    if search.impossible and is_data_dependent(strategy) and strategy != "model":
         raise refuse(
             "strategy",
             strategy,
-            "'model' for a spec with [[impossible]]",
-            "Other strategies cannot use impossible cells: leave strategy out.",
+            "'model' or a data-independent strategy, for a spec with [[impossible]]",
+            "Leave strategy out to let auto choose.",
         )
     if search.public and is_data_dependent(strategy) and strategy != "model":
         raise refuse(
@@ -304,27 +304,35 @@ def plan_workload(
     if search.earlier:
         _check_combination(privacy, search, objective)
     try:
-        if search.earlier and isinstance(privacy, Privacy):
-            return plan_after(workload, privacy, search)
-        result = _plan_cached(workload, privacy, search, objective, level)
-        if not search.public or isinstance(result, AdaptivePlan):
-            return result
-        try:
-            return _with_public_counts(result, search.public)
-        except UnsupportedQuery:
-            if strategy == _LEVELS:
-                raise
-            # Tables of cells have a common form with public counts of any groups.
-            return _with_public_counts(
-                _plan_cached(
-                    workload, privacy, replace(search, strategy=_LEVELS), objective, level
-                ),
-                search.public,
-            )
+        plan = _plan_with_public_counts(workload, privacy, search, objective, level)
     except MemoryError as error:
         raise InputError(
             message("This workload cannot be planned: {why}.", why=memory_error_reason(error))
         ) from None
+    if search.impossible and isinstance(plan, LinearPlan):
+        return replace(plan, details=replace(plan.details, impossible=search.impossible))
+    return plan
+
+
+def _plan_with_public_counts(
+    workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
+) -> Plan:
+    """Return the plan for a workload, with public counts if there are any."""
+    if search.earlier and isinstance(privacy, Privacy):
+        return plan_after(workload, privacy, search)
+    result = _plan_cached(workload, privacy, search, objective, level)
+    if not search.public or isinstance(result, AdaptivePlan):
+        return result
+    try:
+        return _with_public_counts(result, search.public)
+    except UnsupportedQuery:
+        if search.strategy == _LEVELS:
+            raise
+        # Tables of cells have a common form with public counts of any groups.
+        return _with_public_counts(
+            _plan_cached(workload, privacy, replace(search, strategy=_LEVELS), objective, level),
+            search.public,
+        )
 
 
 def _check_combination(privacy: Privacy | Least, search: Search, objective: str) -> None:

@@ -56,7 +56,13 @@ FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
 ROUNDING = ("nearest", "controlled")
 DEFAULT_FORMATS = ("csv", "parquet")
-OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
+OCCASIONAL_COLUMNS = (
+    "answer_non_negative",
+    "answer_nnls",
+    "nnls_rmse",
+    "answer_local",
+    "answer_top_down",
+)
 """Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
 _SEARCH_FACTS = {"attribute", "dataset", "charge", "number", "ledger"}
@@ -89,6 +95,10 @@ class Options:
             measurements with the total fixed, and ``nnls_rmse``, its simulated errors.
         local_non_negative: also give the biased column ``answer_local``, from the nearest tables
             without negative cells that agree.
+        top_down: also give the biased column ``answer_top_down`` of whole answers, none negative,
+            that add up: from the total down by non-negative least squares and controlled rounding.
+            Public counts hold, and impossible cells are 0. One table must have all tables of its
+            quantity as sums.
         covariances: tables, by id or name, whose covariances are written too.
         round: publish answers as multiples of this, in rows or in the measure's own unit, with
             intervals half a step wider to either side. A mapping has a step for ``rows``, ``units``
@@ -149,6 +159,7 @@ class Options:
     integer: bool = False
     nnls: bool = False
     local_non_negative: bool = False
+    top_down: bool = False
     covariances: Sequence[str] = ()
     language: str = ""
     languages: Sequence[str] = ()
@@ -216,7 +227,7 @@ class Options:
                 self.formats,
                 "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them",
             )
-        for name in ("non_negative", "integer", "nnls", "local_non_negative"):
+        for name in ("non_negative", "integer", "nnls", "local_non_negative", "top_down"):
             if not isinstance(options[name], bool):
                 raise refuse(name, options[name], "true or false")
         for name in ("covariances", "statements", "joined_on"):
@@ -320,6 +331,7 @@ class Options:
         is_chosen = {
             "nnls": self.nnls,
             "local_non_negative": self.local_non_negative,
+            "top_down": self.top_down,
             "covariances": bool(self.covariances),
         }
         return tuple(name for name, chosen in is_chosen.items() if chosen)
@@ -327,7 +339,13 @@ class Options:
     @property
     def occasional_columns(self) -> tuple[str, ...]:
         """The names of the chosen columns that only some tables have."""
-        is_chosen = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
+        is_chosen = (
+            self.non_negative,
+            self.nnls,
+            self.nnls,
+            self.local_non_negative,
+            self.top_down,
+        )
         biased = tuple(
             name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
         )
@@ -353,7 +371,13 @@ class Options:
     @property
     def has_biased_columns(self) -> bool:
         """Whether there is any biased column."""
-        return self.non_negative or self.integer or self.nnls or self.local_non_negative
+        return (
+            self.non_negative
+            or self.integer
+            or self.nnls
+            or self.local_non_negative
+            or self.top_down
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values that `Options` reads back.
@@ -392,6 +416,8 @@ class Options:
             del values["languages"]
         if not self.is_controlled:
             del values["rounding"]
+        if not self.top_down:
+            del values["top_down"]
         return {
             **values,
             **exact_texts,

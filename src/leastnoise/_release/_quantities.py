@@ -20,6 +20,7 @@ _ANSWER_COLUMNS = {
     "answer_nnls": "biased estimate by non-negative least squares",
     "nnls_rmse": "simulated error of answer_nnls",
     "answer_local": "biased estimate by tables without negative cells",
+    "answer_top_down": "biased estimate in whole numbers that add up, none of them negative",
 }
 SURVEY_COLUMNS = {
     "sampling_std": "standard error of the sample, as the spec states it",

@@ -25,12 +25,15 @@ from leastnoise._estimation import (
     Estimate,
     Finding,
     Outcome,
+    check_top_down,
     finest_table,
     locally_non_negative,
     nnls,
     pair_covariances,
     public_counts_of_plan,
+    read_combinations,
     sums_within,
+    top_down_measures,
 )
 from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._plan import (
@@ -90,6 +93,7 @@ from leastnoise._workload import (
     questions_over,
     ranges,
     rows_left_out,
+    with_hidden_groups,
 )
 
 MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
@@ -825,6 +829,7 @@ def build_release(
         library,
         outcome.plan.privacy,
         public_counts,
+        read_combinations(outcome.plan.domain, outcome.plan.details.impossible),
     )
     statistics = Statistics(
         estimate,
@@ -883,6 +888,7 @@ def check_options(plan: Plan, options: Options) -> None:
     check_linear_estimates(
         plan, options.plan_dependent_options, linear=not isinstance(plan, AdaptivePlan)
     )
+    _check_top_down(plan, tables, options)
     if isinstance(plan, AdaptivePlan):
         return
     measurements = plan.measured()
@@ -891,6 +897,35 @@ def check_options(plan: Plan, options: Options) -> None:
             measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
         )
     _check_covariances(measurements, plan.strategy, tables, options)
+
+
+def _check_top_down(plan: Plan, tables: Sequence[Product], options: Options) -> None:
+    """Raise if whole tables from the total down cannot be computed."""
+    if isinstance(plan, AdaptivePlan):
+        return
+    impossible = read_combinations(plan.domain, plan.details.impossible)
+    if not options.top_down:
+        if impossible:
+            raise InputError(
+                "Impossible cells hold only in answer_top_down, and top_down is false. Set "
+                "top_down = true, or plan with strategy = 'model'."
+            )
+        return
+    measures = top_down_measures(tables)
+    if not measures:
+        raise InputError(
+            "top_down = true needs counts of rows, or a measure whose lowest value is at least 0, "
+            "and there are none of these. Leave it out."
+        )
+    public_counts = public_counts_of_plan(plan)
+    exact = [table.block for table in public_counts]
+    for measure in measures:
+        products = [with_hidden_groups(table) for table in tables if table.measure == measure]
+        facts = (public_counts, impossible) if measure is None else ((), ())
+        finest = check_top_down(products, measure or "rows", *facts)
+        if finest.has_hidden:
+            blocks = exact if measure is None else []
+            measure_covariance(plan.measured(), measure, blocks).require(finest)
 
 
 def _check_covariances(

@@ -839,8 +839,9 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
     impossible = "; ".join(
         " x ".join(map(list_cells, cells, cells.values())) for cells in plan.details.impossible
     )
+    is_linear = isinstance(plan, LinearPlan)
     facts = {
-        "stated_impossible": impossible,
+        "stated_impossible_top_down" if is_linear else "stated_impossible": impossible,
         "stated_public": "; ".join(table.product.name for table in public_counts_of_plan(plan)),
     }
     return {key: values for key, values in facts.items() if values}
@@ -1022,6 +1023,7 @@ def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) 
         "answer_integer": options.integer,
         "answer_nnls": options.nnls,
         "answer_local": options.local_non_negative,
+        "answer_top_down": options.top_down,
     }
     names = [name for name, chosen in is_chosen.items() if chosen]
     sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
@@ -1030,4 +1032,6 @@ def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) 
         sentences.append(catalogue.say("biased_nnls"))
     if options.local_non_negative:
         sentences.append(catalogue.say("biased_local"))
+    if options.top_down:
+        sentences.append(catalogue.say("biased_top_down"))
     return sentences

@@ -20,16 +20,19 @@ import numpy as np
 from leastnoise._charts import Picture, draw_chart, make_altair_chart
 from leastnoise._estimation import (
     Answer,
+    Combination,
     ConsistentCells,
     Estimator,
     PublicCounts,
     estimate_products,
     finest_table,
     make_consistent,
+    make_top_down,
     non_negative,
     projection_method,
     public_on,
     round_controlled,
+    top_down_measures,
     whole_numbers,
     whole_with_sums,
     with_public_sums,
@@ -76,6 +79,7 @@ NUMBER_COLUMNS = (
     "answer_nnls",
     "nnls_rmse",
     "answer_local",
+    "answer_top_down",
     *SAMPLING_COLUMNS,
 )
 _ROUNDING_TOLERANCE = 1e-6  # of a step, by which a double may miss a whole number of steps
@@ -246,6 +250,7 @@ class Table(ResultTable):
     nnls_rmse: FloatArray | None = None
     approximation_std: FloatArray | None = None
     local: FloatArray | None = None
+    top_down: Array | None = None
     rounded_to: Fraction = Fraction(0)
     privacy: Privacy | None = None
 
@@ -273,7 +278,8 @@ class Table(ResultTable):
         Without those that do not apply.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
-        values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
+        biased = (self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
+        values = (*unbiased, *biased, self.top_down)
         numbers = {
             name: value.reshape(-1)
             for name, value in zip(NUMBER_COLUMNS, values, strict=False)
@@ -501,6 +507,7 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
         nnls=round_column(table.nnls),
         nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
         local=round_column(table.local),
+        top_down=round_column(table.top_down),
         rounded_to=step,
     )
 
@@ -569,6 +576,7 @@ def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
         nnls=without_suppressed(table.nnls),
         nnls_rmse=without_suppressed(table.nnls_rmse),
         local=without_suppressed(table.local),
+        top_down=without_suppressed(table.top_down),
     )
 
 
@@ -721,6 +729,7 @@ class Tables(LazySequence[Table]):
     library: str | None = None
     privacy: Privacy | None = None
     public_counts: Sequence[PublicCounts] = ()
+    impossible: Sequence[Combination] = ()
     linked_suppression: Callable[[Product], BoolArray | None] = lambda _: None
     """Returns which answers of a table are suppressed because a mean of them is."""
 
@@ -733,6 +742,7 @@ class Tables(LazySequence[Table]):
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
         self._controlled_cells: dict[str | None, ConsistentCells] = {}
+        self._top_down_cells: dict[str | None, ConsistentCells] = {}
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
@@ -948,7 +958,27 @@ class Tables(LazySequence[Table]):
         local = self.local_estimates.get(product.measure)
         if local is not None:
             columns["local"] = local.estimate(product).values
+        top_down = self._top_down_answers(product)
+        if top_down is not None:
+            columns["top_down"] = top_down
         return columns
+
+    def _top_down_answers(self, product: Product) -> Array | None:
+        """Return whole non-negative answers from the total down; None without them."""
+        measure = product.measure
+        if not self.options.top_down or measure not in top_down_measures(self.products):
+            return None
+        if measure not in self._top_down_cells:
+            products = [
+                with_hidden_groups(each) for each in self.products if each.measure == measure
+            ]
+            finest = finest_table(products, only_levels=False)
+            if finest is None:
+                return None
+            facts = (self.public_counts, self.impossible) if measure is None else ((), ())
+            self._top_down_cells[measure] = make_top_down(self.estimator, products, finest, *facts)
+        answers = self._top_down_cells[measure].values(product)
+        return answers if measure is None else answers.astype(np.float64)
 
     def _controlled_answers(self, product: Product) -> FloatArray | None:
         """Return the answers of a table after controlled rounding; None without it."""

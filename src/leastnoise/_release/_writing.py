@@ -146,6 +146,10 @@ _MEANINGS = {
     "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below "
     "0 and agree with each other, the total "
     "fixed to its own estimate (at least 0); no errors are known for them",
+    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, the cells of "
+    "each group are divided by non-negative least squares and controlled rounding; public counts "
+    "hold and impossible cells are 0, the total is the rounded unbiased one (at least 0) where it "
+    "is not public; no errors are known for them",
 }
 
 
@@ -880,7 +884,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         columns["answer_integer"] = _MEANINGS["answer_integer"] % source
     columns |= {
         name: _MEANINGS[name]
-        for name in ("answer_nnls", "nnls_rmse", "answer_local")
+        for name in ("answer_nnls", "nnls_rmse", "answer_local", "answer_top_down")
         if name in options.occasional_columns
     }
     rounding = _describe_steps(options)

@@ -63,6 +63,10 @@ _LOCAL = (
     "local_non_negative = true adds answer_local, which is biased: small cells are too large and "
     "large ones too small, by an unknown amount. It has no error bars; the unbiased answers stay."
 )
+_TOP_DOWN = (
+    "top_down = true adds answer_top_down, which is biased: small cells are too large on average "
+    "and large ones too small, by an unknown amount. It has no error bars; the unbiased answers stay."
+)
 
 
 class RunObserver:
@@ -307,6 +311,8 @@ def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
         biased_columns.append(_NNLS)
     if spec.options.local_non_negative:
         biased_columns.append(_LOCAL)
+    if spec.options.top_down:
+        biased_columns.append(_TOP_DOWN)
     return (*biased_columns, *spec_warnings(spec))
 
 

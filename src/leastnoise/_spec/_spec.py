@@ -498,6 +498,8 @@ def spec_from_table(
     options = _read_options({**output, "guard": plan["guard"]}, parts, described, requested, source)
     budget = _read_budget(parts, options.level, described, requested, source)
     _check_together(source, described.searches, budget, options, requested.workload)
+    if "impossible" in parts:
+        _check_impossible_is_used(plan["strategy"], options)
     domain = requested.workload.domain
     return Spec(
         source=source.table or source.path,
@@ -749,6 +751,17 @@ def _check_together(
     tables = tables_to_write(workload.products)
     for key in options.covariances:
         find_table_position(tables, key)  # refuses a name that no table has, or several have
+
+
+def _check_impossible_is_used(strategy: object, options: Options) -> None:
+    """Raise unless the strategy or an option uses impossible cells."""
+    if strategy != "model" and not options.top_down:
+        raise refuse(
+            "strategy",
+            strategy,
+            "'model' for a spec with [[impossible]] whose [output] does not have top_down = true",
+            "Other answers cannot use impossible cells.",
+        )
 
 
 def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,304 @@
+"""Whole, non-negative tables that add up, from the total down.
+
+One table has the cells of which all other tables are sums. It is refined attribute by attribute and
+level by level. A step splits the groups of one attribute (the counties of a state), and each
+parent's cells are divided among its children in two parts.
+
+1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
+
+       minimise    1/2 sum over components c of w(c) |P(c) (x - u)|^2
+       subject to  x >= 0, the children add up to the parent's cells, public counts hold,
+                   impossible cells are 0
+
+   The components are the sums over all other attributes and the differences along each set of
+   them (level by level, where they have levels); P(c) is the projection on a component, and 1/w(c)
+   its variance given the parent. Method: alternating direction method of multipliers. A basis of
+   the components meets all equations exactly; clipping meets the inequalities.
+
+2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
+   the parent's whole cells and public counts hold. The sums of a child's cells that other tables
+   ask for are rounded down or up too, as far as these tables nest. The linear program prefers the
+   nearest whole number of each cell. The sums over children and the sums over cells are two nested
+   families of sets, so its matrix is totally unimodular and its vertices are whole.
+
+A division always exists: impossible cells that do not name the attribute of a step are 0 in the
+parent already, and those that do are refused together with public counts of that attribute.
+
+Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
+    Boyd et al. 2011. Weights by component, with which every table of a step counts by its own
+    precision, are of this project.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from leastnoise._domain import UnitCount
+from leastnoise._estimation._least_squares import Estimator
+from leastnoise._estimation._non_negative import (
+    ConsistentCells,
+    finest_table,
+    public_on,
+)
+from leastnoise._estimation._public_facts import (
+    Combination,
+    PublicCounts,
+)
+from leastnoise._estimation._top_down_facts import list_possible_cells, list_public_sums
+from leastnoise._estimation._top_down_nearest import Components, LeastSquaresProblem
+from leastnoise._estimation._top_down_rounding import Sums, round_children, scale_to_sums
+from leastnoise._estimation._top_down_steps import Step, list_steps
+from leastnoise._families import partition_groups
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._workload import Product
+
+MOST_TOP_DOWN_CELLS = 2**23
+"""The most cells of the table of which all others are sums."""
+MOST_CELLS_ALONG = 2048
+"""The most cells along every attribute but the largest; they have a dense basis."""
+MOST_CELLS_BESIDE = 2**16
+"""The most cells of all attributes but the largest together; a linear program has two times them."""
+_MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
+
+
+def make_top_down(
+    estimator: Estimator,
+    products: Sequence[Product],
+    finest: Product,
+    public: Sequence[PublicCounts] = (),
+    impossible: Sequence[Combination] = (),
+) -> ConsistentCells:
+    """Return whole non-negative cells from which the answers of all tables follow.
+
+    Args:
+        estimator: unbiased estimates with standard errors.
+        products: the tables of one quantity.
+        finest: the table of which all of them are sums.
+        public: counts of rows that hold exactly.
+        impossible: combinations of values whose cells are 0.
+
+    Returns:
+        Cells of the finest table, at least 0 and whole. Public counts hold, impossible cells are 0,
+        and the total is the rounded unbiased one (at least 0) where it is not public.
+    """
+    cells = np.zeros((), dtype=np.int64)
+    for step in list_steps(products, finest, public):
+        if step.name is None:
+            cells = np.zeros((1, *step.shape), dtype=np.int64)
+        elif step.is_first_of_attribute:
+            cells = np.expand_dims(cells, step.position)
+        parents = np.moveaxis(cells, step.position, 0)
+        children = _divide(estimator, step, parents, public, impossible)
+        cells = np.moveaxis(children, 0, step.position)
+        if step.name is None:
+            cells = cells[0]
+    return ConsistentCells(finest, np.ascontiguousarray(cells))
+
+
+def top_down_measures(products: Sequence[Product]) -> list[str | None]:
+    """Return the measures that get whole non-negative tables; None means counts.
+
+    Counts of units do not add up, and measures may have values below 0.
+    """
+    measures: list[str | None] = []
+    for measure in dict.fromkeys(product.measure for product in products):
+        if measure is None:
+            measures.append(measure)
+            continue
+        declared = products[0].domain.measure(measure)
+        if not isinstance(declared, UnitCount) and declared.low_units >= 0:
+            measures.append(measure)
+    return measures
+
+
+def check_top_down(
+    products: Sequence[Product],
+    quantity: str,
+    public: Sequence[PublicCounts] = (),
+    impossible: Sequence[Combination] = (),
+) -> Product:
+    """Return the table of which all tables of a quantity are sums.
+
+    Raises:
+        InputError: there is none, it is too large, or public facts do not fit or contradict each
+            other. What is not refused here can be computed, whatever the data are.
+    """
+    finest = finest_table(products, only_levels=False)
+    if finest is None:
+        raise InputError(
+            f"top_down = true needs one table that has all tables of {quantity} as sums of its "
+            "cells. Ask for that table too, or leave top_down out."
+        )
+    if not finest.rows <= MOST_TOP_DOWN_CELLS:
+        raise refuse(
+            f"the table {finest.name!r} under top_down",
+            f"{finest.rows} cells",
+            f"of at most {MOST_TOP_DOWN_CELLS} cells",
+            "Leave top_down out, or ask for coarser tables.",
+        )
+    *smaller, _ = sorted([*finest.shape, 1])
+    limits = (max(smaller, default=1), MOST_CELLS_ALONG), (math.prod(smaller), MOST_CELLS_BESIDE)
+    subjects = ("every attribute but the largest", "the product of all attributes but the largest")
+    for subject, (cells, most) in zip(subjects, limits, strict=True):
+        if not cells <= most:
+            raise refuse(
+                f"{subject} of {finest.name!r} under top_down",
+                f"{cells} cells",
+                f"of at most {most} cells",
+                "Leave top_down out, or ask for coarser tables.",
+            )
+    _check_facts(products, finest, public, impossible)
+    return finest
+
+
+def _check_facts(
+    products: Sequence[Product],
+    finest: Product,
+    public: Sequence[PublicCounts],
+    impossible: Sequence[Combination],
+) -> None:
+    """Raise for public facts that no whole tables may be able to keep."""
+    if public_on(finest, public) is None:
+        raise InputError(
+            f"top_down = true needs public counts that are sums of the cells of {finest.name}. "
+            "Ask for a finer table, or leave top_down out."
+        )
+    first, *further = list_steps(products, finest, public)
+    if len(public) > _MOST_PUBLIC_TABLES:
+        raise refuse(
+            "top_down",
+            True,
+            f"left out with more than {_MOST_PUBLIC_TABLES} tables of public counts",
+        )
+    if not impossible:
+        return
+    names_with_counts = {name for table in public for name in table.product.attributes}
+    names_of_steps = {step.name for step in further}
+    for combination in impossible:
+        for name, _ in combination:
+            if name in names_of_steps & names_with_counts:
+                raise InputError(
+                    f"top_down = true cannot keep both impossible cells and public counts of {name}, "
+                    "because whole tables with both need not exist. Leave one of them out."
+                )
+    sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
+    possible = list_possible_cells(first, impossible)
+    if possible is None:
+        return
+    if len(sums) > 1:
+        raise InputError(
+            "top_down = true can keep one table of public counts with [[impossible]]; got two. "
+            "Leave one of them out."
+        )
+    cells_with_rows = possible.reshape(1, -1)
+    for each in sums:
+        holds_rows = np.bincount(each.labels[cells_with_rows], minlength=len(each.targets)) > 0
+        if (each.targets[~holds_rows] > 0).any():
+            raise InputError(
+                "Public counts and impossible cells must agree; there are public counts above 0 of "
+                "impossible cells. Correct them."
+            )
+    if not possible.any():
+        raise InputError("[[impossible]] must leave some cell possible. Correct it.")
+
+
+def _divide(
+    estimator: Estimator,
+    step: Step,
+    parents: IntArray,
+    public: Sequence[PublicCounts],
+    impossible: Sequence[Combination],
+) -> IntArray:
+    """Return the children's cells, shape (children, *others).
+
+    Args:
+        estimator: of all tables.
+        step: the split.
+        parents: the parents' whole cells, shape (parents, *others).
+        public: counts that hold exactly.
+        impossible: combinations of values whose cells are 0.
+    """
+    width = math.prod(step.shape)
+    # Children of one parent stand together.
+    order = np.argsort(step.parents, kind="stable")
+    values, _ = step.estimate(estimator, step.query_set, step.finest_positions)
+    estimates = values.reshape(-1, width)[order]
+    possible = list_possible_cells(step, impossible)
+    if possible is not None:
+        possible = possible.reshape(-1, width)[order]
+    child_sums = list_public_sums(step, public, order)
+    if step.name is None and not child_sums:
+        child_sums = [_round_total(estimates, step)]
+    sums = child_sums
+    if step.name is not None:
+        labels = step.parents[order][:, None] * width + np.arange(width)
+        sums = [Sums(labels, parents.reshape(-1).astype(np.float64), ()), *child_sums]
+    parent_cells = None if step.name is None else parents.reshape(-1, width)
+    problem = LeastSquaresProblem(
+        Components.of(estimator, step), step.parents[order], parent_cells, child_sums
+    )
+    nearest = problem.solve(estimates, possible)
+    rounded = round_children(
+        scale_to_sums(nearest, sums),
+        step.parents[order],
+        sums,
+        _list_nested_groups(step, child_sums),
+        possible,
+    )
+    result = np.empty_like(rounded)
+    result[order] = rounded
+    return result.reshape(-1, *step.shape)
+
+
+def _round_total(estimates: FloatArray, step: Step) -> Sums:
+    """Return the rounded total of the only child as a sum of its cells."""
+    total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
+    labels = np.zeros(estimates.shape, dtype=np.int64)
+    return Sums(labels, total, (0,) * len(step.others))
+
+
+def _list_nested_groups(step: Step, child_sums: Sequence[Sums]) -> list[IntArray]:
+    """Return groups of a child's cells, nested, whose sums tables ask for.
+
+    They nest with the groups of public counts too, and do not contain them.
+    """
+    public_positions = [family.positions for family in child_sums]
+    if len(public_positions) > 1:
+        return []
+    candidates = {(0,) * len(step.others)}
+    for table in step.tables:
+        positions = _find_positions(step, table)
+        if positions is not None:
+            candidates.add(positions)
+    chosen = list(public_positions)
+    groups = []
+    for positions in sorted(candidates, key=lambda each: (sum(each), each)):
+        is_new = positions not in (*chosen, step.finest_positions)
+        if is_new and all(_is_nested(positions, other) for other in chosen):
+            chosen.append(positions)
+            groups.append(step.label_groups(positions))
+    return groups
+
+
+def _is_nested(positions: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether one of two tables of groups has the sums of the other."""
+    pairs = list(zip(positions, other, strict=True))
+    return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
+
+
+def _find_positions(step: Step, table: Product) -> tuple[int, ...] | None:
+    """Return the positions of a table's groups in the chains of the others."""
+    operators = dict(zip(table.attributes, table.operators, strict=True))
+    positions = []
+    for axis in step.others:
+        position: int | None = 0
+        if axis.name in operators:
+            groups = partition_groups(operators[axis.name])
+            _, first = np.unique(axis.groups, return_index=True)
+            position = None if groups is None else axis.find(groups[first])
+        if position is None:
+            return None
+        positions.append(position)
+    return tuple(positions)

@@ -1,0 +1,218 @@
+"""Non-negative least squares for the children's cells of a step.
+
+With x the children's cells and u their unbiased estimates,
+
+    minimise    1/2 sum over components c of w(c) |P(c) (x - u)|^2
+    subject to  x >= 0, the children of a parent add up to its cells, public sums hold,
+                impossible cells are 0
+
+Components are products of one contrast along each attribute that the step does not split: the total,
+or the differences of the groups at a position of its chain within those of the position before. The
+weights are the same for all children, so both kinds of sums bind coordinates in the basis of
+components one by one: those of children add up to the parent's, and those that public sums determine
+are known.
+
+Method: alternating direction method of multipliers. Each round meets all sums exactly in the basis,
+and clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import product as combine
+
+import numpy as np
+
+from leastnoise._estimation._least_squares import Estimator
+from leastnoise._estimation._top_down_rounding import Sums
+from leastnoise._estimation._top_down_steps import Step
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+
+_MOST_ROUNDS = 300  # of the method of multipliers
+_CHECK_EVERY = 10  # rounds between two looks at what clipping moves
+_CLIPPED = 0.01  # rows that clipping may still move when the method stops
+_RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
+_LARGEST_RATIO = 1e4  # of two weights, because variances of components are approximate
+_MERGED_SIZE = 512  # cells of axes whose bases are multiplied into one matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """An orthonormal basis of the cells of a child, by components.
+
+    Attributes:
+        matrices: the basis along axes, or along several axes at once, vectors as columns.
+        positions: for each axis, the position in its chain of every vector of the whole basis.
+        weights: the precision of every coordinate.
+    """
+
+    matrices: tuple[FloatArray, ...]
+    positions: tuple[IntArray, ...]
+    weights: FloatArray
+
+    @staticmethod
+    def of(estimator: Estimator, step: Step) -> "Components":
+        """Return the components of a step, with the precision of the estimates."""
+        bases = [axis.basis() for axis in step.others]
+        if not bases:
+            return Components((), (), np.ones(1))
+        grid = np.meshgrid(*[positions for _, positions in bases], indexing="ij")
+        positions = tuple(along.reshape(-1) for along in grid)
+        matrices = _merge_bases([vectors for vectors, _ in bases])
+        return Components(tuple(matrices), positions, component_weights(estimator, step)[positions])
+
+    def turn(self, cells: FloatArray) -> FloatArray:
+        """Return the coordinates of cells, shape (children, cells of others)."""
+        return _apply_matrices(cells, self.matrices)
+
+    def turn_back(self, coordinates: FloatArray) -> FloatArray:
+        """Return the cells that have some coordinates."""
+        return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
+
+    def determined_by(self, sums: Sums) -> tuple[BoolArray, FloatArray]:
+        """Return which coordinates some sums determine, and their values."""
+        is_determined = np.ones(len(self.weights), dtype=np.bool_)
+        for along, position in zip(self.positions, sums.positions, strict=True):
+            is_determined &= along <= position
+        sizes = np.bincount(sums.labels.reshape(-1), minlength=len(sums.targets))
+        even = (sums.targets / np.maximum(sizes, 1))[sums.labels]
+        return is_determined, self.turn(even)[:, is_determined]
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquaresProblem:
+    """The division of all parents of a step.
+
+    Attributes:
+        components: of the cells of a child.
+        parents: the parent of every child; children of a parent stand together.
+        parent_cells: shape (parents, cells of others); None in the first step.
+        public_sums: further sums of the children's cells.
+    """
+
+    components: Components
+    parents: IntArray
+    parent_cells: IntArray | None
+    public_sums: Sequence[Sums]
+
+    def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
+        """Return the nearest non-negative cells, shape of the estimates.
+
+        They have the sums up to a small part of a row or of a standard error. Cells that are not
+        possible are 0.
+        """
+        weights = self.components.weights
+        # The smallest standard error of a coordinate may be far above a row, as for sums.
+        clipped_at_most = _CLIPPED * max(1.0, float(1 / np.sqrt(weights.max())))
+        step_size = float(np.sqrt(weights.min() * weights.max()))
+        weighted = self.components.turn(estimates) * weights
+        nearest = _clip(estimates, possible)
+        multipliers = np.zeros_like(estimates)
+        for number in range(1, _MOST_ROUNDS + 1):
+            pulled = weighted + step_size * self.components.turn(nearest - multipliers)
+            with_sums = self.components.turn_back(self._meet_sums(pulled / (weights + step_size)))
+            before = nearest
+            multipliers += _RELAXATION * with_sums + (1 - _RELAXATION) * nearest
+            nearest = _clip(multipliers, possible)
+            multipliers -= nearest
+            if number % _CHECK_EVERY == 0:
+                clipped = float(np.abs(with_sums - nearest).max())
+                moved = float(np.abs(nearest - before).max())
+                if max(clipped, moved) <= clipped_at_most:
+                    break
+        return nearest
+
+    def _meet_sums(self, coordinates: FloatArray) -> FloatArray:
+        """Return the nearest coordinates that have all sums."""
+        if self._turned_parents is not None:
+            starts = np.flatnonzero(np.diff(self.parents, prepend=-1))
+            children = np.diff(starts, append=len(self.parents))
+            missing = self._turned_parents - np.add.reduceat(coordinates, starts, axis=0)
+            coordinates = coordinates + np.repeat(missing / children[:, None], children, axis=0)
+        for is_determined, values in self._determined:
+            coordinates[:, is_determined] = values
+        return coordinates
+
+    @cached_property
+    def _turned_parents(self) -> FloatArray | None:
+        """The coordinates of the parents' cells."""
+        if self.parent_cells is None:
+            return None
+        return self.components.turn(self.parent_cells.astype(np.float64))
+
+    @cached_property
+    def _determined(self) -> list[tuple[BoolArray, FloatArray]]:
+        """The coordinates that each family of public sums determines."""
+        return [self.components.determined_by(sums) for sums in self.public_sums]
+
+
+def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
+    """Return cells that are at least 0, and 0 where no rows are possible."""
+    clipped = np.maximum(cells, 0.0)
+    if possible is not None:
+        clipped *= possible
+    return clipped
+
+
+def component_weights(estimator: Estimator, step: Step) -> FloatArray:
+    """Return the precision of each component of the children's cells.
+
+    Args:
+        estimator: of all tables.
+        step: the split.
+
+    Returns:
+        One over the mean variance of a component's coordinates given the parent, by positions in
+        the chains of the others. All 1 if the estimator does not state variances.
+    """
+    # The trace of the covariance of the projection on groups counts all components up to their
+    # positions, so differences along the chains are the traces of single components.
+    shape = tuple(len(axis.chain) for axis in step.others)
+    traces = np.empty(shape)
+    children = np.bincount(step.parents)
+    for positions in combine(*map(range, shape)):
+        sizes = [
+            np.bincount(axis.chain[position][1])
+            for axis, position in zip(step.others, positions, strict=True)
+        ]
+        members = reduce(np.multiply.outer, sizes, np.ones(()))
+        _, variances = step.estimate(estimator, step.query_set, positions)
+        trace = float((variances / members).sum())
+        if step.name is not None:
+            _, of_parents = step.estimate(estimator, step.parent_set, positions)
+            shares = of_parents / members
+            trace -= float((shares.reshape(len(children), -1).sum(axis=1) / children).sum())
+        traces[positions] = trace
+    dimensions = np.asarray(float(max(len(step.parents) - len(children), 1)))
+    for axis_number, axis in enumerate(step.others):
+        traces = np.diff(traces, axis=axis_number, prepend=0.0)
+        dimensions = np.multiply.outer(dimensions, np.diff(axis.counts, prepend=0))
+    variances = traces / np.maximum(dimensions, 1)
+    if not np.isfinite(variances).all() or not variances.max() > 0:
+        return np.ones(shape)
+    return np.asarray(1 / np.maximum(variances, variances.max() / _LARGEST_RATIO))
+
+
+def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the bases of axes, small neighbours multiplied into one matrix."""
+    merged: list[FloatArray] = []
+    for basis in bases:
+        if merged and len(merged[-1]) * len(basis) <= _MERGED_SIZE:
+            merged[-1] = np.asarray(np.kron(merged[-1], basis), dtype=np.float64)
+        else:
+            merged.append(basis)
+    return merged
+
+
+def _apply_matrices(cells: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
+    """Return cells times a matrix along each axis, shape (children, cells)."""
+    result = cells
+    after = cells.shape[1]
+    for matrix in matrices:
+        size = len(matrix)
+        after //= size
+        if after == 1:
+            result = result.reshape(-1, size) @ matrix
+        else:
+            result = matrix.T @ result.reshape(-1, size, after)
+    return np.array(result.reshape(cells.shape))

@@ -1,0 +1,241 @@
+"""Controlled rounding of children's cells to the whole cells of their parents.
+
+Cells are rounded down or up by a linear program, such that children add up to their parent and other
+sums hold. The sums over children and the sums over the cells of a child are two nested families of
+sets, so its matrix is totally unimodular and its vertices are whole (Cox 1987). A parent with very
+many cells is divided twice: among groups of its children, and then among the children of each group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+
+_WHOLE = 1e-6  # a cell or sum so near to a whole number counts as one
+_LEAST_CELLS = 2**12  # of one linear program, which divides several parents with fewer cells
+_MOST_CELLS = 2**17  # of one linear program: seconds of one core of 2026
+_SCALINGS = 20  # of cells to several families of sums
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """A family of sums that the cells of a step must have.
+
+    Attributes:
+        labels: the sum that has each cell, shape (children, cells of others).
+        targets: the value of each sum.
+        positions: of the groups of a child's cells in the chains of the others, where each sum is of
+            one child.
+    """
+
+    labels: IntArray
+    targets: FloatArray
+    positions: tuple[int, ...]
+
+    def rows(self, rows: slice) -> "Sums":
+        """Return the sums of some children."""
+        return Sums(self.labels[rows], self.targets, self.positions)
+
+    def grouped(self, starts: IntArray) -> "Sums":
+        """Return the sums of groups of children, of which each sum is of one child."""
+        _, first, columns = np.unique(self.labels[0], return_index=True, return_inverse=True)
+        by_child = self.targets[self.labels[:, first]]
+        targets = np.add.reduceat(by_child, starts, axis=0)
+        labels = np.arange(len(starts))[:, None] * len(first) + columns
+        return Sums(labels, targets.reshape(-1), self.positions)
+
+    def scale(self, cells: FloatArray) -> FloatArray:
+        """Return cells scaled to the sums."""
+        sums = np.bincount(self.labels.reshape(-1), cells.reshape(-1), len(self.targets))
+        factors = np.divide(self.targets, sums, out=np.zeros_like(sums), where=sums > 0)
+        return cells * factors[self.labels]
+
+
+def scale_to_sums(cells: FloatArray, sums: Sequence[Sums]) -> FloatArray:
+    """Return cells scaled to sums; nearly, if there are several families of sums."""
+    for _ in range(_SCALINGS if len(sums) > 1 else 1):
+        for family in sums:
+            cells = family.scale(cells)
+    return cells
+
+
+def round_children(
+    cells: FloatArray,
+    parents: IntArray,
+    sums: Sequence[Sums],
+    groupings: Sequence[IntArray],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return whole cells that have the sums, each next to its cell if possible.
+
+    Args:
+        cells: at least 0, shape (children, cells of a child); children of a parent stand together.
+        parents: the parent of every child.
+        sums: those of the parents, if there are any, and then others.
+        groupings: nested groups of a child's cells, whose sums are rounded down or up.
+        possible: the cells that may be above 0; None for all.
+    """
+    width = cells.shape[1]
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    stops = np.append(starts[1:], len(parents))
+    rounded = np.empty(cells.shape, dtype=np.int64)
+    start = 0
+    for number, stop in enumerate(stops):
+        is_last = number + 1 == len(stops)
+        next_size = 0 if is_last else (stops[number + 1] - start) * width
+        if (stop - start) * width < _LEAST_CELLS and not is_last and next_size <= _MOST_CELLS:
+            continue
+        rows = slice(start, stop)
+        start = stop
+        part = None if possible is None else possible[rows]
+        rounded[rows] = _round_rows(
+            cells[rows], [family.rows(rows) for family in sums], groupings, part
+        )
+    return rounded
+
+
+def _round_rows(
+    cells: FloatArray,
+    sums: Sequence[Sums],
+    groupings: Sequence[IntArray],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return whole cells that have the sums, by one linear program if it is small."""
+    children, width = cells.shape
+    if cells.size > _MOST_CELLS and children > 2:
+        return _round_in_groups(cells, sums, groupings, possible)
+    labels_and_targets = [(family.labels.reshape(-1), family.targets) for family in sums]
+    soft_labels = []
+    for grouping in groupings:
+        child_numbers = np.arange(children)[:, None] * (int(grouping.max()) + 1)
+        soft_labels.append((child_numbers + grouping).reshape(-1))
+    values = cells.reshape(-1)
+    whole = _round_next(values, labels_and_targets, soft_labels)
+    if whole is None:
+        allowed = None if possible is None else possible.reshape(-1)
+        whole = _round_near(values, labels_and_targets, allowed)
+    return whole.reshape(children, width)
+
+
+def _round_in_groups(
+    cells: FloatArray,
+    sums: Sequence[Sums],
+    groupings: Sequence[IntArray],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return whole cells of one parent's children, divided among groups of them first."""
+    children, width = cells.shape
+    groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
+    starts = np.arange(0, children, -(-children // groups))
+    of_parent, *of_children = sums
+    group_sums = [of_parent.rows(slice(0, len(starts)))]
+    group_sums += [family.grouped(starts) for family in of_children]
+    group_possible = None
+    if possible is not None:
+        group_possible = np.logical_or.reduceat(possible, starts, axis=0)
+    group_cells = _round_rows(
+        np.add.reduceat(cells, starts, axis=0), group_sums, groupings, group_possible
+    )
+    rounded = np.empty(cells.shape, dtype=np.int64)
+    for start, stop, group in zip(starts, [*starts[1:], children], group_cells, strict=True):
+        rows = slice(start, stop)
+        labels = np.broadcast_to(np.arange(width), (stop - start, width))
+        family = [Sums(labels, group.astype(np.float64), ())]
+        family += [each.rows(rows) for each in of_children]
+        part = None if possible is None else possible[rows]
+        rounded[rows] = _round_rows(scale_to_sums(cells[rows], family), family, groupings, part)
+    return rounded
+
+
+def _round_next(
+    cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
+) -> IntArray | None:
+    """Return cells rounded down or up, None if the sums do not allow it.
+
+    Args:
+        cells: at least 0.
+        sums: the sum that has each cell, and the values of all sums.
+        soft: for each further family, the sum that has each cell. Sums are rounded down or up.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array, vstack
+
+    floors = np.floor(cells + _WHOLE)
+    fractions = cells - floors
+    is_free = np.flatnonzero(fractions > _WHOLE)
+    blocks = []
+    lows: list[FloatArray] = []
+    highs: list[FloatArray] = []
+    for number, labels in enumerate([labels for labels, _ in sums] + [*soft]):
+        present, positions = np.unique(labels, return_inverse=True)
+        of_floors = np.bincount(positions, floors)
+        if number < len(sums):
+            low = high = sums[number][1][present] - of_floors
+        else:
+            of_cells = np.bincount(positions, cells)
+            low = np.floor(of_cells + _WHOLE) - of_floors
+            high = np.ceil(of_cells - _WHOLE) - of_floors
+        matrix = coo_array(
+            (np.ones(len(is_free)), (positions[is_free], np.arange(len(is_free)))),
+            shape=(len(present), len(is_free)),
+        )
+        blocks.append(matrix)
+        lows.append(low)
+        highs.append(high)
+    low = np.concatenate(lows)
+    high = np.concatenate(highs)
+    if not len(is_free):
+        if (low <= 0).all() and (high >= 0).all():
+            return floors.astype(np.int64)
+        return None
+    solution = milp(
+        1 - 2 * fractions[is_free],
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(vstack(blocks, format="csr"), low, high),
+    )
+    if solution.x is None:
+        return None
+    raised = np.rint(solution.x)
+    if np.abs(solution.x - raised).max() > _WHOLE:
+        return None
+    floors[is_free] += raised
+    return floors.astype(np.int64)
+
+
+def _round_near(
+    cells: FloatArray,
+    sums: Sequence[tuple[IntArray, FloatArray]],
+    possible: BoolArray | None,
+) -> IntArray:
+    """Return the whole cells at the least distance that have the sums."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array, hstack, vstack
+
+    size = len(cells)
+    floors = np.floor(cells + _WHOLE)
+    fractions = np.maximum(cells - floors, 0.0)
+    allowed = np.ones(size) if possible is None else possible.astype(np.float64)
+    blocks = []
+    targets = []
+    for labels, values in sums:
+        present, positions = np.unique(labels, return_inverse=True)
+        blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
+        targets.append(values[present] - np.bincount(positions, floors))
+    once = vstack(blocks, format="csr")
+    # A cell goes to the whole number above, farther up, or down.
+    costs = np.concatenate([1 - 2 * fractions, np.ones(size), np.ones(size)])
+    most = np.concatenate([allowed, np.where(allowed > 0, np.inf, 0.0), floors])
+    target = np.concatenate(targets)
+    solution = milp(
+        costs,
+        integrality=np.ones(3 * size),
+        bounds=Bounds(0.0, most),
+        constraints=LinearConstraint(hstack([once, once, -once], format="csr"), target, target),
+    )
+    if solution.x is None:
+        raise InternalError("cells cannot be rounded within public sums; please report this.")
+    up, more, down = np.rint(solution.x).reshape(3, size)
+    return np.asarray(floors + up + more - down, dtype=np.int64)
