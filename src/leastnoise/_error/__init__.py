@@ -74,6 +74,19 @@ from leastnoise._error._k_norm import (
     noise_name,
 )
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
+from leastnoise._error._moments import (
+    Gradient,
+    MomentScales,
+    coefficient_gradients,
+    coefficient_scales,
+    correlation_gradient,
+    covariance_gradient,
+    moment_scales,
+    pair_names,
+    several_errors,
+    smallest_eigenvalue,
+    term_names,
+)
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._structure import (

@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._domain import (
+    CompleteCount,
+    DeviationProduct,
     Domain,
     Measure,
     PerCellBound,
@@ -740,14 +742,19 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
     # Only values that are independent of each other in rows of the largest weight: of those with
-    # and without weights, and of their squares, the first.
+    # and without weights, and of their squares and products, the first.
     norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
         # Rows without a value, and of smaller weights, change less: the bound is that of rows with
         # a value and the largest weight.
-        counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
+        counts = measure is None or measure in heaviest
+        counts |= isinstance(value, (CompleteCount, ValueCount))
+        if isinstance(measure, DeviationProduct):
+            if values.intersection(measure.factors):
+                continue
+            values.update(measure.factors)
         if not counts and type(value) is Measure:
             if value in values:
                 continue

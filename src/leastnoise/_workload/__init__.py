@@ -11,6 +11,15 @@ from leastnoise._workload._comparison import (
     read_quantity,
     selected_cells,
 )
+from leastnoise._workload._complete_rows import (
+    Factors,
+    checked_variables,
+    factors_of_sums,
+    in_domain_order,
+    in_factor_order,
+    join_measures,
+    name_sums,
+)
 from leastnoise._workload._missing import (
     declared,
     incomplete_attributes,
@@ -83,12 +92,14 @@ from leastnoise._workload._sql_values import UNDECIDED
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,
+    correlation_queries,
     from_json,
     marginals,
     mean_queries,
     quantile_queries,
     queries,
     questions_over,
+    regression_queries,
     together,
     variance_queries,
     with_domain,

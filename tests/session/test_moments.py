@@ -1,0 +1,289 @@
+"""Correlations and regressions: right against brute force, private, with intervals that cover."""
+
+import functools
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._domain import CompleteCount, DeviationProduct
+from leastnoise._error import MomentScales, interval_multiplier
+from leastnoise._estimation import EstimatedMoments, coefficient_columns, pair_columns
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.measurements import row_scales
+from leastnoise._trusted.table import Table, columns_of
+from simulated import exact_answers, read_table
+
+RNG = np.random.default_rng(8)
+ROWS = 4_000
+REGION = RNG.choice(["north", "south"], ROWS, p=[0.85, 0.15])
+AGE = RNG.integers(20, 61, ROWS)
+TENURE = RNG.integers(0, 31, ROWS)
+PAY = 10 + 0.9 * AGE + 0.4 * TENURE + RNG.normal(0, 12, ROWS)
+PEOPLE = pd.DataFrame({"region": REGION, "pay": PAY, "age": AGE, "tenure": TENURE})
+for column in ("pay", "tenure"):
+    PEOPLE[column] = PEOPLE[column].where(RNG.random(ROWS) > 0.05)
+DOMAIN = ln.Domain(
+    region=["north", "south"],
+    measures={
+        "pay": ln.Measure("pay", 0, 90, unit="0.5"),
+        "age": ln.Measure("age", 20, 60),
+        "tenure": ln.Measure("tenure", 0, 30),
+    },
+)
+NAMES = ["pay", "age", "tenure"]
+
+
+def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The complete rows, with values as the measures count them."""
+    complete = rows.dropna(subset=names)
+    counted = {
+        name: np.rint(np.clip(complete[name], *bounds) / unit) * unit
+        for name, bounds, unit in (
+            ("pay", (0, 90), 0.5),
+            ("age", (20, 60), 1),
+            ("tenure", (0, 30), 1),
+        )
+        if name in names
+    }
+    return complete.assign(**counted)
+
+
+def true_coefficients(rows: pd.DataFrame) -> np.ndarray:
+    """The coefficients of pay on tenure and age, by least squares."""
+    complete = counted_values(rows, NAMES)
+    design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
+    return np.linalg.lstsq(design, complete.pay.to_numpy(), rcond=None)[0]
+
+
+def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
+    """The covariances or correlations of all pairs of `NAMES`."""
+    values = counted_values(rows, NAMES)[NAMES].to_numpy().T
+    matrix = np.corrcoef(values) if normalised else np.cov(values, ddof=0)
+    return matrix[np.triu_indices(len(NAMES), 1)]
+
+
+def test_correlations_are_those_of_brute_force() -> None:
+    plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400))
+    release = ln.release(plan, PEOPLE, seed=4)
+    found = ln.correlations(release, NAMES, by=["region"])
+    for at, name in enumerate(("north", "south")):
+        rows = PEOPLE[name == REGION]
+        assert found.correlation[at] == pytest.approx(
+            true_covariances(rows, normalised=True), abs=0.01
+        )
+        assert found.covariance[at] == pytest.approx(
+            true_covariances(rows, normalised=False), abs=1
+        )
+        assert found.counts[at] == pytest.approx(len(rows.dropna()), abs=1)
+    assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
+    overall = ln.correlations(release, NAMES)
+    assert overall.correlation == pytest.approx(true_covariances(PEOPLE, normalised=True), abs=0.01)
+    # a regression on the same complete rows costs nothing
+    fitted = ln.regression(release, "pay", on=["tenure", "age"])
+    assert fitted.coefficient == pytest.approx(true_coefficients(PEOPLE), rel=0.02)
+
+
+def test_regressions_are_those_of_brute_force() -> None:
+    workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
+    release = ln.release(ln.plan(workload, ln.ZCDP(2000)), PEOPLE, seed=4)
+    found = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
+    assert found.labels == (("north", "south"), ("(intercept)", "tenure", "age"))
+    for at, name in enumerate(("north", "south")):
+        assert found.coefficient[at] == pytest.approx(
+            true_coefficients(PEOPLE[name == REGION]), rel=0.03
+        )
+    assert not found.ridge.any()
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        [ln.Measure("pay", -3, 4), ln.Measure("age", 0, 5, unit="0.5")],
+        [ln.Measure("pay", 0, 200_001), ln.Measure("age", -90_000, 60_000)],
+    ],
+)
+def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measure]) -> None:
+    """A row without one of the values is worth 0 in all of the sums."""
+    pay, age = measures
+    declared = {
+        "count": CompleteCount(measures),
+        "one": DeviationProduct([pay], measures),
+        "square": DeviationProduct([age, age], measures),
+        "product": DeviationProduct([pay, age], measures),
+    }
+    domain = ln.Domain(a=["x"], measures=declared)
+    values = [None, "x", -1e9, -3, 0, 1.3, 4, 1e5, 1e300]
+    pairs = list(itertools.product(values, values))
+    rows = pd.DataFrame(pairs, columns=["pay", "age"], dtype=object).assign(a="x")
+    workload = ln.queries(domain, sum="count")
+    for name in ("one", "square", "product"):
+        workload += ln.queries(domain, sum=name)
+    amounts = columns_of(read_table(ln.plan(workload, ln.PureDP(1)), rows)).values
+    for at, pair in enumerate(pairs):
+        is_complete = all(isinstance(value, (int, float)) for value in pair)
+        assert amounts["count"][at] == is_complete
+        for name in ("one", "square", "product"):
+            product = declared[name]
+            exact = Fraction(is_complete)
+            for factor, centre in zip(product.factors, product.centres, strict=True):
+                value = pair[measures.index(factor)]
+                if is_complete:
+                    units = round(Fraction(value) / factor.unit)
+                    exact *= min(max(units, factor.low_units), factor.high_units) - centre
+            rounded = (int(exact) + product.divisor // 2) // product.divisor
+            assert amounts[name][at] == (rounded if is_complete else 0)
+            assert product.low_units <= rounded <= product.high_units
+
+
+SMALL = ln.Domain(
+    a=["x", "y"], measures={"pay": ln.Measure("pay", -2, 5), "age": ln.Measure("age", 0, 3)}
+)
+
+
+@functools.cache
+def tables_of_units(most: int) -> list[Table]:
+    """One row that stays, and all rows that a unit can add; first none."""
+    values = [None, -2, 1, 9] if most == 1 else [None, -2, 9]
+    possible = list(itertools.product("xy", values, [None, 0, 1, 3] if most == 1 else [0, 3]))
+    units: list[tuple] = [()]
+    for number in range(1, most + 1):
+        units += itertools.combinations_with_replacement(possible, number)
+    plan = ln.plan(ln.correlation_queries(SMALL, ["pay", "age"], by=["a"]), ln.PureDP(1))
+    tables = []
+    for rows in units:
+        of_unit = [("x", 4, 2), *rows]
+        data = pd.DataFrame(of_unit, columns=["a", "pay", "age"])
+        tables.append(read_table(plan, data))
+    return tables
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) -> None:
+    """By brute force over all rows of a unit, as they are read."""
+    unit = {"unit_column": "id", "max_rows": most} if most > 1 else {}
+    private = ln.Privacy(budget, neighbours=neighbours, **unit)
+    workload = ln.correlation_queries(SMALL, ["pay", "age"], by=["a"])
+    measured = ln.plan(workload, private).measured()
+    scales = []
+    for block in measured.blocks:
+        numerators, denominators = row_scales(block, measured.grid)
+        of_block = np.broadcast_to(numerators / denominators / measured.grid, block.rows)
+        scales.append(np.resize(of_block, block.rows))
+    answers = [np.concatenate(exact_answers(measured, table)) for table in tables_of_units(most)]
+    table = np.array(answers) / np.concatenate(scales)
+    norm = measured.noise.norm
+    base = table[:1] if neighbours == "add_remove" else table
+    worst = max((np.abs(table - other) ** norm).sum(axis=1).max() for other in base)
+    claimed = float(budget.epsilon) if norm == 1 else 2 * float(budget.rho)
+    assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
+
+
+NOISE = [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]
+
+
+def drawn_moments(
+    truth: np.ndarray, size: float, response: bool, noise: Noise, draws: int, seed: int
+) -> EstimatedMoments:
+    """Estimates of one group again and again.
+
+    Args:
+        truth: the moments of one row, as a symmetric matrix.
+        size: the number of rows.
+        response: whether the square of the first variable is not measured.
+        noise: of each sum, with standard errors between 1 and 1.5.
+        draws: how many.
+        seed: of the draws.
+    """
+    rows = len(truth)
+    rng = np.random.default_rng([seed, int(size), noise.norm])
+    draw = rng.laplace if noise.norm == 1 else rng.normal
+    std = np.triu(np.linspace(1, 1.5, rows**2).reshape(rows, rows))
+    offsets = np.zeros((rows, rows))
+    if response:
+        std[1, 1] = 0
+    for row in range(1, rows):
+        offsets[row, row] = 0.5
+    added = draw(0, 2**-0.5 if noise.norm == 1 else 1.0, (draws, rows, rows)) * std
+    shared = added[:, :1, :1] * offsets
+    upper = np.triu(truth * size) + added + shared
+    moments = np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2)
+    ones = np.ones(rows - 1)
+    noise_std = np.broadcast_to(std, moments.shape)
+    return EstimatedMoments(
+        scales=MomentScales(
+            variables=tuple("yabcdefghi"[: rows - 1]),
+            names={},
+            centres=0 * ones,
+            reaches=ones,
+            units=ones,
+            steps=np.ones((rows, rows)),
+            offsets=offsets,
+            lows=-ones,
+            highs=ones,
+        ),
+        moments=moments,
+        noise=noise_std,
+        longer_noise=noise_std,
+        multiplier=interval_multiplier(noise, 0.95),
+        level=0.95,
+        by=(),
+        labels=(),
+        groups="",
+    )
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [5, 30, 200, 3000])
+@pytest.mark.parametrize(
+    ("means", "variances", "correlation"),
+    [
+        ((0, 0), (0.2, 0.2), 0.6),
+        ((0.4, -0.3), (0.1, 0.05), -0.8),
+        ((0, 0), (0.2, 0.2), 0.98),
+        ((0.5, 0.5), (0.02, 0.02), 0.3),
+    ],
+)
+def test_correlation_intervals_cover(noise, size, means, variances, correlation) -> None:
+    """Also where the noise allows every correlation, in groups of few rows."""
+    covariance = correlation * np.prod(variances) ** 0.5
+    matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
+    truth = np.block([[np.ones((1, 1)), np.atleast_2d(means)], [np.atleast_2d(means).T, matrix]])
+    truth[1:, 1:] += np.outer(means, means)
+    found = pair_columns(drawn_moments(truth, size, False, noise, 4_000, 1), 1, 2)
+    for low, high, exact in (
+        (found["low"], found["high"], correlation),
+        (found["covariance_low"], found["covariance_high"], covariance),
+    ):
+        coverage = ((low <= exact) & (exact <= high)).mean()
+        assert coverage > 0.93
+        if size == 3000:
+            assert coverage < 0.975
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [20, 200, 2000, 20_000])
+@pytest.mark.parametrize("predictors", [1, 3, 8])
+def test_coefficient_intervals_cover(noise, size, predictors) -> None:
+    """Predictors are correlated, and away from the middle of their bounds."""
+    rng = np.random.default_rng(predictors)
+    common = rng.normal(size=(3_000, 1))
+    values = 0.15 + 0.25 * common + 0.25 * rng.normal(size=(3_000, predictors))
+    response = values @ np.linspace(0.8, -0.4, predictors) / predictors**0.5 - 0.1
+    response += 0.1 * rng.normal(size=3_000)
+    design = np.column_stack([np.ones(3_000), response, values])
+    truth = design.T @ design / 3_000
+    rows = [0, *range(2, predictors + 2)]
+    exact = np.linalg.solve(truth[np.ix_(rows, rows)], truth[rows, 1])
+    found = coefficient_columns(drawn_moments(truth, size, True, noise, 2_000, 2))
+    coverage = ((found["low"] <= exact) & (exact <= found["high"])).mean(axis=0)
+    assert coverage.min() > 0.93
+    if size == 20_000:
+        assert coverage.max() < 0.985
+    assert np.isfinite(found["coefficient"]).all()
+    assert np.isinf(found["high"][found["ridge"] > 0]).all()
