@@ -82,15 +82,14 @@ from leastnoise._error._moments import (
     correlation_gradient,
     covariance_gradient,
     moment_scales,
-    pair_names,
     several_errors,
     smallest_eigenvalue,
-    term_names,
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._structure import (
     ROUNDING,
+    StatisticError,
     block_precisions,
     combine_structures,
     covariance_by_measure,

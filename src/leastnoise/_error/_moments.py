@@ -26,6 +26,8 @@ from leastnoise._workload import (
     in_factor_order,
     join_measures,
     name_sums,
+    pair_names,
+    term_names,
 )
 
 _MEANS_TRIED = 33
@@ -308,16 +310,6 @@ def several_errors(
         error = _largest_covariance_error(scales, noise, first, second)
         largest.append(error * widths[first] * widths[second] / size)
     return tuple(zip(pair_names(statistic.variables), largest, strict=True))
-
-
-def pair_names(variables: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each pair of measures, such as ``pay and age``."""
-    return tuple(join_measures(pair) for pair in combinations(variables, 2))
-
-
-def term_names(variables: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each coefficient of a regression of the first measure."""
-    return ("(intercept)", *variables[1:])
 
 
 def _public_moments(scales: MomentScales, size: float) -> FloatArray:
