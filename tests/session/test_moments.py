@@ -4,6 +4,7 @@ import functools
 import itertools
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -287,3 +288,43 @@ def test_coefficient_intervals_cover(noise, size, predictors) -> None:
         assert coverage.max() < 0.985
     assert np.isfinite(found["coefficient"]).all()
     assert np.isinf(found["high"][found["ridge"] > 0]).all()
+
+
+def test_sql_of_two_measures_is_that_of_a_database() -> None:
+    people = PEOPLE.assign(
+        pay=np.rint(np.clip(PEOPLE.pay, 0, 90) * 2) / 2, tenure=PEOPLE.tenure.clip(0, 30)
+    )
+    statement = """
+        SELECT region, CORR(pay, tenure) AS r, CORR(tenure, -pay) AS opposite,
+            COVAR_POP(pay, tenure) AS whole, COVAR_SAMP(pay, 2 * tenure + 1) AS sample,
+            REGR_SLOPE(pay, tenure) AS slope, REGR_INTERCEPT(pay, tenure) AS start,
+            REGR_R2(tenure, pay) AS r2, REGR_COUNT(pay, tenure) AS n
+        FROM people GROUP BY region ORDER BY region"""
+    workload = ln.sql(DOMAIN, statement)
+    assert len(workload.products) == 6  # all share their tables
+    answers = ln.release(ln.plan(workload, ln.PureDP(3000)), people, seed=3).sql(statement)
+    expected = duckdb.sql(statement).fetchall()
+    for number, name in enumerate(
+        ["r", "opposite", "whole", "sample", "slope", "start", "r2", "n"]
+    ):
+        found = np.asarray(answers[name], dtype=float)
+        exact = np.array([row[number + 1] for row in expected], dtype=float)
+        assert found == pytest.approx(exact, rel=0.01, abs=0.002), name
+        assert np.all(np.asarray(answers[f"{name}_low"]) <= found)
+        assert np.all(found <= np.asarray(answers[f"{name}_high"]))
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "CORR(pay, pay)",
+        "COVAR_POP(pay, 3)",
+        "CORR(pay, region)",
+        "REGR_INTERCEPT(2 * pay, age)",
+        "REGR_SLOPE(pay, 0 * age)",
+        "CORR(IF(region = 'north', pay, 2 * pay), age)",
+    ],
+)
+def test_sql_of_two_measures_is_refused_with_a_reason(aggregate: str) -> None:
+    with pytest.raises(ln.InputError, match=r"two different measures|one measure|a measure"):
+        ln.sql(DOMAIN, f"SELECT {aggregate} FROM people")

@@ -6,13 +6,13 @@ from itertools import combinations
 
 import numpy as np
 
-from leastnoise._error import correlation_gradient, covariance_gradient, pair_names
+from leastnoise._error import correlation_gradient, covariance_gradient
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._estimation._moments import EstimatedMoments, estimate_moments
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures
+from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, pair_names
 
 _LARGEST_COVARIANCE = 0.25  # over the product of the distances of the bounds of two measures
 

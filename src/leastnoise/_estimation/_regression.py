@@ -9,14 +9,13 @@ from leastnoise._error import (
     coefficient_gradients,
     coefficient_scales,
     smallest_eigenvalue,
-    term_names,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._estimation._moments import EstimatedMoments, estimate_moments
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures
+from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, term_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -12,6 +12,7 @@ from leastnoise._workload._comparison import (
     selected_cells,
 )
 from leastnoise._workload._complete_rows import (
+    INTERCEPT,
     Factors,
     checked_variables,
     factors_of_sums,
@@ -19,6 +20,8 @@ from leastnoise._workload._complete_rows import (
     in_factor_order,
     join_measures,
     name_sums,
+    pair_names,
+    term_names,
 )
 from leastnoise._workload._missing import (
     declared,
@@ -74,6 +77,8 @@ from leastnoise._workload._sql_query import (
     to_array,
 )
 from leastnoise._workload._sql_statement import (
+    OF_LINES,
+    OF_PAIRS,
     SPREADS,
     Aggregate,
     Grouped,

@@ -5,13 +5,16 @@ values from the middle of their bounds, and the sums of products of two such dis
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 from leastnoise._domain import CompleteCount, DeviationProduct, Domain, Measure
 from leastnoise._trusted.check import refuse
 
 MOST_MEASURES = 11
 """Measures of one statistic. With more there would be over 78 tables that share one budget."""
+
+INTERCEPT = "(intercept)"
+"""The label of the constant of a regression, which no measure should have."""
 
 Factors = tuple[str, ...]
 """The measures of a sum: none for the number of rows, one for distances, two for products."""
@@ -61,6 +64,24 @@ def join_measures(measures: Sequence[str]) -> str:
     if len(measures) == 1:
         return measures[0]
     return f"{', '.join(measures[:-1])} and {measures[-1]}"
+
+
+def pair_names(measures: Sequence[str]) -> tuple[str, ...]:
+    """Return the name of each pair of measures.
+
+    >>> pair_names(["pay", "age", "tenure"])
+    ('pay x age', 'pay x tenure', 'age x tenure')
+    """
+    return tuple(" x ".join(pair) for pair in combinations(measures, 2))
+
+
+def term_names(measures: Sequence[str]) -> tuple[str, ...]:
+    """Return the name of each coefficient of a regression of the first measure.
+
+    >>> term_names(["pay", "age"])
+    ('(intercept)', 'age')
+    """
+    return (INTERCEPT, *measures[1:])
 
 
 def complete_rows_measures(

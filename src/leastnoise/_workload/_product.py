@@ -45,6 +45,8 @@ from leastnoise._workload._complete_rows import (
     in_factor_order,
     join_measures,
     name_sums,
+    pair_names,
+    term_names,
 )
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 
@@ -548,6 +550,15 @@ class Statistic:
     def variables(self) -> tuple[str, ...]:
         """The measure or attribute that it is of, then the measures ``on``."""
         return (self.of, *self.on)
+
+    @property
+    def row_labels(self) -> tuple[str, ...]:
+        """The labels of its values in each group, of a statistic of several measures."""
+        if self.kind == "correlations":
+            return pair_names(self.variables)
+        if self.kind == "regression":
+            return term_names(self.variables)
+        return ()
 
     @property
     def sum_factors(self) -> list[Factors]:
