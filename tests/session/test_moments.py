@@ -3,6 +3,7 @@
 import functools
 import itertools
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -11,12 +12,19 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._domain import CompleteCount, DeviationProduct
-from leastnoise._error import MomentScales, interval_multiplier
+from leastnoise._error import MomentScales, interval_multiplier, statistic_errors
 from leastnoise._estimation import EstimatedMoments, coefficient_columns, pair_columns
+from leastnoise._release import (
+    list_sum_contributions,
+    load_catalogue,
+    statistic_title,
+    table_title,
+)
+from leastnoise._spec import parse_spec
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.measurements import row_scales
 from leastnoise._trusted.table import Table, columns_of
-from simulated import exact_answers, read_table
+from simulated import exact_answers, read_table, releases
 
 RNG = np.random.default_rng(8)
 ROWS = 4_000
@@ -68,7 +76,9 @@ def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
 
 
 def test_correlations_are_those_of_brute_force() -> None:
-    plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400))
+    plan = ln.plan(
+        ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
+    )
     release = ln.release(plan, PEOPLE, seed=4)
     found = ln.correlations(release, NAMES, by=["region"])
     for at, name in enumerate(("north", "south")):
@@ -90,7 +100,7 @@ def test_correlations_are_those_of_brute_force() -> None:
 
 def test_regressions_are_those_of_brute_force() -> None:
     workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
-    release = ln.release(ln.plan(workload, ln.ZCDP(2000)), PEOPLE, seed=4)
+    release = ln.release(ln.plan(workload, ln.ZCDP(2000), strategy="workload"), PEOPLE, seed=4)
     found = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
     assert found.labels == (("north", "south"), ("(intercept)", "tenure", "age"))
     for at, name in enumerate(("north", "south")):
@@ -123,7 +133,9 @@ def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measu
     workload = ln.queries(domain, sum="count")
     for name in ("one", "square", "product"):
         workload += ln.queries(domain, sum=name)
-    amounts = columns_of(read_table(ln.plan(workload, ln.PureDP(1)), rows)).values
+    amounts = columns_of(
+        read_table(ln.plan(workload, ln.PureDP(1), strategy="workload"), rows)
+    ).values
     for at, pair in enumerate(pairs):
         is_complete = all(isinstance(value, (int, float)) for value in pair)
         assert amounts["count"][at] == is_complete
@@ -153,7 +165,9 @@ def tables_of_units(most: int) -> list[Table]:
     units: list[tuple] = [()]
     for number in range(1, most + 1):
         units += itertools.combinations_with_replacement(possible, number)
-    plan = ln.plan(ln.correlation_queries(SMALL, ["pay", "age"], by=["a"]), ln.PureDP(1))
+    plan = ln.plan(
+        ln.correlation_queries(SMALL, ["pay", "age"], by=["a"]), ln.PureDP(1), strategy="workload"
+    )
     tables = []
     for rows in units:
         of_unit = [("x", 4, 2), *rows]
@@ -170,7 +184,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) 
     unit = {"unit_column": "id", "max_rows": most} if most > 1 else {}
     private = ln.Privacy(budget, neighbours=neighbours, **unit)
     workload = ln.correlation_queries(SMALL, ["pay", "age"], by=["a"])
-    measured = ln.plan(workload, private).measured()
+    measured = ln.plan(workload, private, strategy="workload").measured()
     scales = []
     for block in measured.blocks:
         numerators, denominators = row_scales(block, measured.grid)
@@ -302,7 +316,9 @@ def test_sql_of_two_measures_is_that_of_a_database() -> None:
         FROM people GROUP BY region ORDER BY region"""
     workload = ln.sql(DOMAIN, statement)
     assert len(workload.products) == 6  # all share their tables
-    answers = ln.release(ln.plan(workload, ln.PureDP(3000)), people, seed=3).sql(statement)
+    answers = ln.release(
+        ln.plan(workload, ln.PureDP(3000), strategy="workload"), people, seed=3
+    ).sql(statement)
     expected = duckdb.sql(statement).fetchall()
     for number, name in enumerate(
         ["r", "opposite", "whole", "sample", "slope", "start", "r2", "n"]
@@ -328,3 +344,127 @@ def test_sql_of_two_measures_is_that_of_a_database() -> None:
 def test_sql_of_two_measures_is_refused_with_a_reason(aggregate: str) -> None:
     with pytest.raises(ln.InputError, match=r"two different measures|one measure|a measure"):
         ln.sql(DOMAIN, f"SELECT {aggregate} FROM people")
+
+
+SPEC = """
+[privacy]
+rho = "1/2"
+[domain.region]
+categories = ["north", "south"]
+[measures.pay]
+clip = [0, 90]
+unit = "0.5"
+[measures.age]
+clip = [20, 60]
+[measures.tenure]
+clip = [0, 30]
+[[workload]]
+correlations = { of = ["pay", "age"], by = ["region"] }
+size = 1000
+[[workload]]
+regression = { of = "pay", on = ["age", "tenure"] }
+"""
+
+
+def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
+    spec = parse_spec(SPEC, tmp_path)
+    release = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=4)
+    pairs, line = release.statistics
+    assert pairs.name == "correlations of pay and age by region"
+    assert line.name == "regression of pay on age and tenure"
+    found = ln.correlations(release, ["pay", "age"], by=["region"])
+    assert pairs.values == pytest.approx(found.correlation)
+    assert pairs.numbers()["covariance_low"] == pytest.approx(found.covariance_low.reshape(-1))
+    assert line.frame()["term"].to_list() == ["(intercept)", "age", "tenure"]
+    german = load_catalogue("de")
+    assert table_title(spec.workload.products[0], german) == "Zeilen mit pay und age nach region"
+    title = statistic_title(line.statistic, spec.domain, german)
+    assert title == "Regression von pay auf age und tenure"
+    sentences = list_sum_contributions(spec.workload)
+    assert any("also if only one of them is missing" in sentence for sentence in sentences)
+
+
+def test_regression_without_clear_equations_has_no_ends() -> None:
+    few = PEOPLE.head(20)
+    plan = ln.plan(
+        ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"]),
+        ln.PureDP("1/10"),
+        strategy="workload",
+    )
+    release = ln.release(plan, few, seed=2)
+    found = ln.regression(release, "pay", on=["age", "tenure"])
+    assert np.isinf(found.low).all()
+    assert np.isfinite(found.coefficient).all()
+    (table,) = release.statistics
+    assert np.isnan(table.low).all()
+    rows = table.format_rows(load_catalogue("en"), 3)
+    assert [row[-1] for row in rows] == ["unbounded"] * 3
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
+def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
+    """Two-point values with the means, deviations and correlations that the promise assumes."""
+    signs = np.array(list(itertools.product([-1, 1], repeat=2)) * 500)
+    age = 40 + 10 * signs[:, 0]
+    tenure = 15 + 7.5 * signs[:, 1]
+    pay = 45 + 22.5 * signs.sum(axis=1) / 2**0.5
+    rows = pd.DataFrame({"region": "north", "pay": pay, "age": age, "tenure": tenure})
+    measures = {**DOMAIN.measures, "tenure": ln.Measure("tenure", 0, 30, unit="0.5")}
+    domain = ln.Domain(region=["north", "south"], measures=measures)
+    workload = ln.regression_queries(domain, "pay", on=["age", "tenure"], size=len(rows))
+    plan = ln.plan(workload, budget, strategy="workload")
+    (promise,) = statistic_errors(plan)
+    assert [name for name, _ in promise.parts] == ["(intercept)", "age", "tenure"]
+    found = [
+        ln.regression(release, "pay", on=["age", "tenure"])
+        for release in releases(plan, rows, range(100))
+    ]
+    errors = np.std([one.coefficient for one in found], axis=0)
+    assert errors == pytest.approx([error for _, error in promise.parts], rel=0.25)
+    stated = np.mean([one.std_error for one in found], axis=0)
+    assert errors == pytest.approx(stated, rel=0.25)
+
+
+def test_covariances_keep_the_promised_errors() -> None:
+    workload = ln.correlation_queries(DOMAIN, ["pay", "age"], size=3800)
+    plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
+    (promise,) = statistic_errors(plan)
+    found = [
+        ln.correlations(release, ["pay", "age"]) for release in releases(plan, PEOPLE, range(100))
+    ]
+    errors = np.std([one.covariance for one in found])
+    assert errors == pytest.approx(np.mean([one.covariance_std_error for one in found]), rel=0.25)
+    assert errors < 1.1 * promise.std_error
+    spread = np.std([one.correlation for one in found])
+    assert spread == pytest.approx(np.mean([one.std_error for one in found]), rel=0.25)
+
+
+def test_gaussian_plans_are_near_the_lower_bound() -> None:
+    plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.ZCDP(1))
+    assert plan.promise.times_least < 1.25
+
+
+def test_unsuitable_requests_are_refused() -> None:
+    measures = {f"m{number}": ln.Measure(f"m{number}", 0, 5) for number in range(12)}
+    domain = ln.Domain(a=["x"], measures={**measures, "total": ln.UnitTotal("m0", 0, 5)})
+    for of in ("m0", ["m0"], ["m0", "m0"], ["m0", "total"], [*measures], ["m0", "a"]):
+        with pytest.raises(ln.InputError, match=r"of must be .*2 to 11 measures"):
+            ln.correlation_queries(domain, of)
+    with pytest.raises(ln.InputError, match=r"on must be .*1 to 11 measures"):
+        ln.regression_queries(domain, "m0", on="m1")
+    with pytest.raises(ln.InputError, match=r"of and on must be .* none twice"):
+        ln.regression_queries(domain, "m0", on=["m0"])
+    with pytest.raises(ln.InputError, match="have no weights"):
+        ln.correlation_queries(domain, ["m0", "m1"]).weighted_by("m2")
+    pair = ln.correlation_queries(domain, ["m0", "m1"])
+    rows = pd.DataFrame({"a": ["x"], "m0": [1], "m1": [2]})
+    release = ln.release(ln.plan(pair, ln.PureDP(1), strategy="workload"), rows, seed=1)
+    with pytest.raises(ln.InputError, match="Ask for correlations or a regression of exactly"):
+        ln.correlations(release, ["m0", "m2"])
+    with pytest.raises(ln.InputError, match="must be one of regression, weight, size"):
+        parse_spec(SPEC + 'margin = "3"', Path())
+    with pytest.raises(ln.InputError, match="regression must have on"):
+        parse_spec(SPEC.replace(', on = ["age", "tenure"]', ""), Path())
+    tiny = ln.Measure("m", 0, Fraction(1, 10**60), Fraction(1, 10**61))
+    with pytest.raises(ln.InputError, match="the product of the units of m and m must be"):
+        DeviationProduct([tiny, tiny], [tiny])

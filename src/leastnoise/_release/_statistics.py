@@ -361,7 +361,7 @@ def format_interval(
     if math.isnan(value):
         return catalogue.format_number(value), ""
     if math.isnan(low):
-        return catalogue.format_number(value), catalogue.say("any_number")
+        return catalogue.format_number(value), catalogue.say("unbounded")
     digit_spread = (high - low) / 8
     if catalogue.number_format == PLAIN_NUMBERS:
         is_whole = exact and value.is_integer()
