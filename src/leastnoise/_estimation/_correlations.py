@@ -1,17 +1,19 @@
 """Covariances and correlations by group, of pairs of measures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._error import correlation_gradient, covariance_gradient
+from leastnoise._error import Gradient, correlation_gradient, covariance_gradient
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._estimation._moments import EstimatedMoments, estimate_moments
 from leastnoise._threads import one_thread
-from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, pair_names
 
 _LARGEST_COVARIANCE = 0.25  # over the product of the distances of the bounds of two measures
@@ -128,7 +130,10 @@ def correlations(
     )
     estimated = estimate_moments(source, variables, factors_of_sums(variables), by, level)
     pairs = [*combinations(range(1, len(variables) + 1), 2)]
-    columns = [pair_columns(estimated, first, second) for first, second in pairs]
+    columns = [
+        estimated.in_parts(partial(pair_columns, first=first, second=second))
+        for first, second in pairs
+    ]
     shape = (*estimated.shape, len(pairs))
     arrays = {
         name: np.stack([of_pair[name] for of_pair in columns], axis=-1).reshape(shape)
@@ -149,44 +154,68 @@ def pair_columns(estimated: EstimatedMoments, first: int, second: int) -> dict[s
     """Return the arrays of `Correlations` for the variables in two rows of the moments."""
     scales = estimated.scales
     at = [first - 1, second - 1]
-    groups = estimated.counts.shape
     width = float(np.prod(scales.widths[at]))
     largest = _LARGEST_COVARIANCE * float(np.prod((scales.highs - scales.lows)[at]))
-    covariance = np.zeros(groups)
-    covariance_low = np.full(groups, -largest)
-    covariance_high = np.full(groups, largest)
-    covariance_std = np.full(groups, np.nan)
-    correlation = np.zeros(groups)
-    low = np.full(groups, -1.0)
-    high = np.full(groups, 1.0)
-    std_error = np.full(groups, np.nan)
-    is_counted = estimated.has_clear_count
-    counted = estimated.of_groups(is_counted)
-    gradient = covariance_gradient(counted.moments, first, second)
-    half = counted.half_width(gradient)
-    covariance[is_counted] = np.clip(gradient.value, -largest, largest)
-    covariance_low[is_counted] = np.clip(gradient.value - half, -largest, largest)
-    covariance_high[is_counted] = np.clip(gradient.value + half, -largest, largest)
-    covariance_std[is_counted] = counted.std_error(gradient)
-    variances = [covariance_gradient(counted.moments, row, row) for row in (first, second)]
-    has_variances = np.logical_and(*(counted.is_clear(variance) for variance in variances))
-    is_clear = np.zeros(groups, dtype=np.bool_)
-    is_clear[is_counted] = has_variances
-    clear = estimated.of_groups(is_clear)
-    gradient = correlation_gradient(clear.moments, first, second)
-    half = clear.half_width(gradient)
-    correlation[is_clear] = np.clip(gradient.value, -1.0, 1.0)
-    low[is_clear] = np.clip(gradient.value - half, -1.0, 1.0)
-    high[is_clear] = np.clip(gradient.value + half, -1.0, 1.0)
-    std_error[is_clear] = clear.std_error(gradient)
+    covariance = _numbers_where_clear(
+        estimated,
+        estimated.has_clear_count,
+        lambda moments: covariance_gradient(moments, first, second),
+        largest,
+    )
+    correlation = _numbers_where_clear(
+        estimated,
+        _has_clear_variances(estimated, first, second),
+        lambda moments: correlation_gradient(moments, first, second),
+        1.0,
+    )
     return {
-        "correlation": correlation,
-        "low": low,
-        "high": high,
-        "std_error": std_error,
-        "covariance": covariance * width,
-        "covariance_low": covariance_low * width,
-        "covariance_high": covariance_high * width,
-        "covariance_std_error": covariance_std * width,
+        "correlation": correlation.values,
+        "low": correlation.low,
+        "high": correlation.high,
+        "std_error": correlation.std_error,
+        "covariance": covariance.values * width,
+        "covariance_low": covariance.low * width,
+        "covariance_high": covariance.high * width,
+        "covariance_std_error": covariance.std_error * width,
         "counts": estimated.counts,
     }
+
+
+class _Numbers(NamedTuple):
+    """A number of each group, with its interval and its standard error."""
+
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+
+
+def _numbers_where_clear(
+    estimated: EstimatedMoments,
+    is_clear: BoolArray,
+    gradient_of: Callable[[FloatArray], Gradient],
+    largest: float,
+) -> _Numbers:
+    """Return numbers between -largest and largest, with this interval where they are not clear."""
+    groups = estimated.counts.shape
+    values = np.zeros(groups)
+    low = np.full(groups, -largest)
+    high = np.full(groups, largest)
+    std_error = np.full(groups, np.nan)
+    clear = estimated.of_groups(is_clear)
+    gradient = gradient_of(clear.moments)
+    half_width = clear.half_width(gradient)
+    values[is_clear] = np.clip(gradient.value, -largest, largest)
+    low[is_clear] = np.clip(gradient.value - half_width, -largest, largest)
+    high[is_clear] = np.clip(gradient.value + half_width, -largest, largest)
+    std_error[is_clear] = clear.std_error(gradient)
+    return _Numbers(values, low, high, std_error)
+
+
+def _has_clear_variances(estimated: EstimatedMoments, first: int, second: int) -> BoolArray:
+    """Return whether the count and both variances of each group are clear of 0."""
+    is_clear = estimated.has_clear_count.copy()
+    counted = estimated.of_groups(is_clear)
+    variances = [covariance_gradient(counted.moments, row, row) for row in (first, second)]
+    is_clear[is_clear] = np.logical_and(*(counted.is_clear(variance) for variance in variances))
+    return is_clear

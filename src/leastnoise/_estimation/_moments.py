@@ -1,6 +1,6 @@
 """Estimated moments of complete rows, of which correlations and regressions are computed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, Factors, groups_of, join_measures, queries
+
+_GROUPS_AT_ONCE = 2**11  # whose matrices of 12 rows, one for each coefficient, take 30 MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +62,7 @@ class EstimatedMoments:
         """Whether the count of each group is clear of 0."""
         return np.asarray(self.counts > self.multiplier * self.longer_noise[:, 0, 0])
 
-    def of_groups(self, groups: BoolArray) -> "EstimatedMoments":
+    def of_groups(self, groups: BoolArray | slice) -> "EstimatedMoments":
         """Return the moments of some groups, as one list of groups."""
         return EstimatedMoments(
             scales=self.scales,
@@ -73,6 +75,14 @@ class EstimatedMoments:
             labels=self.labels,
             groups=self.groups,
         )
+
+    def in_parts(
+        self, columns_of: Callable[["EstimatedMoments"], dict[str, FloatArray]]
+    ) -> dict[str, FloatArray]:
+        """Return arrays whose first axis is the groups, computed for some groups at a time."""
+        starts = range(0, len(self.moments), _GROUPS_AT_ONCE)
+        parts = [columns_of(self.of_groups(slice(at, at + _GROUPS_AT_ONCE))) for at in starts]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def std_error(self, gradient: Gradient) -> FloatArray:
         """Return the standard error of a number of each group by the delta method."""

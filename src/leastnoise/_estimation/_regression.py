@@ -124,7 +124,7 @@ def regression(
     predictors = checked_variables(domain, "on", on)
     variables = checked_variables(domain, "of and on", [of, *predictors], least=2)
     estimated = estimate_moments(source, variables, factors_of_sums(variables, of), by, level)
-    columns = coefficient_columns(estimated)
+    columns = estimated.in_parts(coefficient_columns)
     terms = term_names(variables)
     shape = (*estimated.shape, len(terms))
     arrays = {name: values.reshape(shape) for name, values in columns.items()}

@@ -194,7 +194,7 @@ class StatisticTable(ResultTable):
         if self.statistic.form.at_shares:
             return (*groups, catalogue.say("col_share"))
         if self.statistic.form.of_several:
-            return (*groups, catalogue.say(f"col_{self.statistic.form.of_several}"))
+            return (*groups, catalogue.say(f"col_{self.statistic.form.row_key}"))
         return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
 
     def with_own_format(self, catalogue: Catalogue) -> Catalogue:
@@ -237,7 +237,7 @@ class StatisticTable(ResultTable):
         if self.statistic.form.at_shares:
             series = catalogue.say("col_share")
         elif self.statistic.form.of_several:
-            series = catalogue.say(f"col_{self.statistic.form.of_several}")
+            series = catalogue.say(f"col_{self.statistic.form.row_key}")
         elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
             groups -= 1
             *first_headings, series = headings
@@ -655,7 +655,7 @@ def _several_measures_values(
         )
     numbers = estimated.numbers()
     low, high = (numbers.pop(end) for end in ("low", "high"))
-    return (statistic.form.of_several,), {
+    return (statistic.form.row_key,), {
         "labels": estimated.labels,
         "values": numbers.pop(statistic.form.column),
         "low": np.where(np.isinf(low), np.nan, low),

@@ -461,19 +461,24 @@ class StatisticForm:
     noun: str  # in files and reports
     column: str  # of its values
     of_measure: bool = False  # not of an attribute
-    of_several: str = ""  # the name of the key column of a statistic of several measures
+    row_key: str = ""  # of several measures: the name of the column of their pairs or terms
     at_shares: bool = False  # one value for each given share
     along: bool = False  # one value for each cell of the attribute
+
+    @property
+    def of_several(self) -> bool:
+        """Whether it is of several measures."""
+        return self.row_key != ""
 
 
 FORMS: Mapping[str, StatisticForm] = {
     "means": StatisticForm(noun="mean", column="mean", of_measure=True),
     "variances": StatisticForm(noun="standard deviation", column="std_dev", of_measure=True),
     "correlations": StatisticForm(
-        noun="correlations", column="correlation", of_measure=True, of_several="pair"
+        noun="correlations", column="correlation", of_measure=True, row_key="pair"
     ),
     "regression": StatisticForm(
-        noun="regression", column="coefficient", of_measure=True, of_several="term"
+        noun="regression", column="coefficient", of_measure=True, row_key="term"
     ),
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
