@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         changes,
         compare_groups,
         compare_releases,
+        correlations,
         means,
         quantiles,
+        regression,
         shares,
         variances,
     )
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         all_ranges,
         cdf_queries,
         change,
+        correlation_queries,
         identity,
         level,
         marginals,
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
         quantile_queries,
         queries,
         ranges,
+        regression_queries,
         sql,
         total,
         variance_queries,
@@ -98,7 +102,10 @@ _HOMES = {
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
         "UnitTotal", "Unknown",
     ),
-    "_estimation": ("ab_test", "cdf", "changes", "compare_groups", "compare_releases", "means", "quantiles", "shares", "variances"),
+    "_estimation": (
+        "ab_test", "cdf", "changes", "compare_groups", "compare_releases", "correlations", "means", "quantiles", "regression", "shares",
+        "variances",
+    ),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
@@ -109,8 +116,9 @@ _HOMES = {
         "SpecFile", "audit", "export", "find_categories", "read_release", "read_spec", "release", "release_series", "resume",
     ),
     "_workload": (
-        "Workload", "all_ranges", "cdf_queries", "change", "identity", "level", "marginals", "matrix", "mean_queries", "predicates",
-        "prefix", "quantile_queries", "queries", "ranges", "sql", "total", "variance_queries",
+        "Workload", "all_ranges", "cdf_queries", "change", "correlation_queries", "identity", "level", "marginals", "matrix",
+        "mean_queries", "predicates", "prefix", "quantile_queries", "queries", "ranges", "regression_queries", "sql", "total",
+        "variance_queries",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -121,10 +129,11 @@ __all__ = [
     "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
     "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",
     "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
-    "change", "changes", "check", "compare", "compare_groups", "compare_releases", "export",
+    "change", "changes", "check", "compare", "compare_groups", "compare_releases", "correlation_queries",
+    "correlations", "export",
     "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
     "plan_categories", "predicates", "prefix", "profile", "quantile_queries", "quantiles", "queries", "ranges",
-    "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql",
+    "read_release", "read_spec", "regression", "regression_queries", "release", "release_series", "resume", "shares", "sql",
     "target_errors", "total", "variance_queries", "variances",
 ]  # fmt: skip
 

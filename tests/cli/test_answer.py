@@ -372,3 +372,48 @@ def test_levels_stand_wherever_attributes_do(folder, run):
         "--where",
         "store:region=east",
     )
+
+
+LINE = """\
+[source]
+path = "flats.csv"
+[privacy]
+rho = "20"
+[domain.city]
+categories = ["Kiel", "Mainz"]
+[measures.rent]
+clip = [0, 1000]
+[measures.area]
+clip = [0, 100]
+[[workload]]
+correlations = { of = ["rent", "area"], by = ["city"] }
+size = 500
+[[workload]]
+regression = { of = "rent", on = ["area"] }
+size = 1000
+[plan]
+strategy = "workload"
+"""
+
+
+def test_answer_gives_correlations_and_regressions(folder, run):
+    rows = [(("Kiel", "Mainz")[i % 2], 100 + 7 * (i % 90), i % 90) for i in range(1000)]
+    lines = "".join(f"{city},{rent},{area}\n" for city, rent, area in rows)
+    (folder / "flats.csv").write_text("city,rent,area\n" + lines + "Kiel,,50\n", encoding="utf-8")
+    (folder / "flats.toml").write_text(LINE, encoding="utf-8")
+    planned = run.told("plan", "flats.toml")["statistics"]
+    assert [[*statistic["parts"]] for statistic in planned] == [
+        ["rent x area"],
+        ["(intercept)", "area"],
+    ]
+    run.done("release", "flats.toml", "--out", "out", "--seed", "3")
+    by_city = answers(run, "--correlations", "rent,area", "--cells", "city")
+    assert [row["cell"] for row in by_city] == ["city=Kiel", "city=Mainz"]
+    assert all(row["low"] <= 1 and row["correlation"] > 0.9 for row in by_city)
+    intercept, slope = answers(run, "--regression", "rent=area")
+    assert (intercept["term"], slope["term"]) == ("(intercept)", "area")
+    assert abs(slope["coefficient"] - 7) < 5 * slope["std_error"]
+    assert abs(intercept["coefficient"] - 100) < 5 * intercept["std_error"]
+    assert lacking(run("show", "out", "s2").out, "regression of rent on area", "(intercept)") == []
+    run.refused("--regression must be MEASURE=MEASURE", "answer", "out", "--regression", "rent")
+    run.refused("2 to 11 measures", "answer", "out", "--correlations", "rent")

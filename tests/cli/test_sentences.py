@@ -191,6 +191,9 @@ NEVER += (
     "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
 )
 NEVER += "cut_series interval_selected measure_squares "
+# correlations and regressions (tests/session/test_moments.py)
+NEVER += "unbounded complete_rows distance_from_middle measure_complete measure_deviations "
+NEVER += "measure_products "
 # series and charts (tests/session/test_series.py, tests/charts), rounding by quantity and controlled
 # rounding (tests/release/test_whole_rounding.py)
 NEVER += "rounded_of left_out_of rounded_controlled interval_rounded_each interval_controlled "

@@ -82,7 +82,9 @@ def test_statistics_run_from_plan_to_pages(folder, run):
     assert re.search(r"F +0\.5 +\d+ +\d+ to \d+", by_name)
     page = Path("out/report.html").read_text(encoding="utf-8")
     part = page[page.index('<section id="statistics">') : page.index('<section id="tables">')]
-    assert "Mittelwerte, Standardabweichungen, Quantile, Verteilungsfunktionen" in part
+    assert (
+        "Mittelwerte, Standardabweichungen, Korrelationen, Quantile, Verteilungsfunktionen" in part
+    )
     assert [f'<article id="s{number}">' in part for number in range(1, 6)] == [True] * 4 + [False]
     ((mean, interval),) = made.statistics["s2"].format_rows(load_catalogue("de"), 5)
     assert f"<td>{mean}<td>{interval}" in part

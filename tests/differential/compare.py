@@ -189,9 +189,15 @@ class _Row:
         for answer, low, high in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
             ends = [end for end in (answer, low, high) if isinstance(end, float)]
             answers.append(answer)
+            if isinstance(answer, float) and low is None:
+                tolerances.append(math.inf)  # the noise allows every coefficient
+                continue
             # the interval holds 95%, so that no noise is beyond this in practice
             tolerances.append(0.02 + (3 * (max(ends) - min(ends)) if ends else 0))
-        are_means = [answer.aggregate.startswith("AVG") for answer in written.answers]
+        undefined_without_rows = ("AVG", "COVAR", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
+        are_means = [
+            answer.aggregate.startswith(undefined_without_rows) for answer in written.answers
+        ]
         return cls(tuple(keys), tuple(answers), tuple(tolerances), tuple(are_means))
 
     def fits(self, labels: list[set[object]], answers: list[object]) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import leastnoise as ln
 from behind_the_wall import Column, amount_encoder, cell_encoder, to_column
-from leastnoise._domain import UnitCount, Weighted
+from leastnoise._domain import CompleteCount, DeviationProduct, UnitCount, ValueCount, Weighted
 from leastnoise._trusted.linop import dense
 from leastnoise._workload import Product, Workload
 
@@ -24,15 +24,42 @@ class ExactNumbers:
         self._count = len(rows)
         self._unit = None if unit is None else rows[unit].to_numpy()
 
-    def __call__(self, asked: Workload) -> Answers:
+    def __call__(self, workload: Workload, column: str = "") -> Answers:
         """Return the exact answers, which are also the ends of their intervals."""
-        if asked.statistics:
+        asked = workload
+        if asked.statistics and asked.statistics[0].form.of_several:
+            answers = self._of_two_measures(asked, column)
+        elif asked.statistics:
             counts, sums = (self._product(product) for product in asked.products)
             with np.errstate(invalid="ignore"):
                 answers = np.where(counts > 0, sums / counts, np.nan)
         else:
             (answers,) = (self._product(product) for product in asked.products)
         return answers, answers, answers
+
+    def _of_two_measures(self, asked: Workload, column: str) -> np.ndarray:
+        """Return a correlation, a covariance or the coefficients of a line."""
+        (statistic,) = asked.statistics
+        sums = dict(zip(statistic.sum_factors, map(self._product, asked.products), strict=True))
+        of, on = statistic.variables
+        centre = {}
+        for name in (of, on):
+            measure = asked.domain.measure(name)
+            centre[name] = (measure.low_units + measure.high_units) // 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean_of, mean_on = (sums[(name,)] / sums[()] for name in (of, on))
+            products = sums.get((of, on), sums.get((on, of)))
+            covariance = products / sums[()] - mean_of * mean_on
+            variance = sums[on, on] / sums[()] - mean_on**2
+            if statistic.kind == "regression":
+                slope = covariance / np.where(variance > 1e-9, variance, np.nan)
+                intercept = mean_of + centre[of] - slope * (mean_on + centre[on])
+                return np.stack([intercept, slope], axis=-1)
+            if column == "covariance":
+                return covariance[..., None]
+            other = sums[of, of] / sums[()] - mean_of**2
+            spread = np.sqrt(variance * other)
+            return (covariance / np.where(spread > 1e-9, spread, np.nan))[..., None]
 
     def _product(self, product: Product) -> np.ndarray:
         """Return the sums over the rows that every attribute of a product counts."""
@@ -66,6 +93,14 @@ class ExactNumbers:
             return np.ones(self._count)
         if isinstance(measure, Weighted):
             return self._amounts(measure.of) * self._amounts(measure.weight)
+        if isinstance(measure, (CompleteCount, DeviationProduct)):
+            amounts = np.ones(self._count)
+            for present in measure.present:
+                amounts *= self._amounts(ValueCount(present))
+            if isinstance(measure, DeviationProduct):
+                for factor, centre in zip(measure.factors, measure.centres, strict=True):
+                    amounts *= self._amounts(factor) - centre
+            return amounts
         return amount_encoder(measure)(self._columns[measure.column]).astype(float)
 
 

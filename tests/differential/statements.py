@@ -441,6 +441,9 @@ def random_answer(rng: random.Random, alias: str, setting: Setting) -> Answer:
             f"SUM(CASE WHEN {term} THEN 1 WHEN {term} THEN 0 ELSE 1 END)",
             f"AVG(CASE WHEN {term} THEN amount END)",
             f"SUM(CAST({term} AS INT))",
+            *["COVAR_POP(amount, pay)", "COVAR_SAMP(pay, 3 - 2 * amount)", "CORR(pay / 2, amount)"],
+            *["REGR_SLOPE(amount, -pay)", "REGR_INTERCEPT(pay, amount)", "REGR_R2(amount, pay)"],
+            "REGR_COUNT(pay, amount)",
             *([f"COUNT(DISTINCT {setting.unit})"] * 3 if setting.unit else []),
         ]
     )

@@ -133,6 +133,7 @@ SURVEY: dict[str, Any] = {
         {"queries": {"month": "identity", "sex": "identity"}, "relative": "0.1", "size": 100},
         {"quantiles": {"of": "age", "at": ["0.5"], "by": ["month"]}},
         {"cdf": {"of": "age", "by": ["month"]}},
+        {"regression": {"of": "pay", "on": ["weight"], "by": []}, "size": 9},
         {"queries": {"month": {"change": 1}}, "rmse": 3, "weighted_by": "weight"},
     ],
     "plan": {"guard": "1/100"},

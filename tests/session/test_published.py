@@ -71,7 +71,7 @@ def releases(folder: Path):
             "age": ln.Integers(0, 7, outside="clip"),
             "pay": ln.Integers(0, 15),
         },
-        measures={"sum": ln.Measure("pay", 0, 16)},
+        measures={"sum": ln.Measure("pay", 0, 16), "low": ln.Measure("pay", 0, 4)},
     )
     wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(
         domain, sex="identity", sum="sum"
@@ -80,6 +80,8 @@ def releases(folder: Path):
         domain, "age", ["0.5"]
     )
     wide += ln.variance_queries(domain, "sum", by=["sex"], size=40)
+    wide += ln.correlation_queries(domain, ["sum", "low"], by=["sex"], size=40)
+    wide += ln.regression_queries(domain, "sum", on=["low"], by=["sex"], size=40)
     units = ln.Privacy(
         ln.ApproxDP(100, "1e-9"),
         unit_column="id",

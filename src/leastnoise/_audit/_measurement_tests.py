@@ -26,7 +26,7 @@ from leastnoise._audit._synthetic_tables import (
     series_on_table,
     synthetic_table,
 )
-from leastnoise._domain import Coded, Domain, ValueCount
+from leastnoise._domain import Coded, CompleteCount, Domain, ValueCount
 from leastnoise._trusted.accounting import (
     ApproxDP,
     GaussianCost,
@@ -546,7 +546,10 @@ def candidates(domain: Domain) -> Iterator[Row]:
             )
     # Every row has a value: those without one are told from others less well.
     bounds = {
-        name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units)
+        name: (
+            1 if isinstance(measure, (CompleteCount, ValueCount)) else measure.low_units,
+            measure.high_units,
+        )
         for name, measure in domain.measures.items()
     }
     between = {

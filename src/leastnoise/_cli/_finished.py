@@ -25,7 +25,17 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._domain import Dates, Domain
-from leastnoise._estimation import cdf, means, quantiles, shares, variances
+from leastnoise._estimation import (
+    Correlations,
+    Regression,
+    cdf,
+    correlations,
+    means,
+    quantiles,
+    regression,
+    shares,
+    variances,
+)
 from leastnoise._frames import number_or_null, pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
@@ -79,7 +89,8 @@ _SECONDS_PER_TABLE = 0.01
 _SECONDS_PER_MODEL = 10.0
 _OPTIONS_NEEDED = (
     "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, "
-    "--means MEASURE, --variances MEASURE, --shares NAME or --covariances TABLE."
+    "--means MEASURE, --variances MEASURE, --correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
+    "--shares NAME or --covariances TABLE."
 )
 _NOT_ROUNDED = (
     "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
@@ -89,6 +100,8 @@ _NO_MEASURES = {
     "means": "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
     "release. For an attribute of numbers use --quantiles.",
     "variances": "Add [[workload]] variances = { of = ... } to the spec before a release.",
+    "correlations": "Add [[workload]] correlations = { of = [...] } to the spec before a release.",
+    "regression": "Add [[workload]] regression = { of = ..., on = [...] } to the spec before a release.",
 }
 _ADVICE = "Choose another file with --out."
 
@@ -296,6 +309,17 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
     "--variances",
     metavar="MEASURE",
     help="Standard deviations and variances of a measure, for each of the --cells.",
+)
+@click.option(
+    "--correlations",
+    metavar="MEASURE,...",
+    help="Correlations and covariances of measures, for each of the --cells.",
+)
+@click.option(
+    "--regression",
+    metavar="MEASURE=MEASURE,...",
+    help="Least-squares regression of a measure on others, such as pay=age,tenure, for each of the "
+    "--cells.",
 )
 @click.option(
     "--shares",
@@ -547,7 +571,7 @@ def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, 
 def _summed_measure(
     statistic: str, release: Release, options: Mapping[str, Any], where: Where
 ) -> str:
-    """Return the measure of the option --means or --variances.
+    """Return the measure or measures of an option, such as --means.
 
     Raises:
         InputError: there is a --where as well, or the release sums no measure.
@@ -597,6 +621,43 @@ def _answer_variances(
     return table.title, rows
 
 
+def _answer_correlations(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return correlations and covariances of measures."""
+    measures = _summed_measure("correlations", release, options, where).split(",")
+    table = correlations(release, measures, by=by, level=level)
+    return table.title, _rows_of_several(table)
+
+
+def _answer_regression(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return the coefficients of a regression."""
+    text = _summed_measure("regression", release, options, where)
+    response, separator, predictors = text.partition("=")
+    if not separator:
+        raise InputError(
+            "--regression must be MEASURE=MEASURE,..., such as pay=age,tenure for pay on age and "
+            f"tenure; got {text!r}."
+        )
+    table = regression(release, response, on=predictors.split(","), by=by, level=level)
+    return table.title, _rows_of_several(table)
+
+
+def _rows_of_several(table: Correlations | Regression) -> list[dict[str, Any]]:
+    """Return a row for each pair or term of each group; null for what has no number."""
+    columns = {name: values.tolist() for name, values in table.columns().items()}
+    rows = []
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        *names, last = table.by
+        numbers = {name: number_or_null(row[name]) for name in table.numbers()}
+        cell = _cell_entry(names, [row[name] for name in names])
+        rows.append({**cell, last: row[last], **numbers})
+    return rows
+
+
 def _answer_shares(
     release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
@@ -640,6 +701,8 @@ _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Ans
     "quantiles": _answer_quantiles,
     "means": _answer_means,
     "variances": _answer_variances,
+    "correlations": _answer_correlations,
+    "regression": _answer_regression,
     "shares": _answer_shares,
     "covariances": _answer_covariances,
     "counts": _answer_counts,

@@ -132,8 +132,23 @@ _BY_DELTA_OF_VARIANCE = (
     "std_error of a variance (squared values) in a group of size rows, at most: by the delta "
     "method, at the mean and variance within the bounds at which it is largest"
 )
+_BY_DELTA_OF_COVARIANCE = (
+    "std_error of a covariance (products of values) in a group of size rows with all values, at most: by the "
+    "delta method, at the means and covariance within the bounds at which it is largest; std_error is the "
+    "largest of parts"
+)
+_AT_PUBLIC_SCALES = (
+    "std_error of a coefficient in a group of size rows with all values, by the delta method, at public scales: "
+    "means in the middle of the bounds, standard deviations a quarter of their distance, predictors "
+    "without correlation that explain the response wholly and in equal parts; std_error is the largest of parts"
+)
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
-_METHODS = {"means": _BY_DELTA, "variances": _BY_DELTA_OF_VARIANCE}
+_METHODS = {
+    "means": _BY_DELTA,
+    "variances": _BY_DELTA_OF_VARIANCE,
+    "correlations": _BY_DELTA_OF_COVARIANCE,
+    "regression": _AT_PUBLIC_SCALES,
+}
 _AUDIT_STATISTIC = (
     "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
 )
@@ -545,6 +560,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "size": size,
                 "size_is": size_unit,
                 "std_error": error.std_error,
+                **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
                 "method": _METHODS.get(statistic.kind, _BY_SHARE),
                 **_target_facts(target),
             }
@@ -850,6 +866,8 @@ def _describe_error(statistic: Mapping[str, Any]) -> str:
         return _describe_mean_error(statistic)
     if "variances" in statistic["asked"]:
         return _describe_variance_error(statistic)
+    if "correlations" in statistic["asked"] or "regression" in statistic["asked"]:
+        return _describe_errors_of_parts(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
     if statistic["std_error"] is None:
         return words
@@ -896,6 +914,27 @@ def _describe_variance_error(variance: Mapping[str, Any]) -> str:
     return (
         f"standard error of the variance at most {std_error} in a group of {size} rows (delta "
         "method); of the standard deviation this over twice the standard deviation"
+    )
+
+
+def _describe_errors_of_parts(statistic: Mapping[str, Any]) -> str:
+    """Describe the errors of covariances or coefficients at a public size."""
+    is_regression = "regression" in statistic["asked"]
+    if statistic["std_error"] is None:
+        numbers = "each coefficient" if is_regression else "each covariance"
+        return f"depends on the rows of a group; state a public size for the error of {numbers}"
+    listed = ", ".join(
+        f"{name} {format_number(error)}" for name, error in statistic["parts"].items()
+    )
+    size = format_number(statistic["size"])
+    if is_regression:
+        return (
+            f"standard error of each coefficient in a group of {size} rows, at public scales: "
+            f"{listed}"
+        )
+    return (
+        f"standard error of each covariance in a group of {size} rows, at most: {listed} (delta "
+        "method); of the correlation about this over the product of the standard deviations"
     )
 
 

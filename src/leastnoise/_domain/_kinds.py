@@ -67,6 +67,8 @@ from leastnoise._trusted.domain import (
     OTHER,
     OUTSIDE_LABEL,
     READ_AS_IT_IS,
+    CompleteCount,
+    DeviationProduct,
     Kind,
     Label,
     Level,
@@ -735,6 +737,11 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
         return {"units_of": list(measure.attributes), **groups}
     if isinstance(measure, SquaredDeviation):
         return {"square_of": measure_to_json(measure.of)}
+    if isinstance(measure, CompleteCount):
+        return {"complete": list(map(measure_to_json, measure.present))}
+    if isinstance(measure, DeviationProduct):
+        positions = [measure.present.index(factor) for factor in measure.factors]
+        return {"complete": list(map(measure_to_json, measure.present)), "product_of": positions}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
     written: dict[str, Any] = {"column": measure.column}
@@ -748,6 +755,31 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
 
 
 _PARTS = ("column", "low", "high", "unit", "reading")
+
+
+def _complete_measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
+    """Return the name and measure of a JSON object about complete rows."""
+    parts: dict[str, Any] = known_keys(
+        "a measure of complete rows in JSON", value, ["name", "complete", "product_of"]
+    )
+    name = attribute_name("'name' of a measure of complete rows in JSON", parts.get("name"))
+    listed = parts["complete"]
+    if not isinstance(listed, list):
+        raise refuse("'complete' in JSON", listed, "a list of measures")
+    present = [
+        measure_from_json({"name": name, **known_keys("a measure", entry, _PARTS)})[1]
+        for entry in listed
+    ]
+    if "product_of" not in parts:
+        return name, CompleteCount(present)
+    positions = parts["product_of"]
+    if not isinstance(positions, list):
+        raise refuse("'product_of' in JSON", positions, "a list of positions in 'complete'")
+    factors = [
+        present[whole("a position in 'product_of'", position, 0, len(present) - 1)]
+        for position in positions
+    ]
+    return name, DeviationProduct(factors, present)
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
@@ -765,6 +797,8 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
         name = attribute_name("'name' of a squared deviation in JSON", square.get("name"))
         parts = known_keys("a measure", square.get("square_of"), _PARTS)
         return name, SquaredDeviation(measure_from_json({"name": name, **parts})[1])
+    if "complete" in value:
+        return _complete_measure_from_json(value)
     if "weighted_by" in value:
         product: dict[str, Any] = known_keys(
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]

@@ -74,10 +74,22 @@ from leastnoise._error._k_norm import (
     noise_name,
 )
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
+from leastnoise._error._moments import (
+    Gradient,
+    MomentScales,
+    coefficient_gradients,
+    coefficient_scales,
+    correlation_gradient,
+    covariance_gradient,
+    moment_scales,
+    several_errors,
+    smallest_eigenvalue,
+)
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
 from leastnoise._error._structure import (
     ROUNDING,
+    StatisticError,
     block_precisions,
     combine_structures,
     covariance_by_measure,

@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._domain import (
+    CompleteCount,
+    DeviationProduct,
     Domain,
     Measure,
     PerCellBound,
@@ -52,6 +54,7 @@ _MOST_GRAM = 2048  # cells of an operator whose n x n spectrum is computed
 _MOST_CLOSED = 1024  # the same where a closed form is the alternative
 _MOST_JOINT = 1536  # directions of a joint spectrum: rows of a dense matrix
 _MOST_DIRECTIONS = 2**62  # numbers of directions must fit int64
+_MOST_CORNER_VALUES = 11  # of which there are 2^11 corners
 _SWEEPS = 2  # over the measures when their shares are chosen
 _SHARES = [
     share / 50 for share in range(25, 51)
@@ -740,14 +743,19 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
     # Only values that are independent of each other in rows of the largest weight: of those with
-    # and without weights, and of their squares, the first.
+    # and without weights, and of their squares and products, the first.
     norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
         # Rows without a value, and of smaller weights, change less: it is the bound of rows with
         # a value and the largest weight.
-        counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
+        counts = measure is None or measure in heaviest
+        counts |= isinstance(value, (CompleteCount, ValueCount))
+        if isinstance(measure, DeviationProduct):
+            if values.intersection(measure.factors):
+                continue
+            values.update(measure.factors)
         if not counts and type(value) is Measure:
             if value in values:
                 continue
@@ -762,6 +770,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
     if len(norm_pairs) == 1:
         return max(norms[name] for name in norm_pairs)
+    at_corners = _norm_at_corners(measures, norms)
     upper, lower = np.array([*norm_pairs.values()]).T
     weights = np.array([norms[name] for name in norm_pairs])
     chosen, best = np.full(len(norm_pairs), 0.5), 0.0
@@ -780,7 +789,44 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
         ).sum(axis=1)
         if norms_together.max() > best:
             best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
-    return best
+    return max(best, at_corners)
+
+
+def _norm_at_corners(
+    measures: Mapping[str | None, Measure | None], norms: Mapping[str | None, float]
+) -> float:
+    """Return the bound of `_joint_norm` with products, for values at either bound.
+
+    Every value is at each of its bounds with probability 1/2, so that products of different values
+    that are symmetric around their centres are uncorrelated. It is 0 without products of
+    deviations, and for too many values.
+    """
+    products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
+    bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]
+    if not 0 < len(bases) <= _MOST_CORNER_VALUES:
+        return 0.0
+    ends = [(base.low_units, base.high_units) for base in bases]
+    corners = dict(
+        zip(bases, np.array([*itertools.product(*ends)], dtype=np.float64).T, strict=True)
+    )
+    ones = np.ones(2 ** len(bases))
+    columns = []
+    for name, measure in measures.items():
+        if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
+            column = ones
+        elif isinstance(measure, DeviationProduct):
+            column = ones
+            for factor, centre in zip(measure.factors, measure.centres, strict=True):
+                column = column * (corners[factor] - centre)
+            column = np.floor(column / measure.divisor + 0.5) / measure.largest
+        elif measure in corners:
+            column = corners[measure] / measure.largest
+        else:
+            continue
+        columns.append(norms[name] * column)
+    matrix = np.stack(columns)
+    moments = matrix @ matrix.T / len(ones)
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(moments), 0.0)).sum())
 
 
 class Terms(NamedTuple):

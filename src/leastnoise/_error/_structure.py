@@ -33,6 +33,7 @@ from leastnoise._error._equations import (
     subsets,
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
+from leastnoise._error._moments import several_errors
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._error._undetermined import UnsupportedQuery
@@ -619,6 +620,8 @@ class StatisticError:
     rows: float
     largest_rows: float
     std_error: float | None
+    parts: tuple[tuple[str, float], ...] = ()
+    """The standard error of each pair or term of a statistic of several measures."""
 
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
@@ -626,10 +629,10 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
     As far as they are known before the release.
     """
-    # Of a variance see `variance_error`. The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
-    # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
-    # distribution functions, the counts up to a cell have a known error, and so has their share of
-    # a known number of rows.
+    # Of a variance see `variance_error`, of several measures `several_errors`. The mean S / C has
+    # about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the
+    # mean itself: at most the larger of its public bounds. Of quantiles and distribution functions,
+    # the counts up to a cell have a known error, and so has their share of a known number of rows.
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables
@@ -639,6 +642,9 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
         tables = [
             promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
         ]
+        if statistic.form.of_several:
+            errors.append(_several_measures_error(plan, statistic, tables))
+            continue
         error = tables[0].rmse
         if statistic.size is not None and statistic.kind == "variances":
             rmse_of_tables = [table.rmse for table in tables]
@@ -656,6 +662,27 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
             )
         )
     return tuple(errors)
+
+
+def _several_measures_error(
+    plan: Plan, statistic: Statistic, tables: Sequence[TableError]
+) -> StatisticError:
+    """Return the expected error of correlations or of a regression.
+
+    Its own error is the largest of those of its pairs or terms.
+    """
+    parts: tuple[tuple[str, float], ...] = ()
+    if statistic.size is not None:
+        stds = [table.rmse for table in tables]
+        parts = several_errors(plan.measured(), statistic, stds, float(statistic.size))
+    return StatisticError(
+        statistic=statistic,
+        tables=tuple(table.name for table in tables),
+        rows=tables[0].rmse,
+        largest_rows=tables[0].largest_std,
+        std_error=max((error for _, error in parts), default=None),
+        parts=parts,
+    )
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:

@@ -32,6 +32,7 @@ from leastnoise._estimation._comparisons import (
     unit_of,
 )
 from leastnoise._estimation._controlled_rounding import MOST_CONTROLLED_CELLS, round_controlled
+from leastnoise._estimation._correlations import Correlations, correlations, pair_columns
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
@@ -74,6 +75,7 @@ from leastnoise._estimation._model import (
     fitted_model,
     round_systematically,
 )
+from leastnoise._estimation._moments import EstimatedMoments
 from leastnoise._estimation._non_negative import (
     REPETITIONS,
     ConsistentCells,
@@ -112,6 +114,7 @@ from leastnoise._estimation._public_facts import (
     whole_with_sums,
     with_public_sums,
 )
+from leastnoise._estimation._regression import Regression, coefficient_columns, regression
 from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, checked_errors, shrink
 from leastnoise._estimation._smoothing import (
     PosteriorMeans,

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._domain import Domain, UnitCount, ValueCount, Weighted
+from leastnoise._domain import CompleteCount, Domain, UnitCount, ValueCount, Weighted
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
 from leastnoise._release._names import (
@@ -494,7 +494,7 @@ def quantity_key(domain: Domain, measure: str | None) -> str:
     declared = domain.measure(measure)
     if isinstance(declared, UnitCount):
         return "units"
-    if isinstance(declared, ValueCount):
+    if isinstance(declared, (CompleteCount, ValueCount)):
         return "rows"
     if not isinstance(declared, Weighted):
         return measure

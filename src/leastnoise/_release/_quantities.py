@@ -4,11 +4,19 @@ Manifests and Parquet files have them. The unit of a sum, a mean or a quantile i
 values in its column.
 """
 
-from leastnoise._domain import Measure, SquaredDeviation, UnitCount, ValueCount, Weighted
+from leastnoise._domain import (
+    CompleteCount,
+    DeviationProduct,
+    Measure,
+    SquaredDeviation,
+    UnitCount,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import ENGLISH, name_quantity
-from leastnoise._workload import Product
+from leastnoise._workload import Product, join_measures
 
 _ANSWER_COLUMNS = {
     "noise_std": "standard error of answer from the noise",
@@ -41,12 +49,15 @@ _STATISTIC_COLUMNS = {
 
 def describe_unit(measure: Measure | None) -> str:
     """Return the unit of the sums of a measure as text; "rows" for None."""
-    if measure is None or isinstance(measure, ValueCount):
+    if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
         return "rows"
     if isinstance(measure, UnitCount):
         return "privacy units"
     if isinstance(measure, SquaredDeviation):
         return f"the unit of the column {measure.of.column!r}, squared"
+    if isinstance(measure, DeviationProduct):
+        units = [f"the unit of the column {factor.column!r}" for factor in measure.factors]
+        return " times ".join(units)
     if not isinstance(measure, Weighted):
         return f"the unit of the column {measure.column!r}"
     weight = f"the unit of the column {measure.weight.column!r}"
@@ -99,6 +110,8 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
     """Return the meaning of each number column of a statistic."""
     statistic = table.statistic
     domain = table.domain
+    if statistic.form.of_several:
+        return _describe_several_measures(table)
     if statistic.kind == "variances":
         return _describe_variance_columns(table, domain.measure(statistic.of))
     if statistic.form.of_measure:
@@ -146,6 +159,35 @@ def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str,
         "count": "number of rows with a value",
         "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
     }
+    return {name: meanings[name] for name in table.numbers() if name in meanings}
+
+
+def _describe_several_measures(table: StatisticTable) -> dict[str, str]:
+    """Return the meaning of each number column of correlations or of a regression."""
+    statistic = table.statistic
+    if statistic.kind == "correlations":
+        unit = "in the unit of one measure times the unit of the other"
+        meanings = {
+            "correlation": "correlation of the pair, from -1 to 1",
+            "low": "lower end of the interval of correlation",
+            "high": "upper end of the interval of correlation",
+            "std_error": "standard error of correlation",
+            "covariance": f"covariance of the pair, {unit}",
+            "covariance_low": f"lower end of the interval of covariance, {unit}",
+            "covariance_high": f"upper end of the interval of covariance, {unit}",
+            "covariance_std_error": f"standard error of covariance, {unit}",
+        }
+    else:
+        response = describe_unit(table.domain.measure(statistic.of))
+        unit = f"in {response}, over the unit of the measure of the term if it has one"
+        meanings = {
+            "coefficient": f"coefficient of the term, {unit}",
+            "low": "lower end of the interval of coefficient; empty where every number is possible",
+            "high": "upper end of the interval of coefficient; empty in the same rows",
+            "std_error": f"standard error of coefficient, {unit}",
+            "ridge": "added to the diagonal of the normal equations, as a share of count",
+        }
+    meanings["count"] = f"number of rows with a value of {join_measures(statistic.variables)}"
     return {name: meanings[name] for name in table.numbers() if name in meanings}
 
 

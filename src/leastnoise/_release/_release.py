@@ -666,7 +666,9 @@ class Release:
         """
         return read_statement(self.plan.workload, sql_settings(self.plan, self.options), text)
 
-    def _answer_column(self, workload: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _answer_column(
+        self, workload: Workload, column: str = ""
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the answers to one aggregate of a statement and their intervals.
 
         A published table or statistic is reused; other tables follow from the measurements.
@@ -679,6 +681,9 @@ class Release:
             )
         if workload.statistics and position is not None:
             statistic = self.statistics[position]
+            if column:
+                further = statistic.extra_columns
+                return further[column], further[f"{column}_low"], further[f"{column}_high"]
             return statistic.values, statistic.low, statistic.high
         if position is None:
             table = self.answer(workload)[0]

@@ -11,8 +11,10 @@ from typing import Any
 from leastnoise._domain import (
     Bins,
     Categories,
+    CompleteCount,
     Dates,
     Decimals,
+    DeviationProduct,
     Edges,
     Integers,
     Kind,
@@ -46,6 +48,7 @@ from leastnoise._release._texts import (
     format_row_limit,
     name_attribute,
     name_measure,
+    name_statistic,
     name_summed,
     table_title,
 )
@@ -328,6 +331,8 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
             middle=catalogue.format_exact(measure.centre * measure.of.unit),
             unit=catalogue.format_exact(measure.unit),
         )
+    if isinstance(measure, (CompleteCount, DeviationProduct)):
+        return _describe_complete_rows(name, measure, catalogue)
     if isinstance(measure, ValueCount):
         return catalogue.say("measure_values", name=name, column=catalogue.quote(measure.column))
     low, high, unit = (
@@ -335,6 +340,30 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
     )
     return catalogue.say(
         "measure", name=name, column=catalogue.quote(measure.column), low=low, high=high, unit=unit
+    )
+
+
+def _describe_complete_rows(
+    name: str, measure: CompleteCount | DeviationProduct, catalogue: Catalogue
+) -> str:
+    """Return a sentence on a count of complete rows or on a product of distances."""
+    columns = catalogue.join_names([repr(of.column) for of in measure.present])
+    if isinstance(measure, CompleteCount):
+        return catalogue.say("measure_complete", name=name, columns=columns)
+    distances = [
+        catalogue.say(
+            "distance_from_middle",
+            column=repr(of.column),
+            middle=catalogue.format_exact(centre * of.unit),
+        )
+        for of, centre in zip(measure.factors, measure.centres, strict=True)
+    ]
+    return catalogue.say(
+        "measure_deviations" if len(distances) == 1 else "measure_products",
+        name=name,
+        distances=catalogue.join_names(distances),
+        columns=columns,
+        unit=catalogue.format_exact(measure.unit),
     )
 
 
@@ -466,7 +495,8 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         factor
         for statistic in workload.statistics
         if statistic.form.of_measure
-        for factor in factor_measures(measures[statistic.of])
+        for variable in statistic.variables
+        for factor in factor_measures(measures[variable])
     }
     sentences = []
     for measure, name in columns.items():
@@ -483,6 +513,16 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
                 high=high,
             )
         )
+    for statistic in workload.statistics:
+        if statistic.form.of_several:
+            names = [name_measure(workload.domain, name, catalogue) for name in statistic.variables]
+            sentences.append(
+                catalogue.say(
+                    "complete_rows",
+                    statistic=name_statistic(statistic, workload.domain, catalogue),
+                    names=catalogue.join_names(names),
+                )
+            )
     for name in summed:
         total = measures[name]
         if isinstance(total, UnitTotal):
@@ -501,13 +541,14 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences on measures, and on the largest amount of a row in sums.
 
-    The noise has to hide this amount.
+    The noise has to hide this amount. Sums of which only a statistic is computed have no sentence.
     """
     measures = workload.domain.measures
     summed = sorted({str(product.measure) for product in workload.products if product.of_values})
     contributions = {
         name: catalogue.format_exact(measures[name].largest * measures[name].unit)
         for name in summed
+        if not isinstance(measures[name], DeviationProduct)
     }
     sentences = [*list_measure_values(workload, catalogue)]
     for name, text in contributions.items():

@@ -235,7 +235,9 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
         for product in release.plan.workload.tables_of(statistic)
     }
     for statistic in release.statistics:
-        if along in statistic.statistic.by and statistic.statistic.form.of_measure:
+        form = statistic.statistic.form
+        has_one_value = form.of_measure and not form.of_several
+        if along in statistic.statistic.by and has_one_value:
             yield _statistic_over_time(replace(statistic, code_texts=texts), along, catalogue)
     for table in release.tables:
         query_set = table.product.along.get(along)

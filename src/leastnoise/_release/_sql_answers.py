@@ -1,7 +1,8 @@
 """Answers of SQL statements from the tables and statistics of a release."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from leastnoise._release._sql_combinations import AnswerNoise, combination_ends
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
+    OF_LINES,
+    OF_PAIRS,
     SPREADS,
     Aggregate,
     Selection,
     SqlSettings,
     Statement,
+    Statistic,
     Workload,
     answer_column,
     combination_high_column,
@@ -27,11 +31,22 @@ from leastnoise._workload import (
     to_array,
 )
 
+_TERMS_OF_LINES = ("intercept", "slope")  # in the order of a regression
+
 Answers = tuple[FloatArray, FloatArray, FloatArray]
 """Answers, and the lower and upper ends of their intervals."""
-AnswerWorkload = Callable[[Workload], Answers]
-"""From the workload of one aggregate to its answers and the lower and upper ends of their
-intervals, one axis for each attribute."""
+
+
+class AnswerWorkload(Protocol):
+    """Answers the workload of one aggregate."""
+
+    def __call__(self, workload: Workload, column: str = "") -> Answers:
+        """Return answers and the ends of their intervals, one axis for each attribute.
+
+        Args:
+            workload: a table or a statistic.
+            column: of a statistic, a further column of numbers that has an interval.
+        """
 
 
 def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Statement:
@@ -65,10 +80,8 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     None if the workload lacks it.
     """
     if aggregate_workload.statistics:
-        statistics = [
-            replace(statistic, size=None, target=None) for statistic in workload.statistics
-        ]
-        statistic = aggregate_workload.statistics[0]
+        statistics = [_without_size(statistic) for statistic in workload.statistics]
+        statistic = _without_size(aggregate_workload.statistics[0])
         if statistic in statistics:
             return statistics.index(statistic)
         return None
@@ -77,6 +90,15 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     if table_key in table_keys:
         return table_keys.index(table_key)
     return None
+
+
+def _without_size(statistic: Statistic) -> Statistic:
+    """Return a statistic as an aggregate names it: a pair in the order of names."""
+    statistic = replace(statistic, size=None, target=None)
+    if statistic.kind != "correlations" or len(statistic.on) != 1:
+        return statistic
+    of, other = sorted(statistic.variables)
+    return replace(statistic, of=of, on=(other,))
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
@@ -167,13 +189,19 @@ def _aggregate_answers(
         shape = [1] * len(positions)
         shape[axis] = -1
         is_empty |= (along < 0).reshape(shape)
-    if aggregate.kind in ("mean", "quantile", *SPREADS):
+    if aggregate.kind in ("mean", "quantile", *SPREADS, *OF_PAIRS, *OF_LINES):
         empty_value = np.nan
     else:
         empty_value = 0.0
     counted_shape = tuple(map(len, counted_keys.values()))
     workload = selection.aggregate_workload(aggregate, grouping)
-    answers = answer_workload(workload)
+    if aggregate.kind in OF_PAIRS:
+        answers = _pair_answers(aggregate.kind, workload, answer_workload)
+    elif aggregate.kind in OF_LINES:
+        term = _TERMS_OF_LINES.index(aggregate.kind)
+        answers = _last_axis_at(answer_workload(workload), term)
+    else:
+        answers = answer_workload(workload)
     if aggregate.kind in SPREADS:
         answers = _spread_answers(aggregate.kind, workload, answers, answer_workload)
     results = []
@@ -206,6 +234,50 @@ def _spread_answers(
     if kind.startswith("variance"):
         return estimate**2, low**2, high**2
     return estimate, low, high
+
+
+def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload) -> Answers:
+    """Return a kind of `OF_PAIRS` of two measures."""
+    if kind == "covariance":
+        return _last_axis_at(answer_workload(workload, "covariance"), 0)
+    if kind == "covariance_sample":
+        covariances = _last_axis_at(answer_workload(workload, "covariance"), 0)
+        return _sample_covariances(covariances, workload, answer_workload)
+    correlations = _last_axis_at(answer_workload(workload), 0)
+    if kind == "correlation":
+        return correlations
+    value, low, high = correlations
+    squares_of_ends = low**2, high**2
+    has_zero = (low <= 0) & (high >= 0)
+    return (
+        value**2,
+        np.where(has_zero, 0.0, np.minimum(*squares_of_ends)),
+        np.maximum(*squares_of_ends),
+    )
+
+
+def _last_axis_at(answers: Answers, position: int) -> Answers:
+    """Return the answers of one pair or term, which are along the last axis."""
+    values, low, high = answers
+    return values[..., position], low[..., position], high[..., position]
+
+
+def _sample_covariances(
+    covariances: Answers, workload: Workload, answer_workload: AnswerWorkload
+) -> Answers:
+    """Return covariances times n / (n - 1), with n at the end at which intervals are longer."""
+    counts, counts_low, counts_high = answer_workload(
+        Workload(workload.domain, workload.products[:1])
+    )
+    factor, longer, shorter = (
+        _sample_factor(ends) ** 2 for ends in (counts, counts_low, counts_high)
+    )
+    value, low, high = covariances
+    return (
+        value * factor,
+        low * np.where(low < 0, longer, shorter),
+        high * np.where(high > 0, longer, shorter),
+    )
 
 
 def _sample_factor(counts: FloatArray) -> FloatArray:

@@ -24,13 +24,17 @@ from leastnoise._charts import (
 from leastnoise._domain import Domain, Weighted
 from leastnoise._estimation import (
     DIVISORS,
+    Correlations,
     HasLeastSquares,
     Quantiles,
+    Regression,
     cdf,
+    correlations,
     means,
     minimal_draws,
     place_at_choices,
     quantiles,
+    regression,
     variances,
 )
 from leastnoise._frames import Columns, name_key_columns
@@ -189,6 +193,8 @@ class StatisticTable(ResultTable):
         further_keys = self.attributes[len(groups) :]
         if self.statistic.form.at_shares:
             return (*groups, catalogue.say("col_share"))
+        if self.statistic.form.of_several:
+            return (*groups, catalogue.say(f"col_{self.statistic.form.row_key}"))
         return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
 
     def with_own_format(self, catalogue: Catalogue) -> Catalogue:
@@ -204,6 +210,8 @@ class StatisticTable(ResultTable):
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
+        if self.statistic.kind == "regression":  # coefficients have different units
+            return ""
         has_published = not np.isnan(self.values).all()
         return "dots" if has_published and 1 < self.cells <= MOST_DOTS else ""
 
@@ -228,6 +236,8 @@ class StatisticTable(ResultTable):
         series = ""
         if self.statistic.form.at_shares:
             series = catalogue.say("col_share")
+        elif self.statistic.form.of_several:
+            series = catalogue.say(f"col_{self.statistic.form.row_key}")
         elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
             groups -= 1
             *first_headings, series = headings
@@ -273,7 +283,8 @@ class StatisticTable(ResultTable):
         """
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)
-        if self.statistic.form.at_shares or not self.statistic.by:
+        form = self.statistic.form
+        if form.at_shares or form.of_several or not self.statistic.by:
             return None
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if not any(axis.kind == "times" for axis in axes):
@@ -349,6 +360,8 @@ def format_interval(
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
+    if math.isnan(low):
+        return catalogue.format_number(value), catalogue.say("unbounded")
     digit_spread = (high - low) / 8
     if catalogue.number_format == PLAIN_NUMBERS:
         is_whole = exact and value.is_integer()
@@ -466,7 +479,10 @@ class Statistics(LazySequence[StatisticTable]):
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
         for product in self.workload.tables_of(table.statistic):
-            table = suppress_values(table, self.table_suppression(product))
+            is_suppressed = self.table_suppression(product)
+            if table.statistic.form.of_several:
+                is_suppressed = is_suppressed[..., None]
+            table = suppress_values(table, is_suppressed)
             if table.statistic.kind == "variances":
                 table = self._suppress_with_means(table, product)
         return table
@@ -562,6 +578,8 @@ def _name_unit(domain: Domain, statistic: Statistic) -> str:
     """Return the measure or attribute whose unit the values have, or "share"."""
     if statistic.form.along:
         return "share"
+    if statistic.form.of_several:
+        return statistic.form.column
     if statistic.form.of_measure:
         measure = domain.measure(statistic.of)
     else:
@@ -605,6 +623,8 @@ def _compute_statistic(
             "high": numbers.pop("high"),
             "extra_columns": numbers,
         }
+    if statistic.form.of_several:
+        return _several_measures_values(source, statistic, level)
     if statistic.kind == "quantiles":
         estimated = quantiles(
             source,
@@ -617,6 +637,31 @@ def _compute_statistic(
             estimated = place_at_choices(estimated, workload.domain, statistic, choices)
         return _quantile_values(statistic, estimated, workload)
     return _distribution_values(source, statistic, level, workload)
+
+
+def _several_measures_values(
+    source: HasLeastSquares, statistic: Statistic, level: float
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the key column and the values of correlations or of a regression.
+
+    An interval without ends has none in the table.
+    """
+    estimated: Correlations | Regression
+    if statistic.kind == "correlations":
+        estimated = correlations(source, statistic.variables, by=statistic.along, level=level)
+    else:
+        estimated = regression(
+            source, statistic.of, on=statistic.on, by=statistic.along, level=level
+        )
+    numbers = estimated.numbers()
+    low, high = (numbers.pop(end) for end in ("low", "high"))
+    return (statistic.form.row_key,), {
+        "labels": estimated.labels,
+        "values": numbers.pop(statistic.form.column),
+        "low": np.where(np.isinf(low), np.nan, low),
+        "high": np.where(np.isinf(high), np.nan, high),
+        "extra_columns": numbers,
+    }
 
 
 def _distribution_values(
@@ -704,7 +749,8 @@ def _round_statistic(
         is_suppressed = np.zeros(values_of["values"].shape, dtype=np.bool_)
     else:
         is_suppressed = extra_columns[divisor] < float(bound)
-    if isinstance(options.below, Mapping) and sum_bound is not None:
+    has_mean = "sum" in extra_columns or "mean" in extra_columns
+    if isinstance(options.below, Mapping) and sum_bound is not None and has_mean:
         # Anyone can compute the sum from a mean and its number of rows.
         if "sum" in extra_columns:
             sums = extra_columns["sum"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._domain import Domain, SquaredDeviation, Weighted
+from leastnoise._domain import DeviationProduct, Domain, SquaredDeviation, Weighted
 from leastnoise._frames import Columns
 from leastnoise._release._names import check_key
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
@@ -318,7 +318,7 @@ def _counts_persons(product: Product) -> bool:
 def _is_share(domain: Domain, measure: str) -> bool:
     """Return whether the mean of a measure is a share, with bounds 0 and 1."""
     declared = domain.measure(measure)
-    if isinstance(declared, SquaredDeviation):
+    if isinstance(declared, (DeviationProduct, SquaredDeviation)):
         return False
     values = declared.of if isinstance(declared, Weighted) else declared
     return values.low == 0 and values.high == 1
@@ -554,7 +554,7 @@ def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
         return table.rows
     sizes = dict(zip(table.attributes, table.shape, strict=True))
     groups = math.prod(sizes[name] for name in statistic.by)
-    return groups * max(1, len(statistic.at))
+    return groups * max(1, len(statistic.at), len(statistic.row_labels))
 
 
 def _check_design_of_mean(

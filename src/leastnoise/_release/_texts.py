@@ -23,7 +23,9 @@ import numpy as np
 from leastnoise._charts import Axis, Picture, choose_chart, format_digits
 from leastnoise._domain import (
     Bins,
+    CompleteCount,
     Decimals,
+    DeviationProduct,
     Domain,
     Edges,
     Integers,
@@ -690,12 +692,39 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     if isinstance(declared, SquaredDeviation):
         of = _find_measure(domain, declared.of, catalogue)
         return catalogue.say("name_squares", measure=of)
+    if isinstance(declared, CompleteCount):
+        return catalogue.say(
+            "name_rows_with", names=_join_found(domain, declared.present, catalogue)
+        )
+    if isinstance(declared, DeviationProduct):
+        return _name_product(domain, declared, catalogue)
     if isinstance(declared, ValueCount):
         of = _find_values(domain, declared, catalogue)
         return catalogue.say("name_values", measure=of)
     if isinstance(declared, UnitCount) and (catalogue.language != "en" or catalogue.names.units):
         return catalogue.names.units or catalogue.say("name_units")
     return catalogue.names.measure(measure).name or measure
+
+
+def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
+    """Return the display name of distances from the middle, of squares or of products."""
+    complete = _join_found(domain, declared.present, catalogue)
+    rows = catalogue.say("name_rows_with", names=complete)
+    first, *others = declared.factors
+    measure = _find_measure(domain, first, catalogue)
+    if not others:
+        return catalogue.say("name_deviations", measure=measure, rows=rows)
+    if others[0] == first:
+        return catalogue.say("name_squares_in", measure=measure, rows=rows)
+    names = _join_found(domain, declared.factors, catalogue)
+    if len(declared.present) == len(declared.factors):
+        return catalogue.say("name_products", names=names)
+    return catalogue.say("name_products_in", names=names, rows=rows)
+
+
+def _join_found(domain: Domain, measures: Sequence[Measure], catalogue: Catalogue) -> str:
+    """Return the display names of declared measures as a list in a sentence."""
+    return catalogue.join_names([_find_measure(domain, of, catalogue) for of in measures])
 
 
 def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
@@ -794,7 +823,12 @@ def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue)
 def _names_of_statistic(
     statistic: Statistic, domain: Domain, catalogue: Catalogue
 ) -> QuantityNames:
-    """Return the display names of a statistic's measure or attribute."""
+    """Return the display names of a statistic's measure or attribute.
+
+    None for a statistic of several measures, whose values have the unit of no measure.
+    """
+    if statistic.form.of_several:
+        return QuantityNames()
     if statistic.form.of_measure:
         return names_of_measure(domain, statistic.of, catalogue)
     return catalogue.names.attribute(statistic.of)
@@ -826,6 +860,8 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
     if product.values_of is not None:
         measure = names.name or product.values_of
         return names.count or catalogue.say(f"{key}_values", measure=measure)
+    if product.of_complete_rows:
+        return name_with_weight(product.domain, str(product.measure), catalogue)
     if product.of_units:
         return catalogue.names.units or catalogue.say("name_units")
     return name_rows(catalogue)
@@ -903,6 +939,12 @@ def statistic_groups_title(statistic: Statistic, catalogue: Catalogue) -> str:
 def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Name a statistic without its groups, such as ``Mean net income``."""
     names = _names_of_statistic(statistic, domain, catalogue)
+    if statistic.form.of_several:
+        of_measures = [name_measure(domain, name, catalogue) for name in statistic.variables]
+        if statistic.kind == "correlations":
+            return catalogue.say("name_correlations", of=catalogue.join_names(of_measures))
+        response, *predictors = of_measures
+        return catalogue.say("name_regression", of=response, on=catalogue.join_names(predictors))
     own_texts = {
         "means": names.mean,
         "variances": "",

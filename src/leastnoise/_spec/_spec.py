@@ -96,6 +96,7 @@ from leastnoise._workload import (
     Statement,
     Workload,
     cdf_queries,
+    correlation_queries,
     declared,
     join_columns,
     marginals,
@@ -106,6 +107,7 @@ from leastnoise._workload import (
     queries,
     read_comparison_targets,
     read_statements,
+    regression_queries,
     together,
     variance_queries,
     with_domain,
@@ -234,6 +236,8 @@ _PART_NAMES = [
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
     "variances": variance_queries,
+    "correlations": correlation_queries,
+    "regression": regression_queries,
     "quantiles": quantile_queries,
     "cdf": cdf_queries,
 }
@@ -1289,7 +1293,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Return the workload of a part with means, variances, quantiles or a CDF."""
+    """Return the workload of a part with a statistic, such as means or a CDF."""
     allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
@@ -1300,10 +1304,8 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             f"one of {', '.join([kind, *allowed])}",
             advice,
         )
-    if kind == "quantiles":
-        keys = ["of", "at", "by"]
-    else:
-        keys = ["of", "by"]
+    further_key = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
+    keys = ["of", *further_key, "by"]
     with within(message("{where}: ", where=where)):
         arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:

@@ -36,6 +36,7 @@ _EXPONENT = {
     "maxiter": 11,
 }  # how exactly, and in how many steps, the exponent is searched
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
+_MOST_SEARCHED = 4  # parts whose weights are all searched: each takes some seconds with 77 tables
 _MOST_JOINT = 256  # cells up to which tables on shared attributes are balanced exactly
 # largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
 # nearly always 0
@@ -230,7 +231,7 @@ def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Worklo
         return joined(strengths)
     from scipy.optimize import minimize_scalar
 
-    for part_number in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
+    for part_number in _searched_parts(len(parts)):
         search = partial(changed, part_number)
         strengths[part_number] = float(
             minimize_scalar(
@@ -238,6 +239,18 @@ def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Worklo
             ).x
         )
     return joined(strengths)
+
+
+def _searched_parts(count: int) -> list[int]:
+    """Return the parts whose weights are searched, one after the other.
+
+    Among many parts only the weight of the last one, which has the tables that are not at both
+    ends; each of the others has one measure, with an importance that leaves it in proportion.
+    """
+    if count > _MOST_SEARCHED:
+        return [count - 1]
+    rounds = 1 if count == 2 else 2
+    return [*range(1, count)] * rounds
 
 
 def split_units_budget(

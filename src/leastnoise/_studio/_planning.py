@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from leastnoise._error import measured_multiplier, statistic_errors
+from leastnoise._error import StatisticError, measured_multiplier, statistic_errors
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -637,6 +637,8 @@ def _statistic_verdict(
             return {"verdict": catalogue.say("st_margin_of_share", margin=share)}
         if target is not None and target.kind == "margin":
             margin = target.error
+        if statistic.form.of_several:
+            return {"verdict": _margins_of_parts(error, multiplier, catalogue), "missed": False}
         if statistic.kind == "variances":
             key = "st_margin_of_variance"
         else:
@@ -644,6 +646,19 @@ def _statistic_verdict(
         verdict = catalogue.say(key, margin=catalogue.format_error(margin), of=statistic.of)
         return {"verdict": verdict, "missed": target is not None and not target.kept}
     return {}
+
+
+def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
+    """Return the promised margins of covariances or coefficients."""
+    if error.statistic.kind == "correlations":
+        key = "st_margin_of_covariance"
+    else:
+        key = "st_margin_of_coefficient"
+    margins = [
+        catalogue.say(key, margin=catalogue.format_error(multiplier * std_error), of=name)
+        for name, std_error in error.parts
+    ]
+    return "; ".join(margins)
 
 
 def _render_planning(state: PlanningState, name: str, catalogue: Catalogue) -> str:

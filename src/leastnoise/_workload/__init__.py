@@ -11,6 +11,18 @@ from leastnoise._workload._comparison import (
     read_quantity,
     selected_cells,
 )
+from leastnoise._workload._complete_rows import (
+    INTERCEPT,
+    Factors,
+    checked_variables,
+    factors_of_sums,
+    in_domain_order,
+    in_factor_order,
+    join_measures,
+    name_sums,
+    pair_names,
+    term_names,
+)
 from leastnoise._workload._missing import (
     declared,
     incomplete_attributes,
@@ -65,6 +77,8 @@ from leastnoise._workload._sql_query import (
     to_array,
 )
 from leastnoise._workload._sql_statement import (
+    OF_LINES,
+    OF_PAIRS,
     SPREADS,
     Aggregate,
     Grouped,
@@ -83,12 +97,14 @@ from leastnoise._workload._sql_values import UNDECIDED
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,
+    correlation_queries,
     from_json,
     marginals,
     mean_queries,
     quantile_queries,
     queries,
     questions_over,
+    regression_queries,
     together,
     variance_queries,
     with_domain,

@@ -10,7 +10,9 @@ import numpy as np
 
 from leastnoise._domain import (
     Bins,
+    CompleteCount,
     Decimals,
+    DeviationProduct,
     Domain,
     Edges,
     Integers,
@@ -35,6 +37,17 @@ from leastnoise._trusted.check import (
 )
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop import Operator, Ranges, dense
+from leastnoise._workload._complete_rows import (
+    Factors,
+    checked_variables,
+    factors_of_sums,
+    in_domain_order,
+    in_factor_order,
+    join_measures,
+    name_sums,
+    pair_names,
+    term_names,
+)
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 
 MOST_GROUP_ENTRIES = 2**22
@@ -270,6 +283,7 @@ class Product:
     def of_values(self) -> bool:
         """Whether it sums the values of a measure."""
         return self.measure is not None and type(self.domain.measure(self.measure)) in (
+            DeviationProduct,
             Measure,
             SquaredDeviation,
             UnitTotal,
@@ -277,9 +291,16 @@ class Product:
         )
 
     @property
+    def of_complete_rows(self) -> bool:
+        """Whether it counts rows that have a value of each of some measures."""
+        return self.measure is not None and isinstance(
+            self.domain.measure(self.measure), CompleteCount
+        )
+
+    @property
     def values_of(self) -> str | None:
         """The measure whose values are counted, or None."""
-        if self.measure is None or self.of_values or self.of_units:
+        if self.measure is None or self.of_values or self.of_units or self.of_complete_rows:
             return None
         return next(
             name
@@ -440,13 +461,25 @@ class StatisticForm:
     noun: str  # in files and reports
     column: str  # of its values
     of_measure: bool = False  # not of an attribute
+    row_key: str = ""  # of several measures: the name of the column of their pairs or terms
     at_shares: bool = False  # one value for each given share
     along: bool = False  # one value for each cell of the attribute
+
+    @property
+    def of_several(self) -> bool:
+        """Whether it is of several measures."""
+        return self.row_key != ""
 
 
 FORMS: Mapping[str, StatisticForm] = {
     "means": StatisticForm(noun="mean", column="mean", of_measure=True),
     "variances": StatisticForm(noun="standard deviation", column="std_dev", of_measure=True),
+    "correlations": StatisticForm(
+        noun="correlations", column="correlation", of_measure=True, row_key="pair"
+    ),
+    "regression": StatisticForm(
+        noun="regression", column="coefficient", of_measure=True, row_key="term"
+    ),
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
 }
@@ -455,10 +488,15 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """A mean, quantiles or a distribution function, for every group."""
+    """A mean, quantiles or a distribution function, for every group.
+
+    Correlations are between ``of`` and the measures ``on``, and between these; a regression is of
+    ``of`` on them.
+    """
 
     kind: str
     of: str
+    on: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     groups: tuple[QuerySet, ...] = ()
     at: tuple[Fraction, ...] = ()
@@ -502,7 +540,45 @@ class Statistic:
     @property
     def name(self) -> str:
         """Its name in files and reports."""
-        return f"{self.form.noun} of {self.of}" + (f" by {self.groups_name}" if self.by else "")
+        return f"{self.form.noun} of {self.subject}" + (
+            f" by {self.groups_name}" if self.by else ""
+        )
+
+    @property
+    def subject(self) -> str:
+        """What it is of, such as ``pay``, ``pay and age`` or ``pay on age``."""
+        if self.kind == "regression":
+            return f"{self.of} on {join_measures(self.on)}"
+        return join_measures(self.variables)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The measure or attribute that it is of, then the measures ``on``."""
+        return (self.of, *self.on)
+
+    @property
+    def row_labels(self) -> tuple[str, ...]:
+        """The labels of its values in each group, of a statistic of several measures."""
+        if self.kind == "correlations":
+            return pair_names(self.variables)
+        if self.kind == "regression":
+            return term_names(self.variables)
+        return ()
+
+    @property
+    def sum_factors(self) -> list[Factors]:
+        """The factors of the sums of complete rows from which it is computed."""
+        if not self.form.of_several:
+            return []
+        response = self.of if self.kind == "regression" else None
+        return factors_of_sums(self.variables, response)
+
+    def sum_names(self, domain: Domain) -> tuple[str, ...]:
+        """Return the measures of complete rows from which it is computed."""
+        present = in_domain_order(domain, self.variables)
+        return tuple(
+            name_sums(in_factor_order(present, factors), present) for factors in self.sum_factors
+        )
 
     @property
     def groups_name(self) -> str:
@@ -521,6 +597,9 @@ class Statistic:
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """Return the keys of the tables that it is computed from."""
+        if self.form.of_several:
+            names = self.sum_names(domain)
+            return tuple((name, self.by, self.groups) for name in names)
         if self.form.of_measure:
             measures = [domain.count_of(self.of), self.of]
             if self.kind == "variances":
@@ -533,6 +612,10 @@ class Statistic:
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
         facts: dict[str, object] = {"of": self.of}
+        if self.kind == "correlations":
+            facts["of"] = list(self.variables)
+        if self.kind == "regression":
+            facts["on"] = list(self.on)
         if self.at:
             facts["at"] = [str(share) for share in self.at]
         facts["by"] = [
@@ -572,9 +655,17 @@ def checked_statistic(
     by: By,
     size: Exact | None,
     error_target: Target | None = None,
+    on: object = None,
 ) -> Statistic:
     """Return a statistic from its checked parts; raise if none fits the domain."""
     of_measure = FORMS[kind].of_measure
+    further_measures: tuple[str, ...] = ()
+    if kind == "correlations":
+        of, *others = checked_variables(domain, "of", of, least=2)
+        further_measures = tuple(others)
+    if kind == "regression":
+        further_measures = checked_variables(domain, "on", on)
+        of, *_ = checked_variables(domain, "of and on", [of, *further_measures], least=2)
     is_measure = isinstance(of, str) and of in domain.measures
     if of_measure and not is_measure:
         raise refuse(
@@ -624,6 +715,7 @@ def checked_statistic(
     return Statistic(
         kind=kind,
         of=str(of),
+        on=further_measures,
         by=(*groups,),
         groups=(*groups.values(),),
         at=shares,

@@ -32,7 +32,8 @@ _ADVICE = {
     "Max": "Take a quantile such as 0.99: one person decides an extreme",
 }
 _USUAL_ADVICE = (
-    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column"
+    "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column, "
+    "and CORR, COVAR_POP, REGR_SLOPE and others like these of two columns"
 )
 _SPREAD_KINDS = {
     "Stddev": "std_dev_sample",
@@ -41,6 +42,20 @@ _SPREAD_KINDS = {
     "Variance": "variance_sample",
     "VariancePop": "variance",
 }
+_PAIR_KINDS = {
+    "Corr": "correlation",
+    "CovarPop": "covariance",
+    "CovarSamp": "covariance_sample",
+    "RegrSlope": "slope",
+    "RegrIntercept": "intercept",
+    "RegrR2": "r2",
+    "RegrCount": "complete_rows",
+}
+_TWO_MEASURES = (
+    "It is of two different measures in the rows of one condition, such as CORR(pay, age) or "
+    "REGR_SLOPE(2 * pay, age), in groups that are released as they are; REGR_INTERCEPT is of plain "
+    "measures. Write a statement for each condition"
+)
 _ONE_MEASURE = (
     "The deviation is of one measure in the rows of one condition, such as STDDEV(pay) or "
     "VAR_POP(2 * pay + 1), in groups that are released as they are. Write a statement for each "
@@ -149,9 +164,14 @@ class AggregateReader:
             return self._sum(node, boxes)
         if isinstance(node, exp.Avg):
             return self._mean(node, boxes)
-        if type(node).__name__ in _SPREAD_KINDS:
-            return self._spread(node, boxes)
-        raise refused(node.sql("duckdb"), _ADVICE.get(type(node).__name__, _USUAL_ADVICE))
+        name = type(node).__name__
+        read_deviations = {
+            **dict.fromkeys(_SPREAD_KINDS, self._spread),
+            **dict.fromkeys(_PAIR_KINDS, self._pair),
+        }
+        if name in read_deviations:
+            return read_deviations[name](node, boxes)
+        raise refused(node.sql("duckdb"), _ADVICE.get(name, _USUAL_ADVICE))
 
     # Answers
 
@@ -366,6 +386,32 @@ class AggregateReader:
             factor = abs(term.factor)
         return self._scaled(self._answer_node(spread), factor)
 
+    def _pair(self, node: Node, boxes: Boxes) -> Node:
+        """Return a correlation, a covariance or a coefficient of two measures."""
+        kind = _PAIR_KINDS[type(node).__name__]
+        operands = [node.this, node.expression]
+        if operands[1] is None or self._are_added_up:
+            raise refused(node.sql("duckdb"), _TWO_MEASURES)
+        all_terms = [self._terms(node, operand, boxes) for operand in operands]
+        terms = [term for of_operand in all_terms for term in of_operand if term.is_counted]
+        has_shift = sum(map(len, all_terms)) > len(terms)
+        if len(terms) != len(operands) or any(term.kind != "sum" for term in terms):
+            raise refused(node.sql("duckdb"), _TWO_MEASURES)
+        first, second = terms
+        rows = intersect(node.key.upper(), first.boxes, second.boxes)
+        merged = self._within_where(merge(self._columns.domain, rows))
+        is_plain = not has_shift and first.factor == second.factor == 1
+        can_answer = (
+            len(merged) == 1 and first.of != second.of and first.factor * second.factor != 0
+        )
+        if not can_answer or (kind == "intercept" and not is_plain):
+            raise refused(node.sql("duckdb"), _TWO_MEASURES)
+        text = node.sql("duckdb")
+        pair = Aggregate(text, kind, first.of, on=second.of, condition=merged[0])
+        return self._scaled(
+            self._answer_node(pair), _pair_factor(kind, first.factor, second.factor)
+        )
+
     # Terms
 
     def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[Term]:
@@ -523,6 +569,17 @@ class AggregateReader:
             is_branch = [branch == other for other in range(count)]
             boxes.append(self._columns.true_boxes(clause, _with_results(case, is_branch)))
         return boxes
+
+
+def _pair_factor(kind: str, first: Fraction, second: Fraction) -> Fraction:
+    """Return the factor of an aggregate of two measures, from the factors of these."""
+    if kind.startswith("covariance"):
+        return first * second
+    if kind == "correlation":
+        return Fraction(1 if first * second > 0 else -1)
+    if kind == "slope":
+        return first / second
+    return Fraction(1)
 
 
 def _without_measures(reader: AggregateReader, node: Node) -> Node:

@@ -12,15 +12,18 @@ from fractions import Fraction
 
 from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
+from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
 from leastnoise._workload._sql_combinations import Combination
 from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
 from leastnoise._workload._workload import (
     Workload,
+    correlation_queries,
     mean_queries,
     quantile_queries,
     queries,
+    regression_queries,
     together,
     variance_queries,
 )
@@ -44,16 +47,25 @@ SPREADS = ("std_dev", "std_dev_sample", "variance", "variance_sample")
 """The kinds of aggregates that are computed from variances; the divisor of the sample is n - 1."""
 
 
+OF_PAIRS = ("correlation", "covariance", "covariance_sample", "r2")
+"""The kinds of aggregates that are computed from correlations of two measures."""
+OF_LINES = ("slope", "intercept")
+"""The kinds of aggregates that are computed from a regression of one measure on another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A column of answers, computed from the rows that a condition keeps."""
 
     name: str
-    kind: str  # "rows", "units", "values", "sum", "weighted", "mean", "quantile" or of SPREADS
+    # "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or of
+    # SPREADS, OF_PAIRS or OF_LINES
+    kind: str
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
     condition: Condition = field(default_factory=Condition)  # of FILTER and CASE
     weight: str = ""  # the measure by which rows are weighted
+    on: str = ""  # the second measure of a pair, or the one that explains the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +294,16 @@ class Selection:
             return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
         if kind in SPREADS:
             return variance_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
+        if kind in OF_PAIRS or kind == "complete_rows":
+            pair = in_domain_order(self.domain, (aggregate.of, aggregate.on))
+            of_pair = correlation_queries(self.domain, pair, by=sets, weight=weight)
+            if kind == "complete_rows":
+                return Workload(of_pair.domain, of_pair.products[:1])
+            return of_pair
+        if kind in OF_LINES:
+            return regression_queries(
+                self.domain, aggregate.of, on=[aggregate.on], by=sets, weight=weight
+            )
         if kind == "quantile":
             return quantile_queries(
                 self.domain, attribute_or_measure, [aggregate.share], by=sets, weight=weight

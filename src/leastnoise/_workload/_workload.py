@@ -8,7 +8,15 @@ from hashlib import sha256
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._domain import Domain, Measure, SquaredDeviation, UnitCount, ValueCount, Weighted
+from leastnoise._domain import (
+    DeviationProduct,
+    Domain,
+    Measure,
+    SquaredDeviation,
+    UnitCount,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -19,6 +27,11 @@ from leastnoise._trusted.check import (
     whole,
 )
 from leastnoise._trusted.linop import Operator
+from leastnoise._workload._complete_rows import (
+    complete_rows_measures,
+    in_domain_order,
+    in_factor_order,
+)
 from leastnoise._workload._product import (
     FORMS,
     MEASURES_ARE_DECLARED,
@@ -202,6 +215,8 @@ class Workload:
             kind = self.domain.measure(name)
             count = self.domain.count_of(name)
             has_ends = type(kind) in (Measure, SquaredDeviation)
+            # Of numbers with both signs, both ends together cost twice as much as the sum.
+            has_ends |= isinstance(kind, DeviationProduct) and kind.low_units >= 0
             # Beside counts of rows, a row without a value has the value 0.
             has_zero = count is not None or kind.low_units <= 0 <= kind.high_units
             if has_ends and has_zero and tables[name] & tables.get(count, set()):
@@ -578,6 +593,7 @@ def from_json(
                 asked["by"],
                 asked.get("size"),
                 error_target,
+                asked.get("on"),
             )
         )
     return Workload(domain, tuple(products), tuple(made))
@@ -836,6 +852,96 @@ def variance_queries(
     measured = _with_measures(tables, {squares: SquaredDeviation(domain.measure(of))})
     tables = measured + queries(measured.domain, statistic.along, weight=weight, sum=squares)
     return replace(tables, statistics=(statistic,))
+
+
+def correlation_queries(
+    domain: Domain,
+    of: Sequence[str],
+    *,
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+) -> Workload:
+    """Return a workload of covariances and correlations by group, for all pairs of measures.
+
+    They are of the rows with a value of every one of the measures. The workload also answers the
+    number of these rows, the sums of the distances of values from the middle of their bounds, and
+    the sums of products of two of these, from which they follow.
+
+    Args:
+        domain: the domain.
+        of: the names of 2 to 11 measures.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            level("region")}``; none for all rows.
+        weight: the weight of the tables, above 0.
+        size: a public number of rows with all values that a group is expected to have. The plan
+            states the error of a covariance for this number.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
+
+    Raises:
+        InputError: no such measure or attribute, a measure with weights or totals of units, or a
+            size that is not above 0.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> [product.name for product in ln.correlation_queries(domain, ["pay", "age"])][2:4]
+    ['sum of deviations of age in rows with pay and age', 'sum of squares of pay in rows with pay and age']
+    """
+    statistic = checked_statistic(domain, "correlations", of, None, by, size)
+    return _queries_of_complete_rows(domain, statistic, weight)
+
+
+def regression_queries(
+    domain: Domain,
+    of: str,
+    *,
+    on: Sequence[str],
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+) -> Workload:
+    """Return a workload of a least-squares regression by group.
+
+    It is of the rows with a value of every one of the measures, with an intercept. The workload
+    also answers the sums of the normal equations, as of `correlation_queries`.
+
+    Args:
+        domain: the domain.
+        of: the measure that is explained.
+        on: the names of 1 to 10 measures that explain it.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            level("region")}``; none for all rows.
+        weight: the weight of the tables, above 0.
+        size: a public number of rows with all values that a group is expected to have. The plan
+            states the error of each coefficient for this number and for public scales of the
+            measures.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
+
+    Raises:
+        InputError: no such measure or attribute, a measure twice, a measure with weights or totals
+            of units, or a size that is not above 0.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
+    >>> len(ln.regression_queries(domain, "pay", on=["age"], by=["sex"]).products)
+    5
+    """
+    statistic = checked_statistic(domain, "regression", of, None, by, size, on=on)
+    return _queries_of_complete_rows(domain, statistic, weight)
+
+
+def _queries_of_complete_rows(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
+    """Return a statistic of several measures with its tables."""
+    present = in_domain_order(domain, statistic.variables)
+    factors = [in_factor_order(present, factors) for factors in statistic.sum_factors]
+    declared = complete_rows_measures(domain, present, factors)
+    counts = _with_measures(queries(domain, statistic.along, weight=weight), declared)
+    products = tuple(
+        replace(product, measure=name) for name in declared for product in counts.products
+    )
+    return replace(counts, products=products, statistics=(statistic,))
 
 
 def quantile_queries(

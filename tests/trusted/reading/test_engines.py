@@ -22,6 +22,8 @@ from behind_the_wall import CountRequest, amount_encoder, count, to_column
 from behind_the_wall import text as text_of
 from leastnoise._cli import main
 from leastnoise._domain import (
+    CompleteCount,
+    DeviationProduct,
     SquaredDeviation,
     UnitCount,
     UnitTotal,
@@ -147,6 +149,14 @@ WEIGHTED = [
 SQUARES = [
     SquaredDeviation(ln.Measure("n", -7, 2**15)),
     SquaredDeviation(ln.Measure("x", -5, 20, unit="0.01")),
+]
+
+COMPLETE = [ln.Measure("n", -7, 2**10), ln.Measure("x", -5, 20, unit="0.01"), ln.Measure("b", 0, 1)]
+PRODUCTS = [
+    CompleteCount(COMPLETE),
+    DeviationProduct(COMPLETE[:1], COMPLETE[:2]),
+    DeviationProduct(COMPLETE[:2], COMPLETE),
+    DeviationProduct([COMPLETE[1]] * 2, COMPLETE[1:]),
 ]
 
 # ------------------------------------------------------------------------------------------------------------ the contract
@@ -317,7 +327,8 @@ def test_engine_tables_and_sums_have_equal_counts(engine):
     domain = ln.Domain(
         {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
         measures={
-            f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED, *SQUARES])
+            f"m{place}": measure
+            for place, measure in enumerate([*MEASURES, *WEIGHTED, *SQUARES, *PRODUCTS])
         },
     )
     pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]

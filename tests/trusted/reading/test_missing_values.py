@@ -41,7 +41,9 @@ SEX = pa.table(
         "sex": pa.array([["F", "M", "F", None, "x"][place % 5] for place in range(40)]),
     }
 )
+COMPLETE = ln.correlation_queries(DOMAIN, ["pay", "weight"]).domain
 HAS_REGION = "region IN ('north', 'south', 'west')"
+COMPLETE_ROWS = f"{HAS_REGION} AND pay IS NOT NULL AND weight IS NOT NULL GROUP BY ALL"
 BY_LAND = "if(region = 'south', 'inland', 'coast')"
 HAS_AGE = "age BETWEEN 0 AND 4"
 BIN = "least(greatest(floor(income / 10), 0), 3)"
@@ -96,6 +98,14 @@ ROWS_ONLY = [
     (
         ln.queries(DOMAIN, region="identity", sum="pay").weighted_by("weight"),
         f"SELECT region, sum(weight * if(pay > 10, 10, pay)) WHERE {HAS_REGION} GROUP BY ALL",
+    ),
+    (
+        ln.queries(COMPLETE, region="identity", sum="rows with pay and weight"),
+        f"SELECT region, count(*) WHERE {COMPLETE_ROWS}",
+    ),
+    (
+        ln.queries(COMPLETE, region="identity", sum="products of pay and weight"),
+        f"SELECT region, sum((if(pay > 10, 10, pay) - 5) * (weight - 1)) WHERE {COMPLETE_ROWS}",
     ),
 ]
 UNITS_ONLY = [

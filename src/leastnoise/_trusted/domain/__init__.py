@@ -44,6 +44,8 @@ from leastnoise._trusted.domain._levels import (
 )
 from leastnoise._trusted.domain._measure import (
     MOST_UNITS,
+    CompleteCount,
+    DeviationProduct,
     Measure,
     PerCellBound,
     PerUnit,

@@ -17,6 +17,8 @@ from leastnoise._trusted.domain._cells import (
 )
 from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
 from leastnoise._trusted.domain._measure import (
+    CompleteCount,
+    DeviationProduct,
     Measure,
     PerUnit,
     SquaredDeviation,
@@ -27,7 +29,16 @@ from leastnoise._trusted.domain._measure import (
 )
 from leastnoise._trusted.domain._reading import attribute_name
 
-_MEASURES = (Measure, SquaredDeviation, UnitCount, UnitTotal, ValueCount, Weighted)
+_MEASURES = (
+    Measure,
+    CompleteCount,
+    DeviationProduct,
+    SquaredDeviation,
+    UnitCount,
+    UnitTotal,
+    ValueCount,
+    Weighted,
+)
 
 
 class Domain(Immutable):
@@ -244,6 +255,8 @@ class Domain(Immutable):
         summed = self.measure(measure)
         if isinstance(summed, PerUnit):
             return None
+        if isinstance(summed, (CompleteCount, DeviationProduct)):
+            return self._complete_count(summed.present)
         if isinstance(summed, Weighted):
             counted: Measure = Weighted(ValueCount(summed.of), summed.weight)
         elif isinstance(summed, SquaredDeviation):
@@ -253,6 +266,13 @@ class Domain(Immutable):
         return next(
             (name for name, measure_kind in self._measures if measure_kind == counted), None
         )
+
+    def _complete_count(self, present: tuple[Measure, ...]) -> str | None:
+        """Return the measure that counts the complete rows of some measures."""
+        for name, measure in self._measures:
+            if isinstance(measure, CompleteCount) and measure.present == present:
+                return name
+        return None
 
     def as_complete(self, *names: str) -> "Domain":
         """Return the domain with attributes declared complete.

@@ -25,6 +25,7 @@ MOST_UNITS = 2**30 - 1
 """The largest bound of a measure in units: sums of 2^32 such rows stay below 2^62."""
 Groups: TypeAlias = tuple[tuple[int, ...], ...]
 _MOST_NAMES = 8  # blocks of contrasts are split along each of them
+_MOST_FACTORS = 2  # of a product whose amount stays within 64 bits while it is computed
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -487,17 +488,149 @@ class SquaredDeviation(Measure):
         object.__setattr__(self, "divisor", divisor)
 
 
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class CompleteCount(Measure):
+    """The number of rows with a value of each of some measures, as a measure.
+
+    Args:
+        present: the measures, each a `Measure`, none twice.
+
+    Raises:
+        InputError: no measure, one of another kind, or one twice.
+
+    Guarantees: a row is worth 1 if and only if a sum of each of the measures counts its value,
+        else 0.
+
+    >>> CompleteCount([ln.Measure("income", 0, 100), ln.Measure("age", 0, 99)])
+    CompleteCount('income x age', 0, 1)
+    """
+
+    present: tuple[Measure, ...]
+
+    def __init__(self, present: Sequence[Measure]) -> None:
+        measures = _checked_measures("the measures of complete rows", present)
+        super().__init__(" x ".join(measure.column for measure in measures), 0, 1)
+        object.__setattr__(self, "present", measures)
+
+
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class DeviationProduct(Measure):
+    """The product of distances of values from the centres of their bounds, as a measure.
+
+    Of one value it is the distance itself, of the same value twice its square. Only complete rows
+    count, which have a value of all measures of a statistic, so that all sums are of the same rows.
+    Sums give covariances and regressions. It is counted in whole multiples of ``divisor`` products
+    of units, the least number for which sums over 2^32 rows are exact.
+
+    Args:
+        factors: one or two measures of ``present``; the same one twice for its square.
+        present: the measures of which a complete row has a value, each a `Measure`, none twice.
+
+    Attributes:
+        centres: of each factor the middle of its bounds in its units, rounded down.
+        divisor: how many products of units one unit of this measure has; 1 for one factor.
+
+    Raises:
+        InputError: another kind or number of measures, or a unit that is not between 1e-100 and
+            1e100.
+
+    Guarantees: a complete row is worth ``(p + divisor // 2) // divisor`` for the product p of the
+        distances of its values from the centres, in units; it is between ``low_units`` and
+        ``high_units``. Any other row is worth 0.
+
+    >>> pay, age = ln.Measure("income", 0, 100), ln.Measure("age", 20, 60)
+    >>> DeviationProduct([pay, age], [pay, age]), DeviationProduct([pay], [pay, age])
+    (DeviationProduct('(income - 50) x (age - 40)', -1000, 1000), DeviationProduct('(income - 50)', -50, 50))
+    """
+
+    factors: tuple[Measure, ...]
+    present: tuple[Measure, ...]
+    centres: tuple[int, ...] = field(init=False, compare=False)
+    divisor: int = field(init=False, compare=False)
+
+    def __init__(self, factors: Sequence[Measure], present: Sequence[Measure]) -> None:
+        complete = _checked_measures("the measures of complete rows", present)
+        multiplied = tuple(factors)
+        is_valid = 1 <= len(multiplied) <= _MOST_FACTORS
+        if not is_valid or not all(measure in complete for measure in multiplied):
+            raise refuse(
+                "the factors of a product",
+                list(multiplied),
+                f"1 to {_MOST_FACTORS} of the measures of complete rows",
+            )
+        centres = tuple((of.low_units + of.high_units) // 2 for of in multiplied)
+        low_product, high_product = _product_bounds(multiplied, centres)
+        divisor = -(-max(-low_product, high_product) // MOST_UNITS)
+        unit = Fraction(divisor)
+        for of in multiplied:
+            unit *= of.unit
+        if not LEAST_UNIT <= unit <= 1 / LEAST_UNIT:
+            columns = " and ".join(of.column for of in multiplied)
+            raise refuse(
+                f"the product of the units of {columns}",
+                number_text(unit),
+                "a number between 1e-100 and 1e100",
+                "Choose units nearer to 1.",
+            )
+        middles = [
+            f"({of.column} - {number_text(centre * of.unit)})"
+            for of, centre in zip(multiplied, centres, strict=True)
+        ]
+        low = (low_product + divisor // 2) // divisor * unit
+        high = (high_product + divisor // 2) // divisor * unit
+        super().__init__(" x ".join(middles), low, high, unit)
+        object.__setattr__(self, "factors", multiplied)
+        object.__setattr__(self, "present", complete)
+        object.__setattr__(self, "centres", centres)
+        object.__setattr__(self, "divisor", divisor)
+
+
+def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, ...]:
+    """Return measures of values of rows, each of which may stand there once."""
+    listed = tuple(measures)
+    is_of_rows = all(type(measure) is Measure for measure in listed)
+    if not listed or not is_of_rows or len(set(listed)) < len(listed):
+        raise refuse(
+            name,
+            list(listed),
+            "at least one Measure of values of rows, none twice",
+            "Declare them with bounds, without a weight and without unit_total.",
+        )
+    return listed
+
+
+def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest product of distances from the centres."""
+    ends = [
+        (of.low_units - centre, of.high_units - centre)
+        for of, centre in zip(factors, centres, strict=True)
+    ]
+    if len(ends) == 1:
+        return ends[0]
+    first, second = ends
+    products = [one * other for one in first for other in second]
+    if factors[0] == factors[1]:
+        return 0, max(products)  # a square
+    return min(products), max(products)
+
+
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns that a measure is computed from.
 
-    For a `SquaredDeviation` they are the measure of the value and whether there is a value. A count
-    of units has none; a total of units has the amounts of its rows.
+    For a `SquaredDeviation` they are the measure of the value and whether there is a value; for a
+    `DeviationProduct` its factors and whether there is a value of each measure of a complete row,
+    and for a `CompleteCount` only these. A count of units has none; a total of units has the
+    amounts of its rows.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
     if isinstance(measure, SquaredDeviation):
         return (measure.of, ValueCount(measure.of))
+    if isinstance(measure, DeviationProduct):
+        return (*measure.factors, *map(ValueCount, measure.present))
+    if isinstance(measure, CompleteCount):
+        return tuple(map(ValueCount, measure.present))
     if isinstance(measure, Weighted):
         return (measure.of, measure.weight)
     if isinstance(measure, UnitTotal):

@@ -16,7 +16,13 @@ import numpy as np
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.domain import Domain, Measure, PerUnit, SquaredDeviation
+from leastnoise._trusted.domain import (
+    DeviationProduct,
+    Domain,
+    Measure,
+    PerUnit,
+    SquaredDeviation,
+)
 from leastnoise._trusted.linop import Contrasts, Operator, is_partition, operators, sealed
 from leastnoise._trusted.measurements._headroom import check_headroom
 
@@ -503,7 +509,8 @@ class Measurements:
 
     def _check_ends(self, block: Block, summed: Measure | None) -> None:
         """Raise unless a block may measure both ends of its measure."""
-        has_ends = type(summed) in (Measure, SquaredDeviation) and block.limits is None
+        is_of_values = type(summed) in (DeviationProduct, Measure, SquaredDeviation)
+        has_ends = is_of_values and block.limits is None
         if summed is None or not has_ends:
             raise refuse(
                 "the ends of a block",

@@ -18,6 +18,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import (
     Clocked,
     Cuts,
+    DeviationProduct,
     Forms,
     Measure,
     Reading,
@@ -101,16 +102,31 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     >>> pay = Measure("pay", 0, 10)
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
     [25, 4, 0]
+    >>> product = DeviationProduct([pay, age := Measure("age", 0, 4)], [pay, age])
+    >>> combined_amounts(product, list(np.array([[0, 3, 0], [1, 4, 0], [1, 1, 0], [1, 1, 1]]))).tolist()
+    [5, -4, 0]
     """
     if isinstance(measure, SquaredDeviation):
         values, has_value = amounts
         squares = (values - measure.centre) ** 2
         combined = (squares + measure.divisor // 2) // measure.divisor * has_value
+    elif isinstance(measure, DeviationProduct):
+        combined = _deviation_products(measure, amounts)
     else:
         combined = reduce(np.multiply, amounts)
     if len(amounts) == 1:
         return combined
     return np.clip(combined, measure.low_units, measure.high_units)
+
+
+def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) -> IntArray:
+    """Return products of distances from the centres, 0 for rows that are not complete."""
+    count = len(measure.factors)
+    products = np.ones_like(amounts[0])
+    for values, centre in zip(amounts[:count], measure.centres, strict=True):
+        products = products * (values - centre)
+    quotients = (products + measure.divisor // 2) // measure.divisor
+    return reduce(np.multiply, amounts[count:], quotients)
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:

@@ -369,16 +369,18 @@ def _encode_rows(
         name: factor_measures(measure) for name, measure in sums.items() if factor_measures(measure)
     }
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
-    encoders = [
-        *map(cell_encoder, rules.values()),
-        *map(amount_encoder, chain.from_iterable(factors.values())),
+    # Many measures may be computed from the same columns: each column is encoded once.
+    parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
+    requests = [
+        *zip(names, map(cell_encoder, rules.values()), strict=False),
+        *((part.column, amount_encoder(part)) for part in parts),
     ]
     if units is not None:
-        encoders.append(units.number)
+        requests.append((names[-1], units.number))
     value_encoders = [
         (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
     ]
-    requests = [*zip(names, encoders, strict=True), *value_encoders]
+    requests += value_encoders
     if request.usage:
         requests += _unreadable([*factors.values()])
     # small codes of the rows that are inside so far, and which rows of the source they were
@@ -395,10 +397,11 @@ def _encode_rows(
         codes = encoded[: len(rules)]
         numbers = iter(encoded[len(rules) :])
         malformed_lines += malformed
-        amounts = []
-        for name, parts in factors.items():
-            part_amounts = [next(numbers) for _ in parts]
-            amounts.append(combined_amounts(sums[name], part_amounts))
+        part_amounts = {part: next(numbers) for part in parts}
+        amounts = [
+            combined_amounts(sums[name], [part_amounts[part] for part in parts_of])
+            for name, parts_of in factors.items()
+        ]
         inside.append(
             np.logical_and.reduce(
                 [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]

@@ -19,6 +19,7 @@ from sqlglot import exp
 from leastnoise._trusted.domain import (
     READ_AS_IT_IS,
     Clocked,
+    DeviationProduct,
     Forms,
     Keys,
     Measure,
@@ -529,7 +530,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
     """Return the amount of a measure from its `factor_measures`, as SQL.
 
-    None if rows must be read: one of them has no SQL, or squares are divided, for which engines
+    None if rows must be read: one of them has no SQL, or products are divided, for which engines
     have no common operator.
 
     Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.
@@ -546,6 +547,11 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
             return None
         deviation = sql(":value - :centre", value=known[0], centre=measure.centre)
         known = [deviation, deviation, known[1]]
+    if isinstance(measure, DeviationProduct):
+        if measure.divisor > 1:
+            return None
+        for position, centre in enumerate(measure.centres):
+            known[position] = sql(":value - :centre", value=known[position], centre=centre)
     combined = reduce(lambda one, other: sql(":one * :other", one=one, other=other), known)
     if len(amounts) == 1:
         return combined

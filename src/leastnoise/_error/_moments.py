@@ -1,0 +1,352 @@
+"""Errors of covariances and regressions, from those of sums over complete rows.
+
+A value less the middle of its bounds, over the largest distance of a value from it, is u between -1
+and 1. The sums of a group are a symmetric matrix of moments: its first row has the number of rows
+and the sums of u, the others have the sums of products of two u. The variables are in the order of
+the statistic, so that row 1 of a regression is of its response.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import DeviationProduct
+from leastnoise._error._equations import centring_midpoint
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import (
+    Factors,
+    Statistic,
+    in_domain_order,
+    in_factor_order,
+    join_measures,
+    name_sums,
+    pair_names,
+    term_names,
+)
+
+_MEANS_TRIED = 33
+"""Means of each variable over which the largest error of a covariance is searched; the bounds are
+among them."""
+PUBLIC_SHARE = 0.25
+"""The standard deviation for which a plan states the errors of coefficients, over the distance of
+the bounds; that of evenly spread values is 0.29."""
+
+Entry = tuple[int, int]
+"""The row and the column of an entry of the matrix of moments, of its upper triangle."""
+
+
+class Gradient(NamedTuple):
+    """A number that follows from moments, and its derivatives.
+
+    Attributes:
+        value: the number of each group.
+        slopes: of shape (..., rows, rows), the derivative by each entry of the upper triangle.
+    """
+
+    value: FloatArray
+    slopes: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MomentScales:
+    """The measured sums of complete rows, and how they are scaled to moments.
+
+    Attributes:
+        variables: the measures, in the order of the statistic.
+        names: the measure of the sums of each entry of the matrix.
+        centres: of each variable the middle of its bounds, in its units.
+        reaches: of each variable the largest distance of a value from the middle, in its units.
+        units: the amount of one unit of each variable.
+        steps: what one unit of the sums of each entry is in the matrix.
+        offsets: of each entry what is subtracted from every product so that the noise of the sum
+            has nothing in common with the noise of the number of rows.
+        lows: the lower bound of each u.
+        highs: the upper bound of each u.
+    """
+
+    variables: tuple[str, ...]
+    names: Mapping[Entry, str]
+    centres: FloatArray
+    reaches: FloatArray
+    units: FloatArray
+    steps: FloatArray
+    offsets: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+
+    @property
+    def widths(self) -> FloatArray:
+        """The amount of each variable for which u is 1."""
+        return np.asarray(self.reaches * self.units)
+
+    def noise(self, stds: Mapping[Entry, FloatArray | float], lengthening: float = 0) -> FloatArray:
+        """Return standard errors of the matrix without what they share with the count.
+
+        Args:
+            stds: the standard errors of the sums of each entry, in their units.
+            lengthening: what is added to each, in their units.
+
+        Returns:
+            an array of shape (groups, rows, rows); entries without sums have 0.
+        """
+        counts = np.asarray(stds[0, 0], dtype=np.float64)
+        noise = np.zeros((*counts.shape, *self.steps.shape))
+        for entry, std in stds.items():
+            step = self.steps[entry]
+            scaled = np.asarray(std) * step
+            common = self.offsets[entry] * counts
+            own_variance = np.maximum(scaled**2 - common**2, 0.0)
+            noise[..., entry[0], entry[1]] = np.sqrt(own_variance) + lengthening * step
+        return noise
+
+    def propagate(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
+        """Return the standard error of a number by the delta method."""
+        slopes = gradient.slopes
+        own_variance = ((slopes * noise) ** 2).sum(axis=(-2, -1))
+        own_variance = own_variance - (slopes[..., 0, 0] * noise[..., 0, 0]) ** 2
+        count_slope = slopes[..., 0, 0] + (slopes * self.offsets).sum(axis=(-2, -1))
+        variance = own_variance + (count_slope * noise[..., 0, 0]) ** 2
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def moment_scales(
+    measured: Measurements, variables: Sequence[str], factors: Sequence[Factors]
+) -> MomentScales:
+    """Return the scales of the moments of some measures.
+
+    Args:
+        measured: the measurements.
+        variables: the measures.
+        factors: those of each sum that is needed.
+
+    Raises:
+        InputError: the domain has no such sums.
+    """
+    domain = measured.domain
+    present = in_domain_order(domain, variables)
+    of = [domain.measure(name) for name in variables]
+    centres = np.array([(one.low_units + one.high_units) // 2 for one in of], dtype=np.float64)
+    lows = np.array([one.low_units for one in of]) - centres
+    highs = np.array([one.high_units for one in of]) - centres
+    reaches = np.maximum(highs, -lows)
+    row_scales = np.concatenate([[1.0], reaches])
+    size = len(variables) + 1
+    names: dict[Entry, str] = {}
+    steps = np.zeros((size, size))
+    offsets = np.zeros((size, size))
+    for of_sum in factors:
+        name = name_sums(in_factor_order(present, of_sum), present)
+        if name not in domain.measures:
+            listed = join_measures(present)
+            raise InputError(
+                f"The sums over rows with {listed} were not measured. Ask for correlations or a "
+                f"regression of exactly {listed} in the workload."
+            )
+        positions = sorted(variables.index(factor) + 1 for factor in of_sum)
+        entry = (*[0] * (2 - len(positions)), *positions)
+        row, column = entry
+        names[row, column] = name
+        declared = domain.measure(name)
+        divisor = declared.divisor if isinstance(declared, DeviationProduct) else 1
+        steps[row, column] = divisor / (row_scales[row] * row_scales[column])
+        if of_sum:
+            middle = centring_midpoint(measured, name) or 0.0
+            offsets[row, column] = middle * steps[row, column]
+    return MomentScales(
+        variables=tuple(variables),
+        names=names,
+        centres=centres,
+        reaches=reaches,
+        units=np.array([float(one.unit) for one in of]),
+        steps=steps,
+        offsets=offsets,
+        lows=lows / reaches,
+        highs=highs / reaches,
+    )
+
+
+def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
+    """Return the covariance of two variables, of which the divisor is the number of rows.
+
+    Args:
+        moments: matrices of shape (..., rows, rows), whose counts are above 0.
+        first: the row of a variable.
+        second: the row of another variable, or of the same one for its variance.
+    """
+    row, column = sorted((first, second))
+    count = moments[..., 0, 0]
+    mean_of_row = moments[..., 0, row] / count
+    mean_of_column = moments[..., 0, column] / count
+    product_of_means = mean_of_row * mean_of_column
+    value = moments[..., row, column] / count - product_of_means
+    slopes = np.zeros(moments.shape)
+    slopes[..., row, column] = 1 / count
+    slopes[..., 0, row] -= mean_of_column / count
+    slopes[..., 0, column] -= mean_of_row / count
+    slopes[..., 0, 0] = (product_of_means - value) / count
+    return Gradient(value, slopes)
+
+
+def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
+    """Return the correlation of two variables whose variances are above 0."""
+    covariance = covariance_gradient(moments, first, second)
+    variances = [covariance_gradient(moments, row, row) for row in (first, second)]
+    scale = np.sqrt(variances[0].value * variances[1].value)
+    value = covariance.value / scale
+    slopes = covariance.slopes / scale[..., None, None]
+    for variance in variances:
+        factor = value / (2 * variance.value)
+        slopes = slopes - factor[..., None, None] * variance.slopes
+    return Gradient(value, slopes)
+
+
+def predictor_rows(size: int) -> list[int]:
+    """Return the rows of the normal equations: the intercept and the predictors."""
+    return [0, *range(2, size)]
+
+
+def coefficient_gradients(
+    moments: FloatArray, combinations_of: FloatArray, ridge: FloatArray | float = 0.0
+) -> list[Gradient]:
+    """Return combinations of the coefficients of a regression of the first variable.
+
+    They solve the normal equations G b = g, and a combination w b has the derivatives of
+    (G^-1 w) (dg - dG b).
+
+    Args:
+        moments: matrices of shape (..., rows, rows), both triangles.
+        combinations_of: a row for each combination, a column for the intercept and each predictor.
+        ridge: what is added to the diagonal of G, for each group.
+    """
+    rows = predictor_rows(moments.shape[-1])
+    among_predictors = np.ix_(rows, rows)
+    normal = moments[..., among_predictors[0], among_predictors[1]]
+    normal = normal + np.asarray(ridge)[..., None, None] * np.eye(len(rows))
+    inverse = np.linalg.inv(normal)
+    coefficients = (inverse @ moments[..., rows, 1][..., None])[..., 0]
+    gradients = []
+    for weights in combinations_of:
+        influence = inverse @ weights
+        slopes = np.zeros(moments.shape)
+        full = -influence[..., :, None] * coefficients[..., None, :]
+        symmetric = full + np.swapaxes(full, -1, -2)
+        symmetric[..., range(len(rows)), range(len(rows))] /= 2
+        slopes[..., among_predictors[0], among_predictors[1]] = np.triu(symmetric)
+        for position, row in enumerate(rows):
+            first, second = sorted((row, 1))
+            slopes[..., first, second] = influence[..., position]
+        gradients.append(Gradient(coefficients @ weights, slopes))
+    return gradients
+
+
+def smallest_eigenvalue(moments: FloatArray) -> Gradient:
+    """Return the smallest eigenvalue of the matrix of the normal equations."""
+    rows = predictor_rows(moments.shape[-1])
+    among_predictors = np.ix_(rows, rows)
+    values, vectors = np.linalg.eigh(moments[..., among_predictors[0], among_predictors[1]])
+    vector = vectors[..., :, 0]
+    products = vector[..., :, None] * vector[..., None, :]
+    slopes = np.zeros(moments.shape)
+    both_triangles = np.triu(products) + np.triu(products, 1)
+    slopes[..., among_predictors[0], among_predictors[1]] = both_triangles
+    return Gradient(values[..., 0], slopes)
+
+
+def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
+    """Return how coefficients in amounts follow from coefficients of u.
+
+    Returns:
+        the combinations of the coefficients of u, a row for the intercept and each slope, and what
+        is added to each of them.
+    """
+    widths = scales.widths
+    middles = scales.centres * scales.units
+    predictors = len(scales.variables) - 1
+    combinations_of = np.diag(np.concatenate([[widths[0]], widths[0] / widths[1:]]))
+    combinations_of[0, 1:] = -middles[1:] * widths[0] / widths[1:]
+    added = np.zeros(predictors + 1)
+    added[0] = middles[0]
+    return combinations_of, added
+
+
+def several_errors(
+    measured: Measurements, statistic: Statistic, stds: Sequence[float], size: float
+) -> tuple[tuple[str, float], ...]:
+    """Return the promised standard errors of covariances or of coefficients.
+
+    Of a covariance it is the largest over all means and covariances that the bounds allow. Of a
+    coefficient it is the error for measures with means in the middle of their bounds and standard
+    deviations of `PUBLIC_SHARE` of the distance of these, predictors that are not correlated, and a
+    response that they explain wholly and in equal parts.
+
+    Args:
+        measured: the measurements of a plan.
+        statistic: correlations or a regression.
+        stds: the standard error of each of its tables, in their units.
+        size: the number of complete rows of a group.
+
+    Returns:
+        for each pair or term its name and its error, in amounts of the measures.
+    """
+    scales = moment_scales(measured, statistic.variables, statistic.sum_factors)
+    stds_of_entries = dict(zip(scales.names, stds, strict=True))
+    noise = scales.noise(stds_of_entries)
+    if statistic.kind == "regression":
+        moments = _public_moments(scales, size)
+        combinations_of, _ = coefficient_scales(scales)
+        gradients = coefficient_gradients(moments, combinations_of)
+        errors = [float(scales.propagate(gradient, noise)) for gradient in gradients]
+        return tuple(zip(term_names(statistic.variables), errors, strict=True))
+    widths = scales.widths
+    pairs = combinations(range(len(scales.variables)), 2)
+    largest = []
+    for first, second in pairs:
+        error = _largest_covariance_error(scales, noise, first, second)
+        largest.append(error * widths[first] * widths[second] / size)
+    return tuple(zip(pair_names(statistic.variables), largest, strict=True))
+
+
+def _public_moments(scales: MomentScales, size: float) -> FloatArray:
+    """Return the moments of measures at public scales, of which a group has ``size`` rows."""
+    deviations = PUBLIC_SHARE * (scales.highs - scales.lows)
+    predictors = len(deviations) - 1
+    moments = np.diag(np.concatenate([[1.0], deviations**2]))
+    with_response = deviations[0] * deviations[1:] / math.sqrt(predictors)
+    moments[1, 2:] = with_response
+    moments[2:, 1] = with_response
+    return np.asarray(moments * size)
+
+
+def _largest_covariance_error(
+    scales: MomentScales, noise: FloatArray, first: int, second: int
+) -> float:
+    """Return the largest error of a covariance times the number of rows, of two u.
+
+    It is convex in the covariance, so largest at an end of those that two means allow.
+    """
+    axes = [np.linspace(scales.lows[at], scales.highs[at], _MEANS_TRIED) for at in (first, second)]
+    means = np.meshgrid(*axes, indexing="ij")
+    products_of_means = means[0] * means[1]
+    largest_variances = [
+        (scales.highs[at] - mean) * (mean - scales.lows[at])
+        for at, mean in zip((first, second), means, strict=True)
+    ]
+    largest_covariance = np.sqrt(np.maximum(largest_variances[0] * largest_variances[1], 0.0))
+    worst = 0.0
+    rows = scales.steps.shape[0]
+    for sign in (1, -1):
+        moments = np.zeros((*products_of_means.shape, rows, rows))
+        moments[..., 0, 0] = 1.0
+        moments[..., 0, first + 1] = means[0]
+        moments[..., 0, second + 1] = means[1]
+        products = products_of_means + sign * largest_covariance
+        moments[..., first + 1, second + 1] = products
+        gradient = covariance_gradient(moments, first + 1, second + 1)
+        worst = max(worst, float(scales.propagate(gradient, noise).max()))
+    return worst

@@ -1,0 +1,155 @@
+"""Estimated moments of complete rows, of which correlations and regressions are computed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._error import (
+    Gradient,
+    MomentScales,
+    checked_level,
+    equations,
+    interval_multiplier,
+    moment_scales,
+)
+from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import By, Factors, groups_of, join_measures, queries
+
+_GROUPS_AT_ONCE = 2**11  # whose matrices of 12 rows, one for each coefficient, take 30 MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EstimatedMoments:
+    """The estimated moments of each group, and their noise.
+
+    Attributes:
+        scales: of the moments.
+        moments: matrices of shape (groups, rows, rows), both triangles.
+        noise: standard errors without what they share with the count, upper triangle.
+        longer_noise: the same with half a step of the noise, which is discrete, in each.
+        multiplier: the half width of an interval in standard errors.
+        level: of the intervals.
+        by: the names of the columns of the groups.
+        labels: of the groups along each attribute of ``by``.
+        groups: the name of the groups.
+    """
+
+    scales: MomentScales
+    moments: FloatArray
+    noise: FloatArray
+    longer_noise: FloatArray
+    multiplier: float
+    level: float
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    groups: str
+
+    @property
+    def counts(self) -> FloatArray:
+        """The estimated numbers of complete rows, flat."""
+        return np.asarray(self.moments[:, 0, 0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of groups along ``by``."""
+        return tuple(map(len, self.labels))
+
+    @property
+    def has_clear_count(self) -> BoolArray:
+        """Whether the count of each group is clear of 0."""
+        return np.asarray(self.counts > self.multiplier * self.longer_noise[:, 0, 0])
+
+    def of_groups(self, groups: BoolArray | slice) -> "EstimatedMoments":
+        """Return the moments of some groups, as one list of groups."""
+        return EstimatedMoments(
+            scales=self.scales,
+            moments=self.moments[groups],
+            noise=self.noise[groups],
+            longer_noise=self.longer_noise[groups],
+            multiplier=self.multiplier,
+            level=self.level,
+            by=self.by,
+            labels=self.labels,
+            groups=self.groups,
+        )
+
+    def in_parts(
+        self, columns_of: Callable[["EstimatedMoments"], dict[str, FloatArray]]
+    ) -> dict[str, FloatArray]:
+        """Return arrays whose first axis is the groups, computed for some groups at a time."""
+        starts = range(0, len(self.moments), _GROUPS_AT_ONCE)
+        parts = [columns_of(self.of_groups(slice(at, at + _GROUPS_AT_ONCE))) for at in starts]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def std_error(self, gradient: Gradient) -> FloatArray:
+        """Return the standard error of a number of each group by the delta method."""
+        return self.scales.propagate(gradient, self.noise)
+
+    def half_width(self, gradient: Gradient) -> FloatArray:
+        """Return half the width of the interval of a number of each group."""
+        longer = self.scales.propagate(gradient, self.longer_noise)
+        return np.asarray(self.multiplier * longer)
+
+    def is_clear(self, gradient: Gradient) -> BoolArray:
+        """Return whether a number that is not below 0 is clear of 0 in each group."""
+        return np.asarray(gradient.value > self.half_width(gradient))
+
+
+def estimate_moments(
+    source: HasLeastSquares,
+    variables: Sequence[str],
+    factors: Sequence[Factors],
+    by: By,
+    level: float,
+) -> EstimatedMoments:
+    """Return the moments of some measures by group.
+
+    Args:
+        source: an estimate or a release.
+        variables: the measures.
+        factors: those of each sum that is needed.
+        by: the groups.
+        level: of the intervals.
+
+    Raises:
+        InputError: the sums were not measured, or not by these groups.
+    """
+    estimate = estimate_of(source)
+    plan = estimate.observation.measurements
+    level = checked_level(level)
+    sets = groups_of(plan.domain, by, "the groups of a statistic")
+    scales = moment_scales(plan, variables, factors)
+    if not all(equations(plan, name) for name in scales.names.values()):
+        raise InputError(
+            f"The sums over rows with {join_measures(scales.variables)} were not all measured. Ask "
+            "for the correlations or the regression in the workload."
+        )
+    tables = {
+        entry: queries(plan.domain, sets, sum=name).products[0]
+        for entry, name in scales.names.items()
+    }
+    answers = {entry: estimate.estimate(table) for entry, table in tables.items()}
+    table = tables[0, 0]
+    moments = np.zeros((table.rows, *scales.steps.shape))
+    stds = {}
+    for entry, answer in answers.items():
+        row, column = entry
+        moments[:, row, column] = answer.values.reshape(-1) * scales.steps[entry]
+        moments[:, column, row] = moments[:, row, column]
+        stds[entry] = np.broadcast_to(answer.noise_std, table.shape).reshape(-1)
+    multiplier = interval_multiplier(plan.noise, level)
+    half_step = 0.5 / plan.grid
+    return EstimatedMoments(
+        scales=scales,
+        moments=moments,
+        noise=scales.noise(stds),
+        longer_noise=scales.noise(stds, half_step / multiplier),
+        multiplier=multiplier,
+        level=level,
+        by=table.keys,
+        labels=table.labels,
+        groups=queries(plan.domain, sets).products[0].name if sets else "",
+    )

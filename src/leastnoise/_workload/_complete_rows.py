@@ -1,0 +1,136 @@
+"""Sums over complete rows, which have a value of every measure of a statistic.
+
+Covariances and regressions follow from the number of these rows, the sums of the distances of
+values from the middle of their bounds, and the sums of products of two such distances.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, combinations_with_replacement
+
+from leastnoise._domain import CompleteCount, DeviationProduct, Domain, Measure
+from leastnoise._trusted.check import refuse
+
+MOST_MEASURES = 11
+"""Measures of one statistic. With more there would be over 78 tables that share one budget."""
+
+INTERCEPT = "(intercept)"
+"""The label of the constant of a regression, which no measure should have."""
+
+Factors = tuple[str, ...]
+"""The measures of a sum: none for the number of rows, one for distances, two for products."""
+
+
+def factors_of_sums(measures: Sequence[str], response: str | None = None) -> list[Factors]:
+    """Return the factors of all sums that a statistic of some measures needs.
+
+    The number of complete rows comes first, then one measure at a time, then pairs. Without the
+    square of the response, which no coefficient of a regression needs.
+
+    >>> factors_of_sums(["pay", "age"], response="pay")
+    [(), ('pay',), ('age',), ('pay', 'age'), ('age', 'age')]
+    """
+    pairs = combinations_with_replacement(measures, 2)
+    singles = [(measure,) for measure in measures]
+    return [(), *singles, *(pair for pair in pairs if pair != (response, response))]
+
+
+def name_sums(factors: Factors, measures: Sequence[str]) -> str:
+    """Return the name of a measure of complete rows.
+
+    >>> name_sums((), ["pay", "age"]), name_sums(("pay", "age"), ["pay", "age"])
+    ('rows with pay and age', 'products of pay and age')
+    >>> name_sums(("pay",), ["pay", "age"]), name_sums(("pay", "pay"), ["pay", "age"])
+    ('deviations of pay in rows with pay and age', 'squares of pay in rows with pay and age')
+    """
+    rows = f"rows with {join_measures(measures)}"
+    if not factors:
+        return rows
+    if len(factors) == 1:
+        return f"deviations of {factors[0]} in {rows}"
+    if factors[0] == factors[1]:
+        return f"squares of {factors[0]} in {rows}"
+    products = f"products of {join_measures(factors)}"
+    if len(measures) == len(factors):
+        return products
+    return f"{products} in {rows}"
+
+
+def join_measures(measures: Sequence[str]) -> str:
+    """Return names as a list in a sentence.
+
+    >>> join_measures(["pay", "age", "tenure"])
+    'pay, age and tenure'
+    """
+    if len(measures) == 1:
+        return measures[0]
+    return f"{', '.join(measures[:-1])} and {measures[-1]}"
+
+
+def pair_names(measures: Sequence[str]) -> tuple[str, ...]:
+    """Return the name of each pair of measures.
+
+    >>> pair_names(["pay", "age", "tenure"])
+    ('pay x age', 'pay x tenure', 'age x tenure')
+    """
+    return tuple(" x ".join(pair) for pair in combinations(measures, 2))
+
+
+def term_names(measures: Sequence[str]) -> tuple[str, ...]:
+    """Return the name of each coefficient of a regression of the first measure.
+
+    >>> term_names(["pay", "age"])
+    ('(intercept)', 'age')
+    """
+    return (INTERCEPT, *measures[1:])
+
+
+def complete_rows_measures(
+    domain: Domain, measures: Sequence[str], factors: Sequence[Factors]
+) -> dict[str, Measure]:
+    """Return the measures of complete rows with the given factors, by name."""
+    present = [domain.measure(name) for name in measures]
+    named: dict[str, Measure] = {}
+    for names in factors:
+        name = name_sums(names, measures)
+        if names:
+            multiplied = [domain.measure(factor) for factor in names]
+            named[name] = DeviationProduct(multiplied, present)
+        else:
+            named[name] = CompleteCount(present)
+    return named
+
+
+def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
+    """Return measures in the order of the domain, so that one set has one name."""
+    return tuple(name for name in domain.measures if name in measures)
+
+
+def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
+    """Return factors in the order of their measures, so that one product has one name."""
+    return tuple(sorted(factors, key=measures.index))
+
+
+def checked_variables(
+    domain: Domain, argument: str, names: object, least: int = 1
+) -> tuple[str, ...]:
+    """Return the names of some measures of values of rows.
+
+    Args:
+        domain: the domain.
+        argument: the name of the argument in messages.
+        names: a list of names.
+        least: the least number of them.
+
+    Raises:
+        InputError: no list, a name twice, too few or too many, or no measure of values of rows.
+    """
+    declared = [name for name, measure in domain.measures.items() if type(measure) is Measure]
+    allowed = f"{least} to {MOST_MEASURES} measures of values of rows, none twice"
+    advice = f"Measures with clip are {', '.join(declared) or 'none'}."
+    if isinstance(names, (str, Mapping)) or not isinstance(names, Sequence):
+        raise refuse(argument, names, f"a list of {allowed}", advice)
+    listed = tuple(names)
+    is_valid = least <= len(listed) <= MOST_MEASURES and all(name in declared for name in listed)
+    if not is_valid or len(set(listed)) < len(listed):
+        raise refuse(argument, list(listed), allowed, advice)
+    return listed

@@ -1,0 +1,470 @@
+"""Correlations and regressions: right against brute force, private, with intervals that cover."""
+
+import functools
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._domain import CompleteCount, DeviationProduct
+from leastnoise._error import MomentScales, interval_multiplier, statistic_errors
+from leastnoise._estimation import EstimatedMoments, coefficient_columns, pair_columns
+from leastnoise._release import (
+    list_sum_contributions,
+    load_catalogue,
+    statistic_title,
+    table_title,
+)
+from leastnoise._spec import parse_spec
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.measurements import row_scales
+from leastnoise._trusted.table import Table, columns_of
+from simulated import exact_answers, read_table, releases
+
+RNG = np.random.default_rng(8)
+ROWS = 4_000
+REGION = RNG.choice(["north", "south"], ROWS, p=[0.85, 0.15])
+AGE = RNG.integers(20, 61, ROWS)
+TENURE = RNG.integers(0, 31, ROWS)
+PAY = 10 + 0.9 * AGE + 0.4 * TENURE + RNG.normal(0, 12, ROWS)
+PEOPLE = pd.DataFrame({"region": REGION, "pay": PAY, "age": AGE, "tenure": TENURE})
+for column in ("pay", "tenure"):
+    PEOPLE[column] = PEOPLE[column].where(RNG.random(ROWS) > 0.05)
+DOMAIN = ln.Domain(
+    region=["north", "south"],
+    measures={
+        "pay": ln.Measure("pay", 0, 90, unit="0.5"),
+        "age": ln.Measure("age", 20, 60),
+        "tenure": ln.Measure("tenure", 0, 30),
+    },
+)
+NAMES = ["pay", "age", "tenure"]
+
+
+def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The complete rows, with values as the measures count them."""
+    complete = rows.dropna(subset=names)
+    counted = {
+        name: np.rint(np.clip(complete[name], *bounds) / unit) * unit
+        for name, bounds, unit in (
+            ("pay", (0, 90), 0.5),
+            ("age", (20, 60), 1),
+            ("tenure", (0, 30), 1),
+        )
+        if name in names
+    }
+    return complete.assign(**counted)
+
+
+def true_coefficients(rows: pd.DataFrame) -> np.ndarray:
+    """The coefficients of pay on tenure and age, by least squares."""
+    complete = counted_values(rows, NAMES)
+    design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
+    return np.linalg.lstsq(design, complete.pay.to_numpy(), rcond=None)[0]
+
+
+def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
+    """The covariances or correlations of all pairs of `NAMES`."""
+    values = counted_values(rows, NAMES)[NAMES].to_numpy().T
+    matrix = np.corrcoef(values) if normalised else np.cov(values, ddof=0)
+    return matrix[np.triu_indices(len(NAMES), 1)]
+
+
+def test_correlations_are_those_of_brute_force() -> None:
+    plan = ln.plan(
+        ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
+    )
+    release = ln.release(plan, PEOPLE, seed=4)
+    found = ln.correlations(release, NAMES, by=["region"])
+    for at, name in enumerate(("north", "south")):
+        rows = PEOPLE[name == REGION]
+        assert found.correlation[at] == pytest.approx(
+            true_covariances(rows, normalised=True), abs=0.01
+        )
+        assert found.covariance[at] == pytest.approx(
+            true_covariances(rows, normalised=False), abs=1
+        )
+        assert found.counts[at] == pytest.approx(len(rows.dropna()), abs=1)
+    assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
+    overall = ln.correlations(release, NAMES)
+    assert overall.correlation == pytest.approx(true_covariances(PEOPLE, normalised=True), abs=0.01)
+    # a regression on the same complete rows costs nothing
+    fitted = ln.regression(release, "pay", on=["tenure", "age"])
+    assert fitted.coefficient == pytest.approx(true_coefficients(PEOPLE), rel=0.02)
+
+
+def test_regressions_are_those_of_brute_force() -> None:
+    workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
+    release = ln.release(ln.plan(workload, ln.ZCDP(2000), strategy="workload"), PEOPLE, seed=4)
+    found = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
+    assert found.labels == (("north", "south"), ("(intercept)", "tenure", "age"))
+    for at, name in enumerate(("north", "south")):
+        assert found.coefficient[at] == pytest.approx(
+            true_coefficients(PEOPLE[name == REGION]), rel=0.03
+        )
+    assert not found.ridge.any()
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        [ln.Measure("pay", -3, 4), ln.Measure("age", 0, 5, unit="0.5")],
+        [ln.Measure("pay", 0, 200_001), ln.Measure("age", -90_000, 60_000)],
+    ],
+)
+def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measure]) -> None:
+    """A row without one of the values is worth 0 in all of the sums."""
+    pay, age = measures
+    declared = {
+        "count": CompleteCount(measures),
+        "one": DeviationProduct([pay], measures),
+        "square": DeviationProduct([age, age], measures),
+        "product": DeviationProduct([pay, age], measures),
+    }
+    domain = ln.Domain(a=["x"], measures=declared)
+    values = [None, "x", -1e9, -3, 0, 1.3, 4, 1e5, 1e300]
+    pairs = list(itertools.product(values, values))
+    rows = pd.DataFrame(pairs, columns=["pay", "age"], dtype=object).assign(a="x")
+    workload = ln.queries(domain, sum="count")
+    for name in ("one", "square", "product"):
+        workload += ln.queries(domain, sum=name)
+    amounts = columns_of(
+        read_table(ln.plan(workload, ln.PureDP(1), strategy="workload"), rows)
+    ).values
+    for at, pair in enumerate(pairs):
+        is_complete = all(isinstance(value, (int, float)) for value in pair)
+        assert amounts["count"][at] == is_complete
+        for name in ("one", "square", "product"):
+            product = declared[name]
+            exact = Fraction(is_complete)
+            for factor, centre in zip(product.factors, product.centres, strict=True):
+                value = pair[measures.index(factor)]
+                if is_complete:
+                    units = round(Fraction(value) / factor.unit)
+                    exact *= min(max(units, factor.low_units), factor.high_units) - centre
+            rounded = (int(exact) + product.divisor // 2) // product.divisor
+            assert amounts[name][at] == (rounded if is_complete else 0)
+            assert product.low_units <= rounded <= product.high_units
+
+
+SMALL = ln.Domain(
+    a=["x", "y"], measures={"pay": ln.Measure("pay", -2, 5), "age": ln.Measure("age", 0, 3)}
+)
+
+
+@functools.cache
+def tables_of_units(most: int) -> list[Table]:
+    """One row that stays, and all rows that a unit can add; first none."""
+    values = [None, -2, 1, 9] if most == 1 else [None, -2, 9]
+    possible = list(itertools.product("xy", values, [None, 0, 1, 3] if most == 1 else [0, 3]))
+    units: list[tuple] = [()]
+    for number in range(1, most + 1):
+        units += itertools.combinations_with_replacement(possible, number)
+    plan = ln.plan(
+        ln.correlation_queries(SMALL, ["pay", "age"], by=["a"]), ln.PureDP(1), strategy="workload"
+    )
+    tables = []
+    for rows in units:
+        of_unit = [("x", 4, 2), *rows]
+        data = pd.DataFrame(of_unit, columns=["a", "pay", "age"])
+        tables.append(read_table(plan, data))
+    return tables
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) -> None:
+    """By brute force over all rows of a unit, as they are read."""
+    unit = {"unit_column": "id", "max_rows": most} if most > 1 else {}
+    private = ln.Privacy(budget, neighbours=neighbours, **unit)
+    workload = ln.correlation_queries(SMALL, ["pay", "age"], by=["a"])
+    measured = ln.plan(workload, private, strategy="workload").measured()
+    scales = []
+    for block in measured.blocks:
+        numerators, denominators = row_scales(block, measured.grid)
+        of_block = np.broadcast_to(numerators / denominators / measured.grid, block.rows)
+        scales.append(np.resize(of_block, block.rows))
+    answers = [np.concatenate(exact_answers(measured, table)) for table in tables_of_units(most)]
+    table = np.array(answers) / np.concatenate(scales)
+    norm = measured.noise.norm
+    base = table[:1] if neighbours == "add_remove" else table
+    worst = max((np.abs(table - other) ** norm).sum(axis=1).max() for other in base)
+    claimed = float(budget.epsilon) if norm == 1 else 2 * float(budget.rho)
+    assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
+
+
+NOISE = [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]
+
+
+def drawn_moments(
+    truth: np.ndarray, size: float, response: bool, noise: Noise, draws: int, seed: int
+) -> EstimatedMoments:
+    """Estimates of one group again and again.
+
+    Args:
+        truth: the moments of one row, as a symmetric matrix.
+        size: the number of rows.
+        response: whether the square of the first variable is not measured.
+        noise: of each sum, with standard errors between 1 and 1.5.
+        draws: how many.
+        seed: of the draws.
+    """
+    rows = len(truth)
+    rng = np.random.default_rng([seed, int(size), noise.norm])
+    draw = rng.laplace if noise.norm == 1 else rng.normal
+    std = np.triu(np.linspace(1, 1.5, rows**2).reshape(rows, rows))
+    offsets = np.zeros((rows, rows))
+    if response:
+        std[1, 1] = 0
+    for row in range(1, rows):
+        offsets[row, row] = 0.5
+    added = draw(0, 2**-0.5 if noise.norm == 1 else 1.0, (draws, rows, rows)) * std
+    shared = added[:, :1, :1] * offsets
+    upper = np.triu(truth * size) + added + shared
+    moments = np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2)
+    ones = np.ones(rows - 1)
+    noise_std = np.broadcast_to(std, moments.shape)
+    return EstimatedMoments(
+        scales=MomentScales(
+            variables=tuple("yabcdefghi"[: rows - 1]),
+            names={},
+            centres=0 * ones,
+            reaches=ones,
+            units=ones,
+            steps=np.ones((rows, rows)),
+            offsets=offsets,
+            lows=-ones,
+            highs=ones,
+        ),
+        moments=moments,
+        noise=noise_std,
+        longer_noise=noise_std,
+        multiplier=interval_multiplier(noise, 0.95),
+        level=0.95,
+        by=(),
+        labels=(),
+        groups="",
+    )
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [5, 30, 200, 3000])
+@pytest.mark.parametrize(
+    ("means", "variances", "correlation"),
+    [
+        ((0, 0), (0.2, 0.2), 0.6),
+        ((0.4, -0.3), (0.1, 0.05), -0.8),
+        ((0, 0), (0.2, 0.2), 0.98),
+        ((0.5, 0.5), (0.02, 0.02), 0.3),
+    ],
+)
+def test_correlation_intervals_cover(noise, size, means, variances, correlation) -> None:
+    """Also where the noise allows every correlation, in groups of few rows."""
+    covariance = correlation * np.prod(variances) ** 0.5
+    matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
+    truth = np.block([[np.ones((1, 1)), np.atleast_2d(means)], [np.atleast_2d(means).T, matrix]])
+    truth[1:, 1:] += np.outer(means, means)
+    found = pair_columns(drawn_moments(truth, size, False, noise, 4_000, 1), 1, 2)
+    for low, high, exact in (
+        (found["low"], found["high"], correlation),
+        (found["covariance_low"], found["covariance_high"], covariance),
+    ):
+        coverage = ((low <= exact) & (exact <= high)).mean()
+        assert coverage > 0.93
+        if size == 3000:
+            assert coverage < 0.975
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [20, 200, 2000, 20_000])
+@pytest.mark.parametrize("predictors", [1, 3, 8])
+def test_coefficient_intervals_cover(noise, size, predictors) -> None:
+    """Predictors are correlated, and away from the middle of their bounds."""
+    rng = np.random.default_rng(predictors)
+    common = rng.normal(size=(3_000, 1))
+    values = 0.15 + 0.25 * common + 0.25 * rng.normal(size=(3_000, predictors))
+    response = values @ np.linspace(0.8, -0.4, predictors) / predictors**0.5 - 0.1
+    response += 0.1 * rng.normal(size=3_000)
+    design = np.column_stack([np.ones(3_000), response, values])
+    truth = design.T @ design / 3_000
+    rows = [0, *range(2, predictors + 2)]
+    exact = np.linalg.solve(truth[np.ix_(rows, rows)], truth[rows, 1])
+    found = coefficient_columns(drawn_moments(truth, size, True, noise, 2_000, 2))
+    coverage = ((found["low"] <= exact) & (exact <= found["high"])).mean(axis=0)
+    assert coverage.min() > 0.93
+    if size == 20_000:
+        assert coverage.max() < 0.985
+    assert np.isfinite(found["coefficient"]).all()
+    assert np.isinf(found["high"][found["ridge"] > 0]).all()
+
+
+def test_sql_of_two_measures_is_that_of_a_database() -> None:
+    people = PEOPLE.assign(
+        pay=np.rint(np.clip(PEOPLE.pay, 0, 90) * 2) / 2, tenure=PEOPLE.tenure.clip(0, 30)
+    )
+    statement = """
+        SELECT region, CORR(pay, tenure) AS r, CORR(tenure, -pay) AS opposite,
+            COVAR_POP(pay, tenure) AS whole, COVAR_SAMP(pay, 2 * tenure + 1) AS sample,
+            REGR_SLOPE(pay, tenure) AS slope, REGR_INTERCEPT(pay, tenure) AS start,
+            REGR_R2(tenure, pay) AS r2, REGR_COUNT(pay, tenure) AS n
+        FROM people GROUP BY region ORDER BY region"""
+    workload = ln.sql(DOMAIN, statement)
+    assert len(workload.products) == 6  # all share their tables
+    answers = ln.release(
+        ln.plan(workload, ln.PureDP(3000), strategy="workload"), people, seed=3
+    ).sql(statement)
+    expected = duckdb.sql(statement).fetchall()
+    for number, name in enumerate(
+        ["r", "opposite", "whole", "sample", "slope", "start", "r2", "n"]
+    ):
+        found = np.asarray(answers[name], dtype=float)
+        exact = np.array([row[number + 1] for row in expected], dtype=float)
+        assert found == pytest.approx(exact, rel=0.01, abs=0.002), name
+        assert np.all(np.asarray(answers[f"{name}_low"]) <= found)
+        assert np.all(found <= np.asarray(answers[f"{name}_high"]))
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "CORR(pay, pay)",
+        "COVAR_POP(pay, 3)",
+        "CORR(pay, region)",
+        "REGR_INTERCEPT(2 * pay, age)",
+        "REGR_SLOPE(pay, 0 * age)",
+        "CORR(IF(region = 'north', pay, 2 * pay), age)",
+    ],
+)
+def test_sql_of_two_measures_is_refused_with_a_reason(aggregate: str) -> None:
+    with pytest.raises(ln.InputError, match=r"two different measures|one measure|a measure"):
+        ln.sql(DOMAIN, f"SELECT {aggregate} FROM people")
+
+
+SPEC = """
+[privacy]
+rho = "1/2"
+[domain.region]
+categories = ["north", "south"]
+[measures.pay]
+clip = [0, 90]
+unit = "0.5"
+[measures.age]
+clip = [20, 60]
+[measures.tenure]
+clip = [0, 30]
+[[workload]]
+correlations = { of = ["pay", "age"], by = ["region"] }
+size = 1000
+[[workload]]
+regression = { of = "pay", on = ["age", "tenure"] }
+"""
+
+
+def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
+    spec = parse_spec(SPEC, tmp_path)
+    release = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=4)
+    pairs, line = release.statistics
+    assert pairs.name == "correlations of pay and age by region"
+    assert line.name == "regression of pay on age and tenure"
+    found = ln.correlations(release, ["pay", "age"], by=["region"])
+    assert pairs.values == pytest.approx(found.correlation)
+    assert pairs.numbers()["covariance_low"] == pytest.approx(found.covariance_low.reshape(-1))
+    assert line.frame()["term"].to_list() == ["(intercept)", "age", "tenure"]
+    german = load_catalogue("de")
+    assert table_title(spec.workload.products[0], german) == "Zeilen mit pay und age nach region"
+    title = statistic_title(line.statistic, spec.domain, german)
+    assert title == "Regression von pay auf age und tenure"
+    sentences = list_sum_contributions(spec.workload)
+    assert any("also if only one of them is missing" in sentence for sentence in sentences)
+
+
+def test_regression_without_clear_equations_has_no_ends() -> None:
+    few = PEOPLE.head(20)
+    plan = ln.plan(
+        ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"]),
+        ln.PureDP("1/10"),
+        strategy="workload",
+    )
+    release = ln.release(plan, few, seed=2)
+    found = ln.regression(release, "pay", on=["age", "tenure"])
+    assert np.isinf(found.low).all()
+    assert np.isfinite(found.coefficient).all()
+    (table,) = release.statistics
+    assert np.isnan(table.low).all()
+    rows = table.format_rows(load_catalogue("en"), 3)
+    assert [row[-1] for row in rows] == ["unbounded"] * 3
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
+def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
+    """Two-point values with the means, deviations and correlations that the promise assumes."""
+    signs = np.array(list(itertools.product([-1, 1], repeat=2)) * 500)
+    age = 40 + 10 * signs[:, 0]
+    tenure = 15 + 7.5 * signs[:, 1]
+    pay = 45 + 22.5 * signs.sum(axis=1) / 2**0.5
+    rows = pd.DataFrame({"region": "north", "pay": pay, "age": age, "tenure": tenure})
+    measures = {**DOMAIN.measures, "tenure": ln.Measure("tenure", 0, 30, unit="0.5")}
+    domain = ln.Domain(region=["north", "south"], measures=measures)
+    workload = ln.regression_queries(domain, "pay", on=["age", "tenure"], size=len(rows))
+    plan = ln.plan(workload, budget, strategy="workload")
+    (promise,) = statistic_errors(plan)
+    assert [name for name, _ in promise.parts] == ["(intercept)", "age", "tenure"]
+    found = [
+        ln.regression(release, "pay", on=["age", "tenure"])
+        for release in releases(plan, rows, range(100))
+    ]
+    errors = np.std([one.coefficient for one in found], axis=0)
+    assert errors == pytest.approx([error for _, error in promise.parts], rel=0.25)
+    stated = np.mean([one.std_error for one in found], axis=0)
+    assert errors == pytest.approx(stated, rel=0.25)
+
+
+def test_covariances_keep_the_promised_errors() -> None:
+    workload = ln.correlation_queries(DOMAIN, ["pay", "age"], size=3800)
+    plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
+    (promise,) = statistic_errors(plan)
+    found = [
+        ln.correlations(release, ["pay", "age"]) for release in releases(plan, PEOPLE, range(100))
+    ]
+    errors = np.std([one.covariance for one in found])
+    assert errors == pytest.approx(np.mean([one.covariance_std_error for one in found]), rel=0.25)
+    assert errors < 1.1 * promise.std_error
+    spread = np.std([one.correlation for one in found])
+    assert spread == pytest.approx(np.mean([one.std_error for one in found]), rel=0.25)
+
+
+def test_gaussian_plans_are_near_the_lower_bound() -> None:
+    plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.ZCDP(1))
+    assert plan.promise.times_least < 1.25
+
+
+def test_unsuitable_requests_are_refused() -> None:
+    measures = {f"m{number}": ln.Measure(f"m{number}", 0, 5) for number in range(12)}
+    domain = ln.Domain(a=["x"], measures={**measures, "total": ln.UnitTotal("m0", 0, 5)})
+    for of in ("m0", ["m0"], ["m0", "m0"], ["m0", "total"], [*measures], ["m0", "a"]):
+        with pytest.raises(ln.InputError, match=r"of must be .*2 to 11 measures"):
+            ln.correlation_queries(domain, of)
+    with pytest.raises(ln.InputError, match=r"on must be .*1 to 11 measures"):
+        ln.regression_queries(domain, "m0", on="m1")
+    with pytest.raises(ln.InputError, match=r"of and on must be .* none twice"):
+        ln.regression_queries(domain, "m0", on=["m0"])
+    with pytest.raises(ln.InputError, match="have no weights"):
+        ln.correlation_queries(domain, ["m0", "m1"]).weighted_by("m2")
+    pair = ln.correlation_queries(domain, ["m0", "m1"])
+    rows = pd.DataFrame({"a": ["x"], "m0": [1], "m1": [2]})
+    release = ln.release(ln.plan(pair, ln.PureDP(1), strategy="workload"), rows, seed=1)
+    with pytest.raises(ln.InputError, match="Ask for correlations or a regression of exactly"):
+        ln.correlations(release, ["m0", "m2"])
+    with pytest.raises(ln.InputError, match="must be one of regression, weight, size"):
+        parse_spec(SPEC + 'margin = "3"', Path())
+    with pytest.raises(ln.InputError, match="regression must have on"):
+        parse_spec(SPEC.replace(', on = ["age", "tenure"]', ""), Path())
+    tiny = ln.Measure("m", 0, Fraction(1, 10**60), Fraction(1, 10**61))
+    with pytest.raises(ln.InputError, match="the product of the units of m and m must be"):
+        DeviationProduct([tiny, tiny], [tiny])
