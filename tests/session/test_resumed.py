@@ -13,6 +13,7 @@ from leastnoise._release import _writing
 from leastnoise._session import _release_job
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
+from leastnoise._trusted.ledgers import _choice, find_unrecorded_releases
 from session.releasing import full, stopped
 
 PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
@@ -120,6 +121,41 @@ def test_repeated_call_finishes_with_current_options(tmp_path, book) -> None:
     )
     assert "answer_integer" in finished.answers
     assert ln.read_release(tmp_path / "a").options.integer
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+
+
+def test_older_copy_draws_no_moved_release_again(tmp_path, book) -> None:
+    """The copy was made after the payment and before the noise; the release was moved away."""
+    with stopped(ln.Ledger, "begin"):
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    older = book.path.read_bytes()
+    ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "moved")
+    assert ln.resume(book) == []
+    book.path.write_bytes(older)
+    for call in (
+        lambda: ln.resume(book, source=PEOPLE),
+        lambda: ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a"),
+    ):
+        with pytest.raises(ln.LedgerError, match=r"fewer steps than were drawn .*moved"):
+            call()
+    (tmp_path / "moved").rename(tmp_path / "a")
+    assert ln.resume(book) == []
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+
+
+def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, book) -> None:
+    """It is paid and published while folders are searched."""
+    real = _choice.read_receipt
+    (tmp_path / "folder").mkdir()
+
+    def read_receipt(folder):
+        monkeypatch.setattr(_choice, "read_receipt", real)
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "other")
+        return real(tmp_path / "other")
+
+    monkeypatch.setattr(_choice, "read_receipt", read_receipt)
+    assert find_unrecorded_releases(book.path, book) == ()
     assert [entry.state for entry in book.entries()] == ["sealed"]
 
 

@@ -306,14 +306,18 @@ def log_payment(ledger: Ledger, receipt: Receipt) -> None:
 
 
 def receipt_facts(ledger: Ledger, receipt: Receipt) -> dict[str, Any]:
-    """Return the facts about a payment for a manifest."""
+    """Return the facts about a payment for a manifest, after all its steps.
+
+    The number of steps shows an older copy of the ledger, which would draw the last ones again.
+    """
     facts = {
         "dataset": receipt.dataset,
         "ledger": ledger.path.name,
         "ledger_id": ledger.id,
         "charge": str(receipt.charge),
     }
-    return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
+    place = {"number": receipt.number, "head": receipt.head}
+    return {"id": receipt.id, **facts, **place, "steps": ledger.recorded_steps(receipt)}
 
 
 def finish_paid(

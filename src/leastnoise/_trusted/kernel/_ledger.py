@@ -631,6 +631,17 @@ class Ledger:
             self._content(connection)
             return steps.read_pending(connection, entry.id, self.path)
 
+    def recorded_steps(self, entry: Entry | Receipt) -> int:
+        """Return how many steps of an unpublished release have an outcome.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        with open_connection(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            self._content(connection)
+            return steps.count_recorded(connection, entry.id)
+
     def take_over(self, entry: Entry, run: str) -> Receipt:
         """Assign a resumable release to this run, and return its receipt.
 
