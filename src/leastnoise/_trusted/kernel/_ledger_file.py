@@ -14,6 +14,7 @@ counted.
 import hashlib
 import json
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -254,6 +255,7 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
     An exception rolls the transaction back and is raised again.
     """
     with open_connection(path, timeout) as connection:
+        _check_single_name(path)
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
@@ -269,6 +271,39 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _check_single_name(path: Path) -> None:
+    """Raise for a ledger with several hard links; remove a draft that is one (S2).
+
+    SQLite finds the journal of a killed process by the name of the file. Under another name its
+    transaction would not be rolled back, and later with it the charges of others.
+    """
+    file = Path(os.path.realpath(path))
+    try:
+        if file.stat().st_nlink > 1:
+            _remove_draft_of(file)
+        names = file.stat().st_nlink
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {path} cannot be read: {os_error_reason(error)}. Check its path and "
+            "permissions."
+        ) from None
+    if names > 1:
+        raise LedgerError(
+            f"The ledger {path} must have one name; it has {names} (hard links), and after a stop a "
+            "charge could be lost under another name. Nothing was changed. Remove the other names; "
+            "make backups as copies."
+        )
+
+
+def _remove_draft_of(file: Path) -> None:
+    """Remove the draft of a ledger if it is another name of the same file."""
+    draft_name = re.compile(re.escape(f".{file.name}.") + "[0-9a-f]{16}")
+    with suppress(OSError):  # a folder that cannot be read or written
+        for other in file.parent.iterdir():
+            if draft_name.fullmatch(other.name) and other.samefile(file):
+                other.unlink(missing_ok=True)
 
 
 def read_ledger(path: Path, timeout: float) -> Content:
