@@ -20,7 +20,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -186,11 +186,6 @@ def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
     """Return the digest of an entry, chained to the digest before it."""
     # lists of different lengths: no entry of one form has the text of one of the other
     return hash_row((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
-
-
-def today() -> date:
-    """Return the current day in UTC."""
-    return datetime.now(UTC).date()
 
 
 def dump(value: Charge | Cost | Budget | Privacy) -> str:
@@ -523,6 +518,21 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
             if not limit_then.covers(request):
                 raise BudgetError(_above_limit(content.dataset, limit_then, request))
             limit_then = replace(limit_then, charges=(*limit_then.charges, request))
+
+
+def check_read_in_period(content: Content, read_on: date, day: date) -> None:
+    """Raise for rows whose reading began before the period of their payment (L2).
+
+    Raises:
+        LedgerError: another period.
+    """
+    _, period = budgets_in_force(content)
+    if not is_same_period(period, read_on, day):
+        raise LedgerError(
+            f"Reading of the rows began on {read_on}, and it is {day} now, in another {period} of "
+            "the budget. People who are only in these rows could lose two budgets. Nothing was "
+            f"spent. Make the release again, which reads the rows of the present {period}."
+        )
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
