@@ -42,6 +42,8 @@ from leastnoise._release import (
     Publication,
     Release,
     build_release,
+    check_manifest,
+    check_table_facts,
     check_target,
     fill_draft,
     holds_categories,
@@ -414,8 +416,8 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         The release, with its answers, standard errors and intervals.
 
     Raises:
-        InputError: the folder has no release, its format is unknown, or its measurements do not
-            match its manifest.
+        InputError: the folder has no release, its format is unknown, or its plan and measurements
+            do not match its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
@@ -439,6 +441,7 @@ def read_published(path: Path) -> PublishedRelease:
     observation = _listed_text(path, manifest, "measurements/observation.json")
     receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
     release = build_release(outcome_from_json(plan, observation), manifest.options, receipt)
+    check_manifest(manifest, release)
     return PublishedRelease(release, manifest)
 
 
@@ -538,6 +541,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()
     release, manifest = read_published(path)
+    check_table_facts(manifest, release)
     return chosen(Publication(release, manifest, str(path)))
 
 
