@@ -557,6 +557,7 @@ class _Spent:
     receipt: Mapping[str, Any]
     columns: int = 0
     totals: Mapping[str, UnitTotal] = field(default_factory=dict)
+    is_series: bool = False
 
 
 def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
@@ -570,12 +571,17 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter the cost of a release or a search into another ledger."""
+    """Enter the cost of a release or a search into another ledger.
+
+    A series is not entered into a budget of a period: it draws in later periods, too.
+    """
     directory = Path(release).absolute()
     if holds_categories(directory):
         spent = _spent_on_categories(directory)
     else:
         spent = _spent_on_release(Path(release))
+    if spent.is_series:
+        ledger.check_for_all_times()
     receipt = spent.receipt
     if not spent.private or not receipt.get("id"):
         raise InputError(
@@ -641,4 +647,5 @@ def _spent_on_release(directory: Path) -> _Spent:
         receipt=manifest.receipt or {},
         columns=len(partial_columns(plan)),
         totals=totals_read(plan),
+        is_series=series is not None,
     )
