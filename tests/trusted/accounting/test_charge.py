@@ -24,11 +24,13 @@ from leastnoise._trusted.accounting import (
     charge,
     charge_from_json,
     charge_text,
+    gaussian_epsilon,
     is_charge_of,
     left,
     left_of_budget,
     missing,
     pure_mu_squared,
+    spent_epsilon,
     step_charge,
     total,
     whole_budget,
@@ -187,6 +189,13 @@ def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
     with pytest.raises(InputError, match="must declare ApproxDP or PureDP"):
         step_charge(shared, GDP("1/100"), GaussianCost("1/100"))
     assert step_charge(shared, PureDP("1/4"), PureCost("1/4")) == Charge(epsilon=Fraction(1, 4))
+
+
+def test_spent_epsilon_has_only_the_delta_that_searches_left() -> None:
+    search = Charge(epsilon=Fraction(1, 10), delta=Fraction(9, 10**7))
+    gaussian = Charge(mu_squared=Fraction(1, 200))
+    spent = spent_epsilon(ApproxDP(1, "1e-6"), [search, gaussian])
+    assert spent == search.epsilon + gaussian_epsilon("1/200", "1e-7")
 
 
 def test_nothing_is_left_after_a_late_delta() -> None:
