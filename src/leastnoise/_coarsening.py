@@ -26,7 +26,8 @@ MOST_CELLS = 20_000
 MOST_HIDDEN_CELLS = 2_000
 """The most hidden cells. Each takes two linear programs, and at most two integer programs."""
 _MOST_DIGITS = 12
-_MOST_COUNT = 10**9  # larger counts are not exact within the tolerances of the solver
+MOST_COUNT = 10**9
+"""The largest count. Larger ones are not exact within the tolerances of the solver."""
 _TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
 _TIME_LIMIT = 1  # a status of SciPy
 _INFEASIBLE = 2  # a status of SciPy
@@ -164,9 +165,9 @@ def _read_count(text: str, place: str) -> int | None:
     if not text:
         return None
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
-    if not is_whole or int(text) > _MOST_COUNT:
+    if not is_whole or int(text) > MOST_COUNT:
         raise InputError(
-            f"{place} must have a whole number from 0 to {_MOST_COUNT:,} as its count, or nothing if "
+            f"{place} must have a whole number from 0 to {MOST_COUNT:,} as its count, or nothing if "
             f"the cell is suppressed; got {text[:40]!r}."
         )
     return int(text)
@@ -235,7 +236,10 @@ def solve_tables(
 
 
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
-    """Return the labels of each attribute, which must agree in all tables."""
+    """Return the labels of each attribute, which must agree in all tables.
+
+    An attribute that has only the label of the sum keeps it, as its one cell.
+    """
     common: dict[str, list[str]] = {}
     for table in tables:
         for name, all_labels in _labels_of(table.attributes, table.counts).items():
@@ -246,7 +250,7 @@ def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list
                     f"The labels of {name} must be the same in all tables; {differing[0]!r} is not "
                     f"in all of them. Write the same labels, and {total!r} for the sum."
                 )
-    return common
+    return {name: labels or [total] for name, labels in common.items()}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from leastnoise._coarsening import HiddenCell
 
 TABLE = "sex,age,count\nF,17,{}\nF,18,3\nF,Total,7\nM,17,{}\nM,18,{}\nM,Total,8\n"
@@ -46,6 +48,15 @@ def test_coarsen_refuses_wrong_options(folder, run):
     run.refused("--values must be", "coarsen", "planned.csv", "--values", 1)
     run.refused("Two tables have the file name", "coarsen", "planned.csv", "planned.csv")
     run.refused("cannot be read", "coarsen", "missing.csv")
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, str(10**9 + 1)], ids=len)
+def test_coarsen_refuses_counts_that_are_not_exact(folder, run, number):
+    Path("planned.csv").write_text("sex,count\nF,\nM,10\n", encoding="utf-8")
+    for limits in (f"1..{number}", f"{number}.."):
+        run.refused("--suppressed must be", "coarsen", "planned.csv", "--suppressed", limits)
+    if len(number) < 1000:  # Python reads no longer number
+        run.refused("--base must be", "coarsen", "planned.csv", "--base", number)
 
 
 def test_coarsen_fails_when_time_is_over(folder, run, monkeypatch):

@@ -159,6 +159,13 @@ def test_solver_refuses_tables_that_disagree():
         solve_tables([rounded, other], EXACT)
 
 
+def test_solver_takes_attributes_with_only_a_total():
+    table = PlannedTable(
+        "sums", ("sex", "age"), {("Total", "Total"): 9, ("Total", "old"): None, ("Total", "x"): 4}
+    )
+    assert intervals([table]) == [(5, 5)]
+
+
 def test_linear_bounds_contain_the_exact_intervals(monkeypatch):
     """Without a whole solution in time, intervals are too wide at most, and marked."""
     rng = np.random.default_rng(2)

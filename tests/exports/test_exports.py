@@ -74,7 +74,12 @@ def test_whole_privacy_loss_is_stated(changed):
         "guard_kept": 800,
         "guard_noise_std": 40.0,
     }
-    copy = changed(lambda value: value.update(receipt=guard))
+
+    def with_guard(value) -> None:
+        value["receipt"] = guard
+        value["privacy"]["parameters"] = {"epsilon": "100/99"}
+
+    copy = changed(with_guard)
     release = ln.read_release(copy)
     assert (release.plan.privacy.budget, release.privacy.budget) == (PureDP(1), PureDP("100/99"))
     loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"][
@@ -85,18 +90,48 @@ def test_whole_privacy_loss_is_stated(changed):
     assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
 
 
-@pytest.mark.parametrize(
-    "bound", [{}, {"max_per_cell": {"rows": 2, "attributes": ["month", "sex"]}}]
-)
-def test_unit_is_a_person_with_a_bound_of_rows(changed, bound):
-    text = ln.export(
-        changed(
-            lambda value: value["privacy"]["unit"].update(column="person", max_rows=5, **bound)
-        ),
-        "review",
-    )
+@pytest.mark.parametrize("bound", [None, ln.PerCellBound(2, ["month", "sex"])], ids=str)
+def test_unit_is_a_person_with_a_bound_of_rows(tmp_path, bound):
+    domain = ln.Domain(month=[1, 2], sex=["F", "M"])
+    privacy = ln.Privacy(ln.PureDP(1), unit_column="person", max_rows=5, max_per_cell=bound)
+    rows = pd.DataFrame({"month": [1, 2], "sex": "F", "person": [1, 2]})
+    plan = ln.plan(ln.marginals(domain, ways=2), privacy)
+    ln.release(plan, rows, seed=1, out=tmp_path / "out", options=ln.Options(formats=["csv"]))
+    text = ln.export(tmp_path / "out", "review")
     assert "All rows of one value of the column 'person', of which at most 5 are used" in text
     assert ("and at most 2 in one cell of month x sex." in text) == bool(bound)
+
+
+FACTS_OF_FILES = {
+    ("private",): [True],
+    ("plan", "digest"): ["", "0" * 64],
+    ("plan", "strategy"): ["identity of another plan"],
+    ("privacy", "parameters"): [{}, {"epsilon": "1/10"}, {"epsilon": "1", "delta": "1e-9"}],
+    ("privacy", "neighbours"): ["replace"],
+    ("privacy", "unit", "column"): ["person"],
+    ("privacy", "unit", "max_rows"): [0, 2],
+    ("privacy", "unit", "max_per_cell"): [{"rows": 1, "attributes": ["month"]}],
+    ("privacy", "cost", "within_budget"): [False],
+    ("intervals", "level"): [0.5, 0.9501],
+    ("receipt",): [{"id": "0" * 32}],
+    ("answers", "tables", 0, "name"): ["another table"],
+    ("answers", "tables", 0, "answers"): [10**6],
+    ("answers", "tables", 0, "rmse"): [0.0, -1, 1e9],
+}
+
+
+@pytest.mark.parametrize("place", FACTS_OF_FILES, ids=lambda place: ".".join(map(str, place)))
+def test_manifest_with_other_facts_than_its_plan_is_refused(changed, place):
+    """A manifest has no digest of itself, so what its files say is compared."""
+    *holders, last = place
+    out = changed(lambda value: None)
+    intact = json.loads((out / "manifest.json").read_text())
+    for fact in FACTS_OF_FILES[place]:
+        value = json.loads(json.dumps(intact))
+        reduce(lambda holder, name: holder[name], holders, value)[last] = fact
+        (out / "manifest.json").write_text(json.dumps(value))
+        with pytest.raises(InputError, match="The manifest was changed"):
+            ln.export(out, "review")
 
 
 # --- the registry of deployments ------------------------------------------------------------------

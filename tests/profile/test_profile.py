@@ -144,6 +144,31 @@ def test_seeded_profile_is_marked_and_never_mixed_with_a_paid_one(pure: Profile)
     assert not (pure.out.parent / "a.ledger").exists()
 
 
+@pytest.mark.parametrize("out", ["profile", "elsewhere/profile"])
+def test_lost_ledger_of_a_stopped_profile_is_noticed(tmp_path, monkeypatch, out: str) -> None:
+    """Its categories were paid, and lie two folders deep; a new ledger would not know that."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    source = tmp_path / "data" / "people.csv"
+    people(600)[["region", "age"]].to_csv(source, index=False)
+
+    def run(name: str) -> Profile:
+        folder = tmp_path if name.startswith("elsewhere") else source.parent
+        return ln.profile(source, epsilon=1, delta="1e-6", out=folder / name, unit="row")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("leastnoise._profile._run.run_spec", None)
+        with pytest.raises(TypeError):
+            run(out)
+    ledger = source.with_name("people.ledger")
+    assert ln.Ledger.open(ledger).entries()
+    ledger.unlink()
+    for name in (out, f"{out}-2"):
+        with pytest.raises(ln.LedgerError, match=r"There is no ledger .*categories/1"):
+            run(name)
+    assert not ledger.exists()
+
+
 def test_profile_that_the_ledger_cannot_pay_spends_nothing(tmp_path: Path) -> None:
     people(100).to_csv(tmp_path / "people.csv", index=False)
     budget = ln.Privacy(ln.ApproxDP("7/10", "1e-6"))

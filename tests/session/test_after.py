@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._session import enter_release
 from session.releasing import manifest
 
 PEOPLE = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "age": [1, 2, 3, 4] * 25})
@@ -39,6 +40,11 @@ def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> 
         ln.release(plan_after(folder), folder / "people.csv", ledger=other)
     with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
         ln.release(plan_after(folder), PEOPLE, ledger=tmp_path / "new.ledger", dataset="fresh")
+    entered = ln.Ledger.create(tmp_path / "entered.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    assert enter_release(entered, folder / "release-2025").kind == "spent"
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+        ln.release(plan_after(folder), PEOPLE, ledger=entered)
+    assert entered.spent().epsilon == 1
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     seeded = ln.release(plan, PEOPLE, seed=1)
     after = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -11,8 +12,10 @@ from leastnoise._mechanisms import _dawa
 from leastnoise._plan import AdaptiveDetails
 from leastnoise._release import _writing
 from leastnoise._session import _release_job
-from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.accounting import Charge, Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
+from leastnoise._trusted.ledgers import _choice, find_unrecorded_releases
+from leastnoise._trusted.reading import _read
 from session.releasing import full, stopped
 
 PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
@@ -123,10 +126,92 @@ def test_repeated_call_finishes_with_current_options(tmp_path, book) -> None:
     assert [entry.state for entry in book.entries()] == ["sealed"]
 
 
+def test_older_copy_draws_no_moved_release_again(tmp_path, book) -> None:
+    """The copy was made after the payment and before the noise; the release was moved away."""
+    with stopped(ln.Ledger, "begin"):
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    older = book.path.read_bytes()
+    ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "moved")
+    assert ln.resume(book) == []
+    book.path.write_bytes(older)
+    for call in (
+        lambda: ln.resume(book, source=PEOPLE),
+        lambda: ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a"),
+    ):
+        with pytest.raises(ln.LedgerError, match=r"fewer steps than were drawn .*moved"):
+            call()
+    (tmp_path / "moved").rename(tmp_path / "a")
+    assert ln.resume(book) == []
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+
+
+def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, book) -> None:
+    """It is paid and published while folders are searched."""
+    real = _choice.read_receipt
+    (tmp_path / "folder").mkdir()
+
+    def read_receipt(folder):
+        monkeypatch.setattr(_choice, "read_receipt", real)
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "other")
+        return real(tmp_path / "other")
+
+    monkeypatch.setattr(_choice, "read_receipt", read_receipt)
+    assert find_unrecorded_releases(book.path, book) == ()
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+
+
+@pytest.mark.parametrize("kind", ["release", "guard", "search", "engine"])
+def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str) -> None:
+    """A month ends while rows are read: people who left with it could lose the next budget too."""
+    budget = ln.ApproxDP(1, "1e-6") if kind == "search" else ln.PureDP(1)
+    book = ln.Ledger.create(tmp_path / "people", "people", ln.Privacy(budget))
+    book = book.set_budget(budget, period="month")
+    source = duckdb.from_df(PEOPLE) if kind == "engine" else PEOPLE
+
+    def run() -> object:
+        if kind == "search":
+            search = ln.plan_categories("sex", ln.Unknown(9), budget)
+            return ln.find_categories(search, PEOPLE, ledger=book)
+        plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("9/10"))
+        options = ln.Options(guard="1/10" if kind == "guard" else None)
+        return ln.release(plan, source, ledger=book, options=options)
+
+    first = dt.datetime.now(dt.UTC).date().replace(day=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_read, "today", lambda: first - dt.timedelta(1))
+        with pytest.raises(
+            ln.LedgerError, match=r"Reading of the rows began on .*Nothing was spent"
+        ):
+            run()
+    assert book.spent() == Charge()
+    monkeypatch.setattr(_read, "today", lambda: first)  # an earlier day of the month will do
+    run()
+    assert book.spent() != Charge()
+
+
+@pytest.mark.parametrize("period", ["", "month"])
+def test_resumed_rows_were_read_in_the_period_of_payment(
+    tmp_path, monkeypatch, book, period: str
+) -> None:
+    """A clock that is set back after the rows were read shows the month of the payment again."""
+    book = book.set_budget(ln.PureDP(1), period=period)
+    with stopped(ln.Ledger, "begin"):
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    later = (book.entries()[-1].reserved_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
+    monkeypatch.setattr(_read, "today", lambda: later)
+    if period:
+        with pytest.raises(ln.PaidError, match=r"that month is over.*No noise was drawn"):
+            ln.resume(book, number=2, source=PEOPLE)
+    else:
+        assert len(ln.resume(book, number=2, source=PEOPLE)) == 1
+
+
 def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
     """The first day of the month after the last payment becomes today."""
     day = (book.entries()[-1].reserved_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
-    patch.setattr(_ledger, "today", lambda: day)
+    for module in (_ledger, _read):
+        patch.setattr(module, "today", lambda: day)
     return day
 
 

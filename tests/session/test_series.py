@@ -479,9 +479,7 @@ def test_restored_ledger_copy_draws_no_period_twice(
     office.publish("2024-03-10")
     for path, content in copied.items():
         path.write_bytes(content)
-    with pytest.raises(
-        ln.LedgerError, match="has a release of 2024-02, which the ledger has not drawn"
-    ):
+    with pytest.raises(ln.LedgerError, match=r"fewer steps than were drawn .*monthly/2024-02"):
         office.publish("2024-04-10")
 
 
@@ -806,6 +804,10 @@ def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: st
     assert float(entered.charge.rho) == pytest.approx(1000 if declared == "rho" else 0.028, rel=0.1)
     with pytest.raises(ln.LedgerError, match="knows the release"):
         _release_job.enter_release(rho, first)
+    monthly = ln.Ledger.create(office.folder / "by month", "visits", ln.Privacy(ln.ZCDP(5000)))
+    monthly.set_budget(ln.ZCDP(5000), period="month")
+    with pytest.raises(ln.InputError, match="begins anew every month"):
+        _release_job.enter_release(monthly, first)
 
 
 def test_a_lost_ledger_of_a_series_is_noticed(office: Office) -> None:
@@ -834,6 +836,33 @@ def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
     office.out = "elsewhere"
     with pytest.raises(ln.LedgerError, match=r"does not know the release in .*monthly/2024-01"):
         office.publish("2024-02-11")
+
+
+@pytest.mark.parametrize("place", ["monthly", "renamed", "behind a link"])
+def test_older_copies_draw_no_period_again(office: Office, place: str) -> None:
+    """Ledger and private file of January, beside the releases until February."""
+    kept = office.folder / "kept"
+    kept.mkdir()
+    ln.Ledger.create(kept / "visits.ledger", "visits", ln.Privacy(ln.ZCDP(5000)))
+    if place == "behind a link":
+        office.ledger.symlink_to(kept / "visits.ledger")
+        office.out = "kept/monthly"
+    else:
+        office.ledger = kept / "visits.ledger"
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 3, 4))
+    office.publish("2024-03-10", through="2024-01")
+    older = {file: file.read_bytes() for file in kept.glob("visits.ledger*")}
+    office.publish("2024-03-10")
+    for file, content in older.items():
+        file.write_bytes(content)
+    if place == "renamed":
+        (office.folder / "monthly").rename(office.folder / "renamed")
+    elif place == "behind a link":
+        office.out = "elsewhere/monthly"
+    for call in (lambda: office.publish("2024-03-11"), lambda: ln.resume(office.ledger)):
+        with pytest.raises(ln.LedgerError, match=r"fewer steps than were drawn .*2024-02"):
+            call()
+    assert len(office.book.pending(office.book.entries()[0]).steps) == 1
 
 
 def test_private_file_is_beside_the_ledger(office: Office) -> None:

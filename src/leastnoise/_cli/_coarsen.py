@@ -19,6 +19,7 @@ from leastnoise._cli._output import (
     print_table,
 )
 from leastnoise._coarsening import (
+    MOST_COUNT,
     ROUNDINGS,
     HiddenCell,
     PlannedTable,
@@ -128,13 +129,27 @@ def coarsen(
 
 def _read_rule(base: int, rounding: str, suppressed: str) -> RoundingRule:
     """Return the rounding rule of the options."""
-    if base < 1:
-        raise refuse("--base", base, "a whole number of at least 1; 1 is for exact counts")
+    if not 1 <= base <= MOST_COUNT:
+        raise refuse(
+            "--base", base, f"a whole number from 1 to {MOST_COUNT:,}; 1 is for exact counts"
+        )
     low, dots, high = suppressed.partition("..")
-    ends_are_whole = low.isdecimal() and (high.isdecimal() or not high)
-    if not dots or not ends_are_whole or (high and int(high) < int(low)):
-        raise refuse("--suppressed", suppressed, "LOW..HIGH in whole numbers, such as 1..4, or 0..")
-    return RoundingRule(base, rounding, (int(low), int(high) if high else None))
+    if not dots or not _is_count(low) or not (_is_count(high) or not high):
+        raise refuse(
+            "--suppressed",
+            suppressed,
+            f"LOW..HIGH in whole numbers of at most {MOST_COUNT:,}, such as 1..4, or 0..",
+        )
+    least = int(low)
+    most = int(high) if high else None
+    if most is not None and most < least:
+        raise refuse("--suppressed", suppressed, "LOW..HIGH with LOW at most HIGH, such as 1..4")
+    return RoundingRule(base, rounding, (least, most))
+
+
+def _is_count(text: str) -> bool:
+    """Return whether a text is a whole number from 0 to the largest count."""
+    return text.isdecimal() and len(text) <= len(str(MOST_COUNT)) and int(text) <= MOST_COUNT
 
 
 def _check_names(tables: Sequence[PlannedTable]) -> None:

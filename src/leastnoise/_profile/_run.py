@@ -32,6 +32,7 @@ from leastnoise._release import (
     read_categories,
 )
 from leastnoise._session import (
+    CATEGORY_FOLDER,
     DatabaseTable,
     Entry,
     Ledger,
@@ -51,7 +52,6 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive
 
 REQUEST_FILE = "request.toml"
 """The spec of a profile before its searches; a stopped profile is recognised by it."""
-CATEGORY_FOLDER = "categories"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,7 +371,8 @@ def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
 def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
     """Return the ledger of the data, created with the total budget."""
     whole = plan.request.privacy(factor)
-    ledger = open_or_create_ledger_of(plan.request.source, path, whole)
+    folder = plan.folder.absolute().parent
+    ledger = open_or_create_ledger_of(plan.request.source, path, whole, folders=[folder])
     if total is not None and ledger.privacy.budget != whole.budget:
         raise InputError(
             f"A total is only for a new ledger; {path} has the budget {ledger.privacy.budget}. "

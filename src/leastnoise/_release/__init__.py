@@ -110,7 +110,9 @@ from leastnoise._release._texts import (
 )
 from leastnoise._release._writing import (
     WRITERS,
+    check_manifest,
     check_records_file,
+    check_table_facts,
     fill_draft,
     finishing_seconds,
     write_records,

@@ -26,7 +26,7 @@ from leastnoise._release import _sentences as sentences
 from leastnoise._release._csv_files import make_file_name, make_inert, write_rows
 from leastnoise._release._directory import Draft, list_files
 from leastnoise._release._formats import SdmxMessages, Workbook
-from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
+from leastnoise._release._manifest import MANIFEST_FORMAT, Manifest, escape_markdown
 from leastnoise._release._observation import observation_text
 from leastnoise._release._options import (
     Options,
@@ -52,7 +52,7 @@ from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
-from leastnoise._trusted.check import Exact, refuse
+from leastnoise._trusted.check import Exact, InputError, refuse
 from leastnoise._trusted.check.arrays import Array
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, level_names
@@ -766,6 +766,72 @@ def build_manifest(
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
     }
+
+
+def check_manifest(manifest: Manifest, release: Release) -> None:
+    """Raise for a manifest that states other facts than its plan and measurements.
+
+    A manifest lists the digests of all other files and has none itself.
+
+    Raises:
+        InputError: a fact differs; the message names it.
+    """
+    privacy = release.privacy
+    written = manifest.privacy
+    cell_limit = privacy.max_per_cell
+    written_limit = written.unit.max_per_cell
+    facts = {
+        "private": (manifest.private, release.private),
+        "plan.digest": (manifest.plan.digest, release.plan_digest),
+        "plan.strategy": (manifest.plan.strategy, release.plan.strategy),
+        "privacy.parameters": (
+            dict(written.parameters),
+            sentences.describe_definition(privacy)[1],
+        ),
+        "privacy.neighbours": (written.neighbours, privacy.neighbours),
+        "privacy.unit.column": (written.unit.column, privacy.unit_column),
+        "privacy.unit.max_rows": (written.unit.max_rows, privacy.max_rows),
+        "privacy.unit.max_per_cell": (
+            written_limit and (written_limit.rows, written_limit.attributes),
+            cell_limit and (cell_limit.rows, tuple(cell_limit.attributes)),
+        ),
+        "privacy.cost.within_budget": (
+            written.cost.within_budget,
+            covers(release.plan.privacy.budget, release.plan.cost()),
+        ),
+        "intervals.level": (manifest.intervals.level, release.level),
+        "receipt.id": ((manifest.receipt or {}).get("id", ""), release.observation.receipt),
+    }
+    for name, (fact, fact_of_files) in facts.items():
+        if fact != fact_of_files:
+            raise _changed_manifest(name, fact, fact_of_files)
+
+
+def check_table_facts(manifest: Manifest, release: Release) -> None:
+    """Raise for a manifest that states other sizes or errors of tables.
+
+    Raises:
+        InputError: a fact differs; the message names it.
+    """
+    tables = manifest.answers.tables
+    if isinstance(tables, str):
+        return
+    for position, (written, table) in enumerate(zip(tables, release.tables, strict=False)):
+        place = f"answers.tables[{position}]"
+        if (written.name, written.answers) != (table.name, table.cells):
+            raise _changed_manifest(place, written.name, table.name)
+        if not math.isclose(written.rmse, table.rmse, rel_tol=1e-6):
+            raise _changed_manifest(f"{place}.rmse", written.rmse, table.rmse)
+
+
+def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:
+    """Return the error for a manifest with another fact than the files that it lists."""
+    return refuse(
+        f"{name} of a manifest",
+        fact,
+        f"that of its plan and measurements, {fact_of_files!r}",
+        "The manifest was changed. Use an intact copy of the release.",
+    )
 
 
 def _privacy_facts(release: Release) -> dict[str, Any]:

@@ -80,7 +80,11 @@ from leastnoise._session._spec_run import (
 )
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._trusted.kernel import Entry, Ledger, Limit
-from leastnoise._trusted.ledgers import find_other_ledgers, find_unrecorded_releases
+from leastnoise._trusted.ledgers import (
+    CATEGORY_FOLDER,
+    find_other_ledgers,
+    find_unrecorded_releases,
+)
 from leastnoise._trusted.reading import (
     CSV,
     DatabaseTable,

@@ -23,7 +23,8 @@ def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
 def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dataset: str) -> None:
     """Refuse earlier releases that the ledger of the data has not paid for.
 
-    The ledger stands for the data: data that changed have another name, and another ledger.
+    The ledger stands for the data: data that changed have another name, and another ledger. A
+    release that was entered as spent elsewhere does not count, because it may be of other data.
 
     Args:
         plan: of the new release.
@@ -39,7 +40,7 @@ def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dat
         return
     entries = {}
     if ledger is not None:
-        entries = {entry.id: entry for entry in ledger.entries()}
+        entries = {entry.id: entry for entry in ledger.entries() if entry.kind == "release"}
     for release in plan.earlier:
         name = f"The earlier release {quoted(release.name)}"
         if not release.observation.private or not release.receipts:

@@ -386,7 +386,11 @@ def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Priv
 
 
 def open_or_create_ledger_of(
-    source: Any, path: Path, whole: Privacy, dataset: str | None = None
+    source: Any,
+    path: Path,
+    whole: Privacy,
+    dataset: str | None = None,
+    folders: Sequence[Path] = (),
 ) -> Ledger:
     """Open the ledger of a data set, or create it with a budget.
 
@@ -395,12 +399,14 @@ def open_or_create_ledger_of(
         path: the file of the ledger.
         whole: the budget of a ledger that is created now.
         dataset: the name of the data in the ledger; None for the name of their file or table.
+        folders: further folders to search for releases that the ledger paid.
 
     Raises:
         InputError: the ledger belongs to other data.
-        LedgerError: it cannot be used, or would be a second ledger of the data.
+        LedgerError: it cannot be used, is older than a release that it paid, or would be a second
+            ledger of the data.
     """
-    ledger = find_ledger(path, source, dataset, [])
+    ledger = find_ledger(path, source, dataset, list(folders))
     if ledger is not None:
         return ledger
     name = dataset or reading.dataset_name(source) or "data"

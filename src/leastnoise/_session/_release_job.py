@@ -42,6 +42,8 @@ from leastnoise._release import (
     Publication,
     Release,
     build_release,
+    check_manifest,
+    check_table_facts,
     check_target,
     fill_draft,
     holds_categories,
@@ -306,14 +308,18 @@ def log_payment(ledger: Ledger, receipt: Receipt) -> None:
 
 
 def receipt_facts(ledger: Ledger, receipt: Receipt) -> dict[str, Any]:
-    """Return the facts about a payment for a manifest."""
+    """Return the facts about a payment for a manifest, after all its steps.
+
+    The number of steps shows an older copy of the ledger, which would draw the last ones again.
+    """
     facts = {
         "dataset": receipt.dataset,
         "ledger": ledger.path.name,
         "ledger_id": ledger.id,
         "charge": str(receipt.charge),
     }
-    return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
+    place = {"number": receipt.number, "head": receipt.head}
+    return {"id": receipt.id, **facts, **place, "steps": ledger.recorded_steps(receipt)}
 
 
 def finish_paid(
@@ -410,8 +416,8 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         The release, with its answers, standard errors and intervals.
 
     Raises:
-        InputError: the folder has no release, its format is unknown, or its measurements do not
-            match its manifest.
+        InputError: the folder has no release, its format is unknown, or its plan and measurements
+            do not match its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
@@ -435,6 +441,7 @@ def read_published(path: Path) -> PublishedRelease:
     observation = _listed_text(path, manifest, "measurements/observation.json")
     receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
     release = build_release(outcome_from_json(plan, observation), manifest.options, receipt)
+    check_manifest(manifest, release)
     return PublishedRelease(release, manifest)
 
 
@@ -534,6 +541,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()
     release, manifest = read_published(path)
+    check_table_facts(manifest, release)
     return chosen(Publication(release, manifest, str(path)))
 
 
@@ -549,6 +557,7 @@ class _Spent:
     receipt: Mapping[str, Any]
     columns: int = 0
     totals: Mapping[str, UnitTotal] = field(default_factory=dict)
+    is_series: bool = False
 
 
 def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
@@ -562,12 +571,17 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter the cost of a release or a search into another ledger."""
+    """Enter the cost of a release or a search into another ledger.
+
+    A series is not entered into a budget of a period: it draws in later periods, too.
+    """
     directory = Path(release).absolute()
     if holds_categories(directory):
         spent = _spent_on_categories(directory)
     else:
         spent = _spent_on_release(Path(release))
+    if spent.is_series:
+        ledger.check_for_all_times()
     receipt = spent.receipt
     if not spent.private or not receipt.get("id"):
         raise InputError(
@@ -633,4 +647,5 @@ def _spent_on_release(directory: Path) -> _Spent:
         receipt=manifest.receipt or {},
         columns=len(partial_columns(plan)),
         totals=totals_read(plan),
+        is_series=series is not None,
     )

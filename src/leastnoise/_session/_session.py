@@ -81,7 +81,11 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
-from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
+from leastnoise._trusted.ledgers import (
+    check_no_missing_releases,
+    find_ledger,
+    open_or_create_ledger,
+)
 
 
 @one_thread()
@@ -624,6 +628,7 @@ def finish_releases(
     else:
         ledger = Ledger.open(ledger_source)
     reconcile_ledger(ledger)
+    check_no_missing_releases(ledger.path, ledger, [] if out is None else [Path(out).parent])
     if out is not None and number is None:
         raise InputError(
             "Another directory is for one release; say which with its number, as `leastnoise "

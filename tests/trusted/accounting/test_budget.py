@@ -28,6 +28,7 @@ from leastnoise._trusted.accounting import (
     whole_budget,
 )
 from leastnoise._trusted.check import InputError
+from leastnoise._trusted.domain import Reading
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))
@@ -144,6 +145,22 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
                 "(unit_column)."
             ),
         ),
+        (
+            {"unit_column": "id", "max_rows": 5, "max_per_cell": PerCellBound(6, "month")},
+            "max_per_cell must be at most max_rows, the rows of a unit in all cells; got 6.",
+        ),
+        (
+            {"max_per_cell": PerCellBound(1, "month")},
+            "max_per_cell must be none where the unit is a row; got 1.",
+        ),
+        (
+            {"unit_reading": Reading(trim=True)},
+            "unit_reading must be left out where the unit is a row; got Reading(trim=True).",
+        ),
+        (
+            {"unit_column": "id", "unit_reading": Reading(column="person")},
+            "unit_reading must be a Reading without a column; got Reading(column='person').",
+        ),
     ],
 )
 def test_unusable_privacy_is_refused(arguments, message) -> None:
@@ -240,3 +257,20 @@ def test_distance_of_neighbours(neighbours, rows, distance) -> None:
     privacy = Privacy(PureDP(1), neighbours, "person", rows)
     assert privacy.distance == distance
     assert privacy.scaled(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)
+
+
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_squares_are_the_largest_sum_over_cells(rows) -> None:
+    """Of all ways to lay the rows of a unit into cells, with at most so many in one."""
+
+    def largest(left: int, most: int) -> int:
+        return max(
+            (here**2 + largest(left - here, most) for here in range(1, min(left, most) + 1)),
+            default=0,
+        )
+
+    for most in range(1, rows + 1):
+        bound = PerCellBound(most, "month")
+        privacy = Privacy(ZCDP(1), unit_column="id", max_rows=rows, max_per_cell=bound)
+        assert privacy.squares == largest(rows, most)
+    assert Privacy(ZCDP(1), unit_column="id", max_rows=rows).squares == rows**2

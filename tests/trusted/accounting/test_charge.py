@@ -24,10 +24,14 @@ from leastnoise._trusted.accounting import (
     charge,
     charge_from_json,
     charge_text,
+    gaussian_epsilon,
     is_charge_of,
     left,
+    left_of_budget,
     missing,
     pure_mu_squared,
+    spent_epsilon,
+    step_charge,
     total,
     whole_budget,
 )
@@ -170,9 +174,36 @@ def test_long_costs_round_up_to_short_charges() -> None:
     long = Fraction(7**200 - 1, 7**200)
     assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
     assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
-    taken = charge(ZCDP(5), PureDP(1), PureCost(long)).rho
-    assert long**2 / 2 <= taken <= long**2 / 2 * (1 + Fraction(1, 2**127))
-    assert taken.denominator.bit_length() <= 130
+    assert charge(ZCDP(5), PureDP(1), PureCost(long)).rho == Fraction(1, 2)
+    cost = GaussianCost(long / 1000)
+    in_rho = charge(ZCDP(5), ApproxDP(1, "1e-6"), cost).rho
+    in_mu = charge(ApproxDP(5, "1e-6"), ApproxDP(1, "1e-6"), cost).mu_squared
+    for least, taken in ((cost.mu_squared / 2, in_rho), (cost.mu_squared, in_mu)):
+        assert least < taken <= least * (1 + Fraction(1, 2**127))
+        assert taken.denominator.bit_length() <= 140
+
+
+def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
+    """They add up by epsilon and delta, of which a step that declares mu squared has none."""
+    shared = ApproxDP(1, "1e-6")
+    with pytest.raises(InputError, match="must declare ApproxDP or PureDP"):
+        step_charge(shared, GDP("1/100"), GaussianCost("1/100"))
+    assert step_charge(shared, PureDP("1/4"), PureCost("1/4")) == Charge(epsilon=Fraction(1, 4))
+
+
+def test_spent_epsilon_has_only_the_delta_that_searches_left() -> None:
+    search = Charge(epsilon=Fraction(1, 10), delta=Fraction(9, 10**7))
+    gaussian = Charge(mu_squared=Fraction(1, 200))
+    spent = spent_epsilon(ApproxDP(1, "1e-6"), [search, gaussian])
+    assert spent == search.epsilon + gaussian_epsilon("1/200", "1e-7")
+
+
+def test_nothing_is_left_after_a_late_delta() -> None:
+    search = Charge(epsilon=Fraction(1, 100), delta=Fraction(1, 10**9))
+    gaussian = Charge(mu_squared=Fraction(1, 1000))
+    budget = ApproxDP(1, "1e-6")
+    assert left_of_budget(budget, [search, gaussian]).mu_squared > 0
+    assert left_of_budget(budget, [gaussian, search]) == Charge()
 
 
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))

@@ -13,6 +13,7 @@ from leastnoise._trusted.accounting import (
     Privacy,
     keys_are_private,
 )
+from leastnoise._trusted.accounting._deltas import gaussian_delta
 
 RULES = [
     (Fraction(scale, 7), threshold) for scale in range(2, 62, 3) for threshold in (2, 5, 19, 33)
@@ -99,3 +100,24 @@ def test_gaussian_search_is_private_for_any_key_count(
                 )
                 is private
             )
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_replaced_units_differ_in_twice_the_keys(most: int) -> None:
+    """One unit leaves its keys and the other one has as many; no key of one unit gets out here."""
+
+    def is_private(neighbours: str, noise: Noise, scale: Fraction, budget: ApproxDP) -> bool:
+        rule = KeyRule(noise=noise, scale=scale, threshold=10**9)
+        return keys_are_private(rule, Privacy(budget, neighbours, "who", most))
+
+    for neighbours, keys in (("add_remove", most), ("replace", 2 * most)):
+        for epsilon, private in ((keys, True), (keys - Fraction(1, 1000), False)):
+            budget = ApproxDP(epsilon, "1e-9")
+            found = is_private(neighbours, Noise.DISCRETE_LAPLACE, Fraction(1), budget)
+            assert found is private
+        scale = Fraction(5)
+        delta = gaussian_delta(1, keys / scale**2)
+        for factor, private in ((Fraction(1001, 1000), True), (Fraction(999, 1000), False)):
+            budget = ApproxDP(1, delta * factor)
+            found = is_private(neighbours, Noise.ROUNDED_GAUSSIAN, scale, budget)
+            assert found is private

@@ -31,7 +31,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import Ledger, _ledger_file
 from leastnoise._trusted.kernel._ledger_file import SELECT, write_transaction
-from trusted.kernel.ledgers import ONE, edit, take
+from trusted.kernel.ledgers import ONE, edit, opened, take
 
 SET, ADD = Ledger.set_budget, Ledger.add_spent
 
@@ -296,6 +296,36 @@ def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> Non
         Ledger.create(path, "x", ONE)
     assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
+    """The journal of a process that was killed under the one name is not found under the other."""
+    ledger = opened(tmp_path)
+    other = tmp_path / "other.ledger"
+    other.hardlink_to(ledger.path)
+    for name in (ledger.path, other):
+        with pytest.raises(LedgerError, match=r"must have one name; it has 2 \(hard links\)"):
+            take(Ledger.open(name))
+    assert ledger.entries() == ()
+    other.unlink()
+    assert take(ledger).number == 1
+
+
+@pytest.mark.parametrize("through", ["ledger", "link"])
+def test_draft_of_a_killed_creation_is_removed(tmp_path, through: str) -> None:
+    ledger = opened(tmp_path)
+    draft = tmp_path / f".{ledger.path.name}.0123456789abcdef"
+    draft.hardlink_to(ledger.path)
+    stranger = tmp_path / f".{ledger.path.name}.fedcba9876543210"
+    stranger.write_bytes(b"another file")
+    path = ledger.path
+    if through == "link":
+        (tmp_path / "elsewhere").mkdir()
+        path = tmp_path / "elsewhere" / "link"
+        path.symlink_to(ledger.path)
+    assert take(Ledger.open(path)).number == 1
+    assert not draft.exists()
+    assert stranger.exists()
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])

@@ -591,6 +591,27 @@ def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, drawn:
         assert _periods.read_closed(state, "payment", right).number == in_file
 
 
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) -> None:
+    state = tmp_path / "people.private"
+    _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=1))
+    lines = state.read_text().split("\n")
+    others = ["", "null", "7", "{}", "[]", "[" * 10**5, "[" * 400 + "]" * 400, "NaN", "9" * 5000]
+    others += [
+        '["payment", "x", [], [], null]',
+        '["payment", 1, {"a": 1}, 5, null]',
+        lines[line] * 2,
+    ]
+    for other in others:
+        state.write_text("\n".join([*lines[:line], other, *lines[line + 1 :]]))
+        with pytest.raises(LedgerError, match="Restore the file"):
+            _periods.read_closed(state, "payment", 1)
+    for text in (b"", b"\xff", "\n".join(lines[:line]).encode()):
+        state.write_bytes(text)
+        with pytest.raises(LedgerError, match="Restore the file"):
+            _periods.read_closed(state, "payment", 1)
+
+
 def test_noise_of_other_rows_is_not_added() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     closed = _periods.close_period(

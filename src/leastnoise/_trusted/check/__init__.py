@@ -1,5 +1,6 @@
 """Argument checks and error classes; imports nothing of the package."""
 
+from leastnoise._trusted.check._days import today
 from leastnoise._trusted.check._errors import (
     MOST_DIGITS,
     BudgetError,

@@ -26,7 +26,7 @@ from leastnoise._trusted.accounting import (
     charge_text,
     whole_budget,
 )
-from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse
+from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse, today
 from leastnoise._trusted.kernel import _ledger_run as steps
 from leastnoise._trusted.kernel._ledger_file import (
     PERIODS,
@@ -37,6 +37,7 @@ from leastnoise._trusted.kernel._ledger_file import (
     budgets_in_force,
     check_left,
     check_not_below,
+    check_read_in_period,
     checked_text,
     create_file,
     dump,
@@ -49,7 +50,6 @@ from leastnoise._trusted.kernel._ledger_file import (
     read_content,
     read_ledger,
     spent_text,
-    today,
     write_transaction,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
@@ -208,6 +208,7 @@ class Ledger:
         plan: str = "",
         options: str = "",
         run: str = "",
+        read_on: date | None = None,
     ) -> Receipt:
         """Spend the charge of a release, before any noise is drawn.
 
@@ -222,6 +223,7 @@ class Ledger:
                 can.
             options: of the release, for the process that finishes it.
             run: identification of this process, from `running`.
+            read_on: the day on which reading of the rows began; None if none were read.
 
         Returns:
             The receipt. The charge is on the disk by then.
@@ -231,8 +233,8 @@ class Ledger:
             InputError: other unit or neighbours, a declared budget that does not cover the cost, a
                 definition this ledger cannot hold, no share where the budget is shared out, or a
                 text that cannot be stored; nothing was spent.
-            LedgerError: the file is damaged, locked, read-only or gone, or the disk is full. No
-                receipt, so no release.
+            LedgerError: the file is damaged, locked, read-only or gone, the disk is full, or the rows
+                were read in an earlier period of the budget. No receipt, so no release.
 
         Guarantees:
             The remaining budget is computed anew from the exact fractions of all rows, and the charge is
@@ -263,6 +265,8 @@ class Ledger:
         )
         with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
+            if read_on is not None:
+                check_read_in_period(content, read_on, day)
             check_left(content, [request], self.share, day)
             number = len(content.entries) + 1
             added = ("release", self.share, "")
@@ -550,11 +554,12 @@ class Ledger:
                 "budget be for all times: `leastnoise ledger change LEDGER --per ever`."
             )
 
-    def check_period_of(self, release: Entry | Receipt) -> None:
-        """Raise for rows read after the period of a release's payment (L2).
+    def check_period_of(self, release: Entry | Receipt, read_on: date | None = None) -> None:
+        """Raise for rows read outside the period of a release's payment (L2).
 
         Args:
-            release: that is to be drawn from rows that were read after its payment.
+            release: that is to be drawn from rows that were not there when it was paid.
+            read_on: the day on which reading of these rows began; None if they are not read yet.
 
         Raises:
             LedgerError: the budget begins anew with each period, and that of the payment is over;
@@ -569,7 +574,8 @@ class Ledger:
         content = self._content()
         entry = self._entry(content, release)
         _, period = budgets_in_force(content)
-        if not is_same_period(period, entry.reserved_on, today()):
+        days = [today()] if read_on is None else [read_on, today()]
+        if not all(is_same_period(period, entry.reserved_on, day) for day in days):
             raise LedgerError(
                 f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
                 f"begins anew every {period}, and that {period} is over. The data may now contain "
@@ -630,6 +636,17 @@ class Ledger:
             connection.execute("BEGIN")
             self._content(connection)
             return steps.read_pending(connection, entry.id, self.path)
+
+    def recorded_steps(self, entry: Entry | Receipt) -> int:
+        """Return how many steps of an unpublished release have an outcome.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        with open_connection(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            self._content(connection)
+            return steps.count_recorded(connection, entry.id)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
         """Assign a resumable release to this run, and return its receipt.

@@ -14,12 +14,13 @@ counted.
 import hashlib
 import json
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -187,11 +188,6 @@ def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
     return hash_row((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
 
 
-def today() -> date:
-    """Return the current day in UTC."""
-    return datetime.now(UTC).date()
-
-
 def dump(value: Charge | Cost | Budget | Privacy) -> str:
     """Return a charge, cost, budget or privacy as the file's text."""
     return json.dumps(value.to_json())
@@ -254,6 +250,7 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
     An exception rolls the transaction back and is raised again.
     """
     with open_connection(path, timeout) as connection:
+        _check_single_name(path)
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
@@ -269,6 +266,39 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _check_single_name(path: Path) -> None:
+    """Raise for a ledger with several hard links; remove a draft that is one (S2).
+
+    SQLite finds the journal of a killed process by the name of the file. Under another name its
+    transaction would not be rolled back, and later with it the charges of others.
+    """
+    file = Path(os.path.realpath(path))
+    try:
+        if file.stat().st_nlink > 1:
+            _remove_draft_of(file)
+        names = file.stat().st_nlink
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {path} cannot be read: {os_error_reason(error)}. Check its path and "
+            "permissions."
+        ) from None
+    if names > 1:
+        raise LedgerError(
+            f"The ledger {path} must have one name; it has {names} (hard links), and after a stop a "
+            "charge could be lost under another name. Nothing was changed. Remove the other names; "
+            "make backups as copies."
+        )
+
+
+def _remove_draft_of(file: Path) -> None:
+    """Remove the draft of a ledger if it is another name of the same file."""
+    draft_name = re.compile(re.escape(f".{file.name}.") + "[0-9a-f]{16}")
+    with suppress(OSError):  # a folder that cannot be read or written
+        for other in file.parent.iterdir():
+            if draft_name.fullmatch(other.name) and other.samefile(file):
+                other.unlink(missing_ok=True)
 
 
 def read_ledger(path: Path, timeout: float) -> Content:
@@ -488,6 +518,21 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
             if not limit_then.covers(request):
                 raise BudgetError(_above_limit(content.dataset, limit_then, request))
             limit_then = replace(limit_then, charges=(*limit_then.charges, request))
+
+
+def check_read_in_period(content: Content, read_on: date, day: date) -> None:
+    """Raise for rows whose reading began before the period of their payment (L2).
+
+    Raises:
+        LedgerError: another period.
+    """
+    _, period = budgets_in_force(content)
+    if not is_same_period(period, read_on, day):
+        raise LedgerError(
+            f"Reading of the rows began on {read_on}, and it is {day} now, in another {period} of "
+            "the budget. People who are only in these rows could lose two budgets. Nothing was "
+            f"spent. Make the release again, which reads the rows of the present {period}."
+        )
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:

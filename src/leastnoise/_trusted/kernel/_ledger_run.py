@@ -144,6 +144,13 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
         yield "".join(texts_of_part)
 
 
+def count_recorded(connection: sqlite3.Connection, entry_id: str) -> int:
+    """Return how many steps of a release have an outcome."""
+    row = connection.execute("SELECT count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
+    number: int = row[0]
+    return number
+
+
 def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
     """Return the plan, options and recorded steps of an unpublished release.
 

@@ -432,12 +432,10 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     """
     try:
         heading, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
+        if [heading, digest] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest()]:
+            raise ValueError
         written_for, number, tables, noise, used = json.loads(body)
-        if [heading, digest, written_for] != [
-            PRIVATE,
-            hashlib.sha256(body.encode()).hexdigest(),
-            owner,
-        ] or number - recorded not in (0, 1):
+        if written_for != owner or number - recorded not in (0, 1):
             raise ValueError
         table_counts = {
             (summed, tuple(names)): np.array([*map(_array, counts)])

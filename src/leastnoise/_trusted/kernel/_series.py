@@ -278,7 +278,8 @@ class Series(Immutable):
                 declared, or periods of a series would be drawn from a budget that begins anew with
                 each day, week, month or year; nothing was spent.
             BudgetError: the ledger has less left than this costs; nothing was spent.
-            LedgerError: the ledger cannot be used.
+            LedgerError: the ledger cannot be used, or the rows were read in an earlier period of its
+                budget; nothing was spent.
         """
         spent = _checked_cost(terms, table)
         if terms.along:
@@ -292,6 +293,7 @@ class Series(Immutable):
             plan=terms.text,
             options=options,
             run=run,
+            read_on=None if table is None else table.read_on,
         )
         return _initialise(
             object.__new__(Series),
@@ -335,7 +337,7 @@ class Series(Immutable):
                 "another payment. Resume the release with its own plan and receipt."
             )
         if table is not None:  # rows that were read after the payment
-            ledger.check_period_of(receipt)
+            ledger.check_period_of(receipt, table.read_on)
         return _initialise(
             object.__new__(Series),
             terms,

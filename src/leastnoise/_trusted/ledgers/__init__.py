@@ -1,6 +1,8 @@
 """Choose the ledger that pays for a data set."""
 
 from leastnoise._trusted.ledgers._choice import (
+    CATEGORY_FOLDER,
+    check_no_missing_releases,
     find_ledger,
     find_other_ledgers,
     find_unrecorded_releases,

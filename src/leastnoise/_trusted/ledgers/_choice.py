@@ -16,7 +16,10 @@ from typing import Any
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, refuse
-from leastnoise._trusted.kernel import Ledger
+from leastnoise._trusted.kernel import Entry, Ledger
+
+CATEGORY_FOLDER = "categories"
+"""The folder in a profile's directory that has the categories of its columns, each in a folder."""
 
 
 def find_ledger(
@@ -132,67 +135,100 @@ def _ledger_folder(location: Any) -> list[Path]:
 def find_unrecorded_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return releases that a ledger paid for but has no entry of.
+    """Return releases that a ledger paid for but has no entry of, or fewer steps.
+
+    If there is one, the ledger is an older copy, or a new ledger of that name.
 
     Args:
         ledger: the path of the ledger.
         opened_ledger: the ledger; None if its file does not exist.
         folders: further folders to search for releases.
 
-    If there is such a release, the ledger is an older copy, or a new ledger of that name.
-
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     find_unrecorded_releases(Path(folder, "people.ledger"), None)
     ()
     """
-    if opened_ledger is not None:
-        entries = opened_ledger.entries()
+    searched = {*_folders_of(ledger), *folders}
+    if opened_ledger is None:
+        key, value = "ledger", ledger.name
     else:
-        entries = ()
-    entry_ids = {entry.id for entry in entries}
-    parents = {ledger.parent, *folders} | {
-        Path(entry.output).parent for entry in entries if entry.output.startswith("/")
-    }
-    key, value = (
-        ("ledger", ledger.name) if opened_ledger is None else ("ledger_id", opened_ledger.id)
-    )
+        key, value = "ledger_id", opened_ledger.id
+        outputs = [entry.output for entry in opened_ledger.entries()]
+        searched |= {Path(output).parent for output in outputs if output.startswith("/")}
+    paid = [found for found in _paid_releases(searched) if found[1].get(key) == value]
+    entries = {}
+    if opened_ledger is not None and paid:  # read after the folders: releases are paid meanwhile
+        entries = {entry.id: entry for entry in opened_ledger.entries()}
     return tuple(
         release
-        for release, receipt in _paid_releases(parents)
-        if receipt.get(key) == value and receipt.get("id") not in entry_ids
+        for release, receipt in paid
+        if not _is_recorded(release, receipt, opened_ledger, entries.get(receipt.get("id", "")))
     )
+
+
+def _folders_of(ledger: Path) -> set[Path]:
+    """Return the folder of a ledger's path, and that of the file that a link names."""
+    return {ledger.parent, Path(os.path.realpath(ledger)).parent}
+
+
+def _is_recorded(
+    release: Path, receipt: Mapping[str, str], ledger: Ledger | None, entry: Entry | None
+) -> bool:
+    """Return whether a ledger has all steps that were drawn for a release.
+
+    For an entry that is settled none is drawn any more, and an entry whose release is in its place
+    will be settled.
+    """
+    if ledger is None or entry is None:
+        return False
+    if entry.state != "reserved" or Path(entry.output) == release:
+        return True
+    return ledger.recorded_steps(entry) >= int(receipt.get("steps", "0"))
 
 
 def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, str]]]:
     """Yield each paid release in the folders, with its receipt."""
-    for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
+    for folder in _distinct_folders(folders):
         with suppress(OSError):
             for inside in sorted(folder.iterdir()):
-                for release in (inside, *_period_releases(inside)):
+                for release in (inside, *_inner_releases(inside)):
                     with suppress(OSError):
                         receipt = read_receipt(release)
                         if receipt.get("ledger_id"):
                             yield release, receipt
 
 
-def _period_releases(folder: Path) -> list[Path]:
-    """Return the releases of the periods of a series, in its folder."""
-    with suppress(OSError):
-        return sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
-    return []
+def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
+    """Return absolute paths of folders, one for each that has several by links."""
+    paths = sorted({Path(os.path.abspath(folder)) for folder in folders})  # noqa: PTH100 - links stay links
+    return list({os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
+
+
+def _inner_releases(folder: Path) -> list[Path]:
+    """Return the releases of a series' periods, or of a profile, in its folder."""
+    manifests: list[Path] = []
+    for pattern in ("*/manifest.json", f"{CATEGORY_FOLDER}/*/manifest.json"):
+        with suppress(OSError):
+            manifests += folder.glob(pattern)
+    return sorted(manifest.parent for manifest in manifests)
 
 
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Raise for a ledger without entries for releases that it paid.
+    """Raise for a ledger that lacks releases that it paid, or steps of them.
 
     Raises:
         LedgerError: there is such a release; the message names the first one.
     """
     releases = find_unrecorded_releases(ledger, opened_ledger, folders)
-    if releases:
-        raise LedgerError(_missing_entries(ledger, releases, exists=opened_ledger is not None))
+    if not releases:
+        return
+    if opened_ledger is not None:
+        entry_ids = {entry.id for entry in opened_ledger.entries()}
+        if read_receipt(releases[0]).get("id") in entry_ids:
+            raise LedgerError(_missing_steps(ledger, releases[0]))
+    raise LedgerError(_missing_entries(ledger, releases, exists=opened_ledger is not None))
 
 
 def find_other_ledgers(
@@ -207,7 +243,7 @@ def find_other_ledgers(
     ()
     """
     others = []
-    searched = sorted({Path(os.path.abspath(folder)) for folder in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
+    searched = _distinct_folders({*_folders_of(ledger), *folders})
     for folder in searched:
         for file in sorted(folder.glob("*.ledger")):
             with suppress(LeastNoiseError, OSError):
@@ -288,6 +324,16 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
     )
 
 
+def _missing_steps(ledger: Path, release: Path) -> str:
+    """Return the message for a ledger that lacks steps of a release that it paid."""
+    return (
+        f"The ledger {ledger} has fewer steps than were drawn for the release in {release}, which "
+        "was paid from it: it is an older copy, and would draw them again. Nothing was spent. "
+        "Restore the newest copy of the ledger, with the private file of a series; if there is "
+        "none, make a new ledger, and enter this release there with `leastnoise ledger spent`."
+    )
+
+
 def _check_can_be_created(ledger: Path) -> None:
     """Raise for a path at which no ledger can be created.
 
@@ -315,13 +361,13 @@ def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
     Empty if the file is not a manifest. Entries that are not texts are left out, so that the others
-    can be compared for any contents of the file. A second table that is not public has the key
-    ``protected_table``.
+    can be compared for any contents of the file; only the number of steps becomes a text. A second
+    table that is not public has the key ``protected_table``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "step": 3}}')
+    ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')
     ...     read_receipt(Path(folder))
-    {'id': 'a1'}
+    {'id': 'a1', 'steps': '3'}
     """
     try:
         receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
@@ -329,7 +375,11 @@ def read_receipt(release: Path) -> dict[str, str]:
         return {}
     if not isinstance(receipt, dict):
         return {}
-    texts = {name: entry for name, entry in receipt.items() if isinstance(entry, str)}
+    texts = {
+        name: entry for name, entry in receipt.items() if isinstance(entry, str) and name != "steps"
+    }
+    if type(receipt.get("steps")) is int:
+        texts["steps"] = str(receipt["steps"])
     joined = receipt.get("joined")
     if isinstance(joined, dict):
         second = joined

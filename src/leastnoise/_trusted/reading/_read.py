@@ -8,10 +8,10 @@ Rows may have the columns of their partner in a second table in addition to thei
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from itertools import chain
 from os import urandom
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from leastnoise._trusted.check import (
     LeastNoiseError,
     message,
     refuse,
+    today,
     whole,
 )
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
@@ -78,12 +79,13 @@ from leastnoise._trusted.reading._units import (
     usage_table,
 )
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
-from leastnoise._trusted.table import RowAllowance, Table
+from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
 # In place of the partner of a row, or of its key, where there is none; and of a partner whose key
 # comes more than once.
 NONE = -1
 SEVERAL = -2
+_P = ParamSpec("_P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,18 @@ class ReadRequest:
     published: Sequence[tuple[str, ...]] | None = None
 
 
+def _with_reading_day(reader: Callable[_P, Table]) -> Callable[_P, Table]:
+    """Return a reader whose tables have the day on which reading began."""
+
+    @wraps(reader)
+    def read_with_day(*args: _P.args, **kwargs: _P.kwargs) -> Table:
+        day = today()
+        return set_reading_day(reader(*args, **kwargs), day)
+
+    return read_with_day
+
+
+@_with_reading_day
 def read(
     source: Any,
     domain: Domain,
@@ -864,6 +878,7 @@ def csv_delimiter(source: Any) -> str | None:
         return None
 
 
+@_with_reading_day
 def read_keys(
     source: Any,
     domain: Domain,

@@ -19,4 +19,5 @@ from leastnoise._trusted.table._table import (
     Values,
     code_dtype,
     columns_of,
+    set_reading_day,
 )

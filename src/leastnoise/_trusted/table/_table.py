@@ -8,13 +8,14 @@ it is made, and only the kernel opens them: the import contracts allow no other 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._trusted.check import Immutable, InputError, InternalError
+from leastnoise._trusted.check import Immutable, InputError, InternalError, today
 from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, PerUnit
 from leastnoise._trusted.table._allowance import PeriodUse
@@ -144,6 +145,8 @@ class Table(Immutable):
         max_rows: as above.
         max_per_cell: as above.
         usage: as above.
+        read_on: the day (UTC) on which reading began; a budget of a period pays for rows that were
+            read in it.
 
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of the encoder; the
@@ -165,6 +168,7 @@ class Table(Immutable):
         "max_per_cell",
         "max_rows",
         "measures",
+        "read_on",
         "unit_column",
         "usage",
     )
@@ -176,6 +180,7 @@ class Table(Immutable):
     max_rows: int
     max_per_cell: PerCellBound | None
     usage: "Table | None"
+    read_on: date
 
     def __init__(
         self,
@@ -364,6 +369,7 @@ class Table(Immutable):
         """Set the public facts of a new handle."""
         for name, value in facts.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "read_on", today())  # T8
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
         """Raise if the table was read without some attributes or measures.
@@ -394,6 +400,20 @@ class Table(Immutable):
         raise TypeError(
             "a Table holds private rows and is not pickled; read it again from its source"
         )
+
+
+def set_reading_day(table: Table, day: date) -> Table:
+    """Return a new table, and its table of usage, with the day on which reading began.
+
+    Only for readers, before anybody else has the table.
+
+    >>> set_reading_day(Table(ln.Domain(sex=["F", "M"]), {"sex": [0]}), date(2026, 11, 30)).read_on
+    datetime.date(2026, 11, 30)
+    """
+    object.__setattr__(table, "read_on", day)
+    if table.usage is not None:
+        set_reading_day(table.usage, day)
+    return table
 
 
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
