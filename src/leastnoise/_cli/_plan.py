@@ -44,6 +44,7 @@ from leastnoise._plan import (
     EarlierRelease,
     LinearPlan,
     Plan,
+    SearchPlan,
     StepChoice,
     Steps,
     guard_share,
@@ -71,6 +72,7 @@ from leastnoise._release import (
     ENGLISH,
     Catalogue,
     check_options,
+    describe_bounds_search,
     describe_earlier,
     describe_guessing_chance,
     describe_risk,
@@ -98,7 +100,7 @@ from leastnoise._session import (
     warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, search_plans
+from leastnoise._spec import Spec, bounds_plans, search_plans
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -109,7 +111,7 @@ from leastnoise._trusted.accounting import (
     step_charge,
     whole_budget,
 )
-from leastnoise._trusted.check import InputError, readable, refuse
+from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, views
 from leastnoise._workload import leaves_out
 
@@ -1015,12 +1017,9 @@ def _format_optional(error: float | None) -> str:
 
 
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return cost and results of the searches for categories, as JSON.
-
-    As JSON objects with stable keys.
-    """
+    """Return cost and results of the searches, as JSON objects with stable keys."""
+    facts = _bounds_facts(spec)
     plans = search_plans(spec.searches, spec.privacy)
-    facts = []
     for search in spec.searches:
         plan = plans[search.attribute]
         categories = None
@@ -1039,10 +1038,35 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     return facts
 
 
+def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
+    """Return cost, rule and results of the searches for bounds, as JSON objects."""
+    plans = bounds_plans(spec.bounds_searches, spec.privacy)
+    facts = []
+    for search in spec.bounds_searches:
+        plan = plans[search.name]
+        found = None
+        if search.found is not None:
+            found = [number_text(search.found.low), number_text(search.found.high)]
+        facts.append(
+            {
+                "attribute": search.name,
+                "budget": plan.privacy.budget.to_json(),
+                "covers": number_text(plan.covers),
+                "rank_error": plan.rank_error,
+                "rule": describe_bounds_search(plan),
+                "widest": [number_text(plan.kind.low), number_text(plan.kind.high)],
+                "bounds": found,
+            }
+        )
+    return facts
+
+
 def _describe_search(fact: Mapping[str, Any]) -> str:
-    """Describe the cost of a search for categories and what it finds."""
+    """Describe the cost of a search and what it finds."""
     price = format_budget(budget_from_json(fact["budget"]), up=True)
     name = fact["attribute"]
+    if "rule" in fact:
+        return _describe_bounds(fact, price)
     if fact["found"] is not None:
         return (
             f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
@@ -1053,6 +1077,22 @@ def _describe_search(fact: Mapping[str, Any]) -> str:
         f"category of {fact['often']:,} units in 95 of 100 cases, a category of "
         f"{fact['threshold']:,} units in about half of them, and a category of far fewer units "
         f"never. The errors above are for {fact['most']:,} categories."
+    )
+
+
+def _describe_bounds(fact: Mapping[str, Any], price: str) -> str:
+    """Describe the cost of a search for bounds, its rule and its result."""
+    name = fact["attribute"]
+    if fact["bounds"] is not None:
+        low, high = fact["bounds"]
+        return (
+            f"The bounds {low} and {high} of {name} were found and paid before ({price}). The cost "
+            "above does not include them."
+        )
+    low, high = fact["widest"]
+    return (
+        f"Before the release, {price} pays for finding {name}. {fact['rule']} The errors above are "
+        f"for the widest bounds, {low} and {high}."
     )
 
 
@@ -1244,14 +1284,14 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
     and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the plan.
     """
     spec = read_spec(path)
-    seconds_each = seconds / (1 + len(spec.searches))
+    seconds_each = seconds / (1 + len(spec.all_searches))
     with Progress("planning", about=estimate_planning_seconds(spec) + seconds) as progress:
         plan = plan_spec(spec, progress.trying)
         progress.say("measuring generated rows")
         plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
         search_audits = {
             name: audit_plan(search_plan, trials=trials, seconds=seconds_each)
-            for name, search_plan in search_plans(spec.searches, spec.privacy).items()
+            for name, search_plan in _plans_of_searches(spec).items()
         }
     if as_json:
         searches = {name: asdict(search_audit) for name, search_audit in search_audits.items()}
@@ -1259,7 +1299,10 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
     else:
         _print_audit(plan_audit)
         for name, search_audit in search_audits.items():
-            click.echo(f"\nThe search for categories of {name!r}")
+            if name in spec.domain.names:
+                click.echo(f"\nThe search for categories of {name!r}")
+            else:
+                click.echo(f"\nThe search for {name}")
             _print_audit(search_audit)
     if not all(result.held for result in (plan_audit, *search_audits.values())):
         click.echo(
@@ -1268,6 +1311,14 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
             err=True,
         )
         click.get_current_context().exit(FAULT)
+
+
+def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
+    """Return the plan of each search by what it finds."""
+    return {
+        **bounds_plans(spec.bounds_searches, spec.privacy),
+        **search_plans(spec.searches, spec.privacy),
+    }
 
 
 def _print_audit(result: Audit) -> None:

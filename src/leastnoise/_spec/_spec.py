@@ -48,6 +48,7 @@ from leastnoise._planning import (
 )
 from leastnoise._release import (
     OBSERVATION_FILE,
+    FoundBounds,
     FoundCategories,
     Options,
     find_groups,
@@ -57,6 +58,14 @@ from leastnoise._release import (
     resolve_survey_of,
     sha256,
     tables_to_write,
+)
+from leastnoise._spec._bounds import (
+    BoundsSearch,
+    bounds_searches,
+    check_bounds_searches,
+    read_bounds_requests,
+    read_found_bounds,
+    with_bounds,
 )
 from leastnoise._spec._domain import (
     JOIN_PART,
@@ -155,11 +164,6 @@ def read_searches(
             )
         )
         kinds[name] = kind if categories is None else categories.kind()
-    if not sum(search.share for search in searches) < 1:
-        raise InputError(
-            "The shares of the budget that searches for categories cost must leave some of it. "
-            "Give them smaller shares."
-        )
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
@@ -241,6 +245,7 @@ _TARGETS = ("margin", "relative", "size", "rmse")
 _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
+_NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _Reader = Callable[[str, Any], Any]
 _OTHER_OPTIONS = (
     "guard",
@@ -280,12 +285,18 @@ class Spec:
     options: Options = field(default_factory=Options)
     parts: tuple[tuple[Product, ...], ...] = ()
     searches: tuple[CategorySearch, ...] = ()
+    bounds_searches: tuple[BoundsSearch, ...] = ()
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
     after: tuple[Path, ...] = ()
     """The folders of earlier releases whose measurements count."""
+
+    @property
+    def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
+        """The searches that are paid before the release, those for bounds first."""
+        return (*self.bounds_searches, *self.searches)
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -297,7 +308,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return without_guard(
-            _privacy_without_searches(whole, self.searches), guard_share(self.options.guard)
+            _privacy_without_searches(whole, self.all_searches), guard_share(self.options.guard)
         )
 
     @property
@@ -307,7 +318,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return _privacy_without_searches(
-            whole, [search for search in self.searches if search.found is not None]
+            whole, [search for search in self.all_searches if search.found is not None]
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
@@ -359,8 +370,10 @@ class Spec:
         return "the data"
 
 
-def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the privacy that remains after the searches for categories."""
+def _privacy_without_searches(
+    privacy: Privacy, searches: Sequence[CategorySearch | BoundsSearch]
+) -> Privacy:
+    """Return the privacy that remains after the searches."""
     if searches:
         return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
@@ -370,6 +383,7 @@ def read_spec(
     path: str | Path,
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
+    bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
     """Return the spec of a file.
 
@@ -379,6 +393,7 @@ def read_spec(
         path: the TOML file.
         found: by attribute, categories that a search found and did not write to a file.
         statements: a file of SQL statements that replace ``[[workload]]``.
+        bounds: by their names, bounds that a search found and did not write to a file.
 
     Returns:
         The spec: source, workload, privacy and output as typed values.
@@ -395,7 +410,7 @@ def read_spec(
     table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, file.parent, str(file), found, statements)
+    return spec_from_table(table, file.parent, str(file), found, statements, bounds)
 
 
 def read_spec_text(file: Path) -> str:
@@ -459,6 +474,7 @@ def spec_from_table(
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements_file: str | Path | None = None,
+    bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
     """Return the spec of a parsed TOML table.
 
@@ -469,9 +485,13 @@ def spec_from_table(
         categories: by attribute, categories that a search found and did not write.
         statements_file: the file from which the SQL statements of the workload are, for messages;
             None: they are in the table.
+        bounds: by their names, bounds that a search found and did not write.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
+    requests = read_bounds_requests(parts)
+    found_bounds = read_found_bounds(requests, folder, bounds)
+    parts = with_bounds(parts, requests, found_bounds)
     source: dict[str, Any] = known_keys(
         "[source]",
         parts.get("source", {}),
@@ -497,7 +517,9 @@ def spec_from_table(
     )
     files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
+    searches_for_bounds = bounds_searches(requests, domain, folder, found_bounds)
     domain, searches = read_searches(domain, parts["domain"], folder, categories)
+    _check_shares([*searches, *searches_for_bounds])
     labels = labels_from_spec(parts["domain"], domain, files)
     unit = _read_unit_attributes(domain, protected.get("unit", "row"))
     settings = SqlSettings(
@@ -524,7 +546,7 @@ def spec_from_table(
             labels=labels,
             names=names,
             survey=survey,
-            searches=_paid_search_facts(searches),
+            searches=_paid_search_facts([*searches_for_bounds, *searches]),
             statements=statements,
             today=settings.today or "",
             joined_on=settings.join or (),
@@ -536,13 +558,14 @@ def spec_from_table(
     if "share" in protected:
         whole_privacy = _check_shareable(privacy, searches)
         privacy = whole_privacy.share(protected["share"])
-    series, privacy = _read_series(parts, domain, privacy, searches)
+    series, privacy = _read_series(parts, domain, privacy, [*searches, *searches_for_bounds])
     # the second table must be of the unit's own rows, or public; that is checked although no data
     # are there
     if join:
         with within(f"{JOIN_PART}: "):
             check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
     check_searches(searches, privacy)
+    check_bounds_searches(searches_for_bounds, privacy)
     for key in options.covariances:
         find_table_position(
             tables_to_write(workload.products), key
@@ -564,6 +587,7 @@ def spec_from_table(
         options=options,
         parts=tuple(with_domain(part, workload.domain).products for part in workloads),
         searches=searches,
+        bounds_searches=searches_for_bounds,
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,
         public=public_from_spec(workload.domain, parts.get("public", []), files),
@@ -584,7 +608,18 @@ def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     return parts
 
 
-def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, Any], ...]:
+def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
+    """Raise unless the searches leave some of the budget for the release."""
+    if not sum(search.share for search in searches) < 1:
+        raise InputError(
+            "The shares of the budget that searches cost must leave some of it. Give them smaller "
+            "shares."
+        )
+
+
+def _paid_search_facts(
+    searches: Sequence[CategorySearch | BoundsSearch],
+) -> tuple[dict[str, Any], ...]:
     """Return the published facts of each search that was paid for."""
     return tuple(
         search.found.search_facts()
@@ -710,7 +745,7 @@ def _read_series(
     parts: Mapping[str, Any],
     domain: Domain,
     privacy: Privacy | Least,
-    searches: Sequence[CategorySearch],
+    searches: Sequence[CategorySearch | BoundsSearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
     """Return the series of [series], and the budget of all its periods.
 
@@ -747,9 +782,9 @@ def _read_series(
             "Its rows arrive period by period; leave it out.",
         ),
         (
-            "unknown categories",
+            "unknown categories or bounds to be found",
             bool(searches),
-            "List them, such as those that were found for a release of the rows so far.",
+            "State them, such as those that were found for a release of the rows so far.",
         ),
         (
             "[[impossible]]",
