@@ -40,6 +40,8 @@ RARE = {
         ("manifest", f"options.searches.{name}")
         for name in ("low", "high", "covers", "rank_error", "promise")
     ),
+    # tests/session/test_weighted_quantiles.py
+    ("plan", "statistics.quantiles.weighted_by"),
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
     # of rounding and SDMX: tests/release/test_whole_rounding.py, test_formats.py

@@ -37,7 +37,7 @@ strategy = "identity"
 formats = ["csv"]
 """
 STATED = {
-    "budget": 'epsilon = "4"',
+    "budget": 'epsilon = "20"',
     "max_rows": "3",
     "integers": "[0, 120]",
     "bins": "{ low = 0, high = 2, count = 4 }",
@@ -83,13 +83,13 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
     assert bounds_of(spec) == (500, (0, 500), (Fraction(-5, 2), 4), 1000)
     names = [search.name for search in spec.bounds_searches]
     assert names == ["max_rows", "integers of age", "bins of height", "clip of pay"]
-    assert spec.plan().privacy.budget == ln.PureDP("12/5")  # 3/5 of the budget
+    assert spec.plan().privacy.budget == ln.PureDP(12)  # 3/5 of the budget
     release = spec.release(tmp_path / "out")
     found = read_spec(tmp_path / "spec.toml")
     max_rows, age, height, pay = bounds_of(found)
     assert (max_rows, age, pay) == (5, (0, 100), 100)
     assert height[0] <= 1.5
-    assert 2 <= height[1] <= 3
+    assert 2 <= height[1] <= 4
     assert release.plan.privacy == found.planned_privacy
     assert {search["attribute"] for search in release.options.searches} == {
         "max_rows",
@@ -99,9 +99,9 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
     }
     book = ln.Ledger.open(tmp_path / "visits.ledger")
     assert [str(entry.charge) for entry in book.entries()] == [
-        "epsilon = 1",
-        *["epsilon = 0.2"] * 3,
-        "epsilon = 2.4",
+        "epsilon = 5",
+        *["epsilon = 1"] * 3,
+        "epsilon = 12",
     ]
     assert found.release(tmp_path / "out").observation.receipt == release.observation.receipt
     assert len(book.entries()) == len(ln.Ledger.open(book.path).entries())

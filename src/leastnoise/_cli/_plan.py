@@ -851,11 +851,24 @@ def _describe_error(statistic: Mapping[str, Any]) -> str:
         return _describe_mean_error(statistic)
     if "variances" in statistic["asked"]:
         return _describe_variance_error(statistic)
+    if statistic["size_is"] == "weights":
+        return _describe_weighted_share_error(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
     if statistic["std_error"] is None:
         return words
     std_error = format_number(statistic["std_error"])
     return f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+
+
+def _describe_weighted_share_error(statistic: Mapping[str, Any]) -> str:
+    """Describe the error of weighted shares at the public sum of the weights of a group."""
+    if statistic["std_error"] is None:
+        return "depends on the sum of the weights of a group; state it as size for the error"
+    std_error = format_number(statistic["std_error"])
+    return (
+        f"standard error of the shares up to a cell {std_error} in a group with weights of "
+        f"{format_number(statistic['size'])} in all"
+    )
 
 
 def _describe_mean_error(mean: Mapping[str, Any]) -> str:

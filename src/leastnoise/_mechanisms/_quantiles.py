@@ -108,6 +108,11 @@ def _requests(workload: Workload) -> Iterator[tuple[Statistic, Fraction]]:
 
 def _check_statistic(statistic: Statistic) -> None:
     """Raise InputError for quantiles that cannot be chosen."""
+    if statistic.weighted_by is not None:
+        raise InputError(
+            f"The {statistic.name} must be of rows without weights for {STRATEGY}; got the weight "
+            f"{statistic.weighted_by}. Choose strategy = 'auto'."
+        )
     if any(groups != identity() for groups in statistic.groups):
         raise InputError(
             f"The {statistic.name} must be by the cells of attributes for {STRATEGY}; got groups "

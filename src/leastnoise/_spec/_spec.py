@@ -1127,7 +1127,11 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
     """Return the workload of a part with means, variances, quantiles or a CDF."""
-    allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
+    allowed = ["weight", "size"]
+    if kind != "variances":
+        allowed.append("weighted_by")
+    if kind == "means":
+        allowed += ["margin", "rmse"]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."

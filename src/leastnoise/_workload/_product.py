@@ -455,7 +455,11 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """A mean, quantiles or a distribution function, for every group."""
+    """A mean, quantiles or a distribution function, for every group.
+
+    A weighted mean is that of a weighted measure; quantiles and distribution functions name the
+    measure by which rows are weighted.
+    """
 
     kind: str
     of: str
@@ -464,6 +468,7 @@ class Statistic:
     at: tuple[Fraction, ...] = ()
     size: Fraction | None = None
     target: Target | None = None
+    weighted_by: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", self.groups or (identity(),) * len(self.by))
@@ -480,6 +485,9 @@ class Statistic:
             raise refuse(
                 "at", shown, "different shares above 0 and at most 1, such as 0.5 for the median"
             )
+        weight = self.weighted_by
+        if weight is not None and (self.form.of_measure or not isinstance(weight, str)):
+            raise refuse("weighted_by", weight, "a measure, of quantiles and cdf")
         if self.target is not None and self.kind != "means":
             raise InputError(
                 f"{self.kind} have no targets: their errors depend on the data. Give one to "
@@ -502,7 +510,12 @@ class Statistic:
     @property
     def name(self) -> str:
         """Its name in files and reports."""
-        return f"{self.form.noun} of {self.of}" + (f" by {self.groups_name}" if self.by else "")
+        name = f"{self.form.noun} of {self.of}"
+        if self.weighted_by is not None:
+            name += f" weighted by {self.weighted_by}"
+        if self.by:
+            name += f" by {self.groups_name}"
+        return name
 
     @property
     def groups_name(self) -> str:
@@ -528,7 +541,7 @@ class Statistic:
             return tuple((measure, self.by, self.groups) for measure in measures)
         query_sets = {**self.along, self.of: prefix()}
         names = tuple(name for name in domain.names if name in query_sets)
-        return ((None, names, tuple(query_sets[name] for name in names)),)
+        return ((self.weighted_by, names, tuple(query_sets[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
@@ -539,6 +552,8 @@ class Statistic:
             name if query_set == identity() else {name: query_set.to_spec()}
             for name, query_set in self.along.items()
         ]
+        if self.weighted_by is not None:
+            facts["weighted_by"] = self.weighted_by
         if self.size is not None:
             facts["size"] = str(self.size)
         if self.target is not None:
