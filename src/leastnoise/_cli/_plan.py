@@ -36,9 +36,15 @@ from leastnoise._cli._output import (
     spec_option,
     write_new_file,
 )
-from leastnoise._error import memory_limit, statistic_errors
+from leastnoise._error import LEVEL, interval_multiplier, memory_limit, statistic_errors
 from leastnoise._frames import pluralize
-from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
+from leastnoise._mechanisms import (
+    BY_NAME,
+    Candidate,
+    Explanation,
+    largest_reaches,
+    mechanism_of,
+)
 from leastnoise._plan import (
     AdaptivePlan,
     EarlierRelease,
@@ -113,7 +119,7 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, views
-from leastnoise._workload import leaves_out
+from leastnoise._workload import Statistic, leaves_out
 
 _MOST_SIZES = 8  # values of --budgets or --max-rows
 _MOST_TABLES = 40  # rows that are printed; --json has all
@@ -526,6 +532,9 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
     if isinstance(plan, AdaptivePlan):
         return []
     errors = statistic_errors(plan)
+    reaches: dict[Statistic, float] = {}
+    if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
+        reaches = largest_reaches(plan.workload, plan.privacy)
     targets = mean_target_statuses(plan, level)
     facts = []
     for error, target in zip(errors, targets, strict=True):
@@ -547,10 +556,27 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "size_is": size_unit,
                 "std_error": error.std_error,
                 "method": _METHODS.get(statistic.kind, _BY_SHARE),
+                **_selection_facts(reaches.get(statistic), error.rows, plan),
                 **_target_facts(target),
             }
         )
     return facts
+
+
+def _selection_facts(reach: float | None, rows: float, plan: Plan) -> dict[str, Any]:
+    """Return the rows within which a private choice would be from the rank of a quantile.
+
+    Empty unless they are at most the margin of the counts up to a cell.
+
+    Args:
+        reach: in rows, for all data; None if quantiles cannot be chosen.
+        rows: the standard error of the counts up to a cell.
+        plan: of the counts.
+    """
+    margin = rows * interval_multiplier(plan.measured().noise, LEVEL)
+    if reach is None or reach > margin:
+        return {}
+    return {"margin_of_counts": margin, "selected_within": reach}
 
 
 def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
@@ -854,10 +880,16 @@ def _describe_error(statistic: Mapping[str, Any]) -> str:
     if statistic["size_is"] == "weights":
         return _describe_weighted_share_error(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
-    if statistic["std_error"] is None:
+    if statistic["std_error"] is not None:
+        std_error = format_number(statistic["std_error"])
+        words = f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+    if "selected_within" not in statistic:
         return words
-    std_error = format_number(statistic["std_error"])
-    return f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+    return (
+        f'{words}; strategy = "selected_quantiles" would choose values within '
+        f"{format_number(statistic['selected_within'])} rows of their ranks (95%), with wider "
+        "intervals"
+    )
 
 
 def _describe_weighted_share_error(statistic: Mapping[str, Any]) -> str:
