@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         variances,
     )
     from leastnoise._holder import check
-    from leastnoise._plan import Plan, plan_categories
+    from leastnoise._plan import Plan, plan_bounds, plan_categories, plan_max_rows
     from leastnoise._planning import Least, ab_power, compare, plan, target_errors
     from leastnoise._profile import profile
     from leastnoise._release import Options, Release
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SpecFile,
         audit,
         export,
+        find_bounds,
         find_categories,
         read_release,
         read_spec,
@@ -108,12 +109,13 @@ _HOMES = {
     ),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
-    "_plan": ("Plan", "plan_categories"),
+    "_plan": ("Plan", "plan_bounds", "plan_categories", "plan_max_rows"),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
     "_profile": ("profile",),
     "_session": (
-        "SpecFile", "audit", "export", "find_categories", "read_release", "read_spec", "release", "release_series", "resume",
+        "SpecFile", "audit", "export", "find_bounds", "find_categories", "read_release", "read_spec", "release", "release_series",
+        "resume",
     ),
     "_workload": (
         "Workload", "all_ranges", "cdf_queries", "change", "correlation_queries", "identity", "level", "marginals", "matrix",
@@ -131,9 +133,10 @@ __all__ = [
     "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
     "change", "changes", "check", "compare", "compare_groups", "compare_releases", "correlation_queries",
     "correlations", "export",
-    "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
-    "plan_categories", "predicates", "prefix", "profile", "quantile_queries", "quantiles", "queries", "ranges",
-    "read_release", "read_spec", "regression", "regression_queries", "release", "release_series", "resume", "shares", "sql",
+    "find_bounds", "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
+    "plan_bounds", "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries", "quantiles",
+    "queries", "ranges", "read_release", "read_spec", "regression", "regression_queries", "release", "release_series",
+    "resume", "shares", "sql",
     "target_errors", "total", "variance_queries", "variances",
 ]  # fmt: skip
 

@@ -52,6 +52,7 @@ _FINE_BITS = 44  # leading bits of an exact scale, without the bits of grid and 
 _EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
+_CHOICE_BITS = 60  # bisections for the distance of a private choice
 OFTEN = 0.95  # probability with which a key of `often` units is found
 # Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
 # less of delta, and more of it is left for keys that only one person holds, whose threshold then is
@@ -102,6 +103,39 @@ def pure_share(budget: Budget, part: Fraction) -> Fraction:
     if isinstance(budget, ZCDP):
         return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
     return Fraction(budget.epsilon * part)
+
+
+def choice_distance(scale: float, cells: int, risk: float) -> float:
+    """Return the rank distance of a private choice that is exceeded with a risk.
+
+    The bound (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one
+    cell. In the unit of the scale.
+
+    Args:
+        scale: the distance at which a cell passes with probability 1 / e.
+        cells: the number of cells to choose from.
+        risk: the probability that the chosen cell is further away.
+
+    >>> round(choice_distance(10.0, 50, 0.05), 1)
+    61.6
+    """
+    if cells == 1:
+        return 0.0
+
+    def is_exceeded_rarely(passing: float) -> bool:
+        """Return whether cells that pass with this probability are chosen rarely enough."""
+        none_passes = cells * math.log1p(-passing)
+        return 1 + math.expm1(none_passes) / (cells * passing) <= risk
+
+    rare = risk / cells
+    often = 1 - 1e-9
+    for _ in range(_CHOICE_BITS):
+        middle = math.sqrt(rare * often)
+        if is_exceeded_rarely(middle):
+            rare = middle
+        else:
+            often = middle
+    return -scale * math.log(rare)
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:

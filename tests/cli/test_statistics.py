@@ -124,3 +124,31 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     )  # no noise to speak of, and yet no 0 to 0
     assert low <= share <= high
     assert "e+" not in shown
+
+
+CELLS = """
+[privacy]
+epsilon = "1"
+[domain.pay]
+integers = [0, 1023]
+outside = "clip"
+[[workload]]
+quantiles = {{ of = "pay", at = {shares}, by = [] }}
+[plan]
+strategy = "identity"
+"""
+
+
+@pytest.mark.parametrize(
+    ("shares", "is_named"), [('["0.5"]', True), (str([f"0.{n}" for n in range(1, 10)]), False)]
+)
+def test_plan_names_selected_quantiles_where_their_bound_is_smaller(folder, run, shares, is_named):
+    Path("cells.toml").write_text(CELLS.format(shares=shares))
+    (statistic,) = run.told("plan", "cells.toml")["statistics"]
+    assert ("selected_within" in statistic) == is_named
+    shown = " ".join(run("plan", "cells.toml").out.split())
+    words = 'strategy = "selected_quantiles" would choose values within'
+    assert (words in shown) == is_named
+    if is_named:
+        # 2 (1 - 1/2) / (1/2) ln(1024 / (2 x 5%)), about (S6 of PROOFS-quantiles.md)
+        assert 18 < statistic["selected_within"] < 18.5 < statistic["margin_of_counts"]

@@ -35,6 +35,13 @@ RARE = {
         ("manifest", f"receipt.guard_amounts.{name}")
         for name in ("measure", "kept", "cut", "kept_std", "cut_std")
     ),
+    # only after a search for bounds: tests/session/test_found_bounds.py
+    *(
+        ("manifest", f"options.searches.{name}")
+        for name in ("low", "high", "covers", "rank_error", "promise")
+    ),
+    # tests/session/test_weighted_quantiles.py
+    ("plan", "statistics.quantiles.weighted_by"),
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
     # of rounding and SDMX: tests/release/test_whole_rounding.py, test_formats.py

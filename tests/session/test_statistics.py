@@ -233,7 +233,7 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ),
         (
             'cdf = { of = "age" }\nsize = 10\nmargin = 5',
-            "must be one of cdf, weight, size; got 'margin'. Other targets",
+            "must be one of cdf, weight, size, weighted_by; got 'margin'. Other targets",
         ),
         ('means = { of = "pay" }\nsize = 0', "size must be"),
         (

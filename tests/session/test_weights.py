@@ -263,7 +263,7 @@ def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
     assert spec.workload.weight_of(spec.workload.statistics[0]) == spec.domain.measures["weight"]
 
 
-def test_quantiles_and_units_are_not_weighted() -> None:
+def test_variances_and_units_are_not_weighted() -> None:
     domain = parse_spec(SPEC, Path()).domain
     for asked in (
         ln.marginals(domain, ways=1, count="units"),
@@ -273,9 +273,8 @@ def test_quantiles_and_units_are_not_weighted() -> None:
             InputError, match="counts of units, and weighted tables, have no weights"
         ):
             asked.weighted_by("weight")
-    numbers = ln.Domain(age=ln.Integers(0, 9), measures={"weight": Measure("w", 0, 1)})
-    with pytest.raises(InputError, match="quantiles and distribution functions have no weights"):
-        ln.cdf_queries(numbers, "age").weighted_by("weight")
+    with pytest.raises(InputError, match="variances have no weights"):
+        ln.variance_queries(domain, "pay").weighted_by("weight")
     with pytest.raises(
         InputError, match="a weight must be a Measure with a lower bound of at least 0"
     ):

@@ -52,7 +52,7 @@ from leastnoise._audit._synthetic_tables import (
 )
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import CategoryPlan, LinearPlan, Plan
+from leastnoise._plan import BoundsPlan, CategoryPlan, LinearPlan, Plan, SearchPlan
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Noise, parameters
 from leastnoise._trusted.check import InputError, InternalError, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
@@ -135,7 +135,9 @@ class QuantileDistribution:
     It is written here a second time, from its definition. All units of the table have equal rows.
     """
 
-    def __init__(self, plan: Plan, selection: QuantileSelection, held: UnitRows) -> None:
+    def __init__(
+        self, plan: Plan | BoundsPlan, selection: QuantileSelection, held: UnitRows
+    ) -> None:
         (row, self._rows), privacy = held[0], plan.privacy
         domain = plan.domain
         self._cell = row[selection.attribute]
@@ -452,7 +454,7 @@ def _choice_ratios(
     return [list(map(ratio, of_table)) for of_table in outcomes]
 
 
-def loss_of_budget(plan: Plan, units: int) -> Loss:
+def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
     """Return a function that bounds the loss of one unit from below.
 
     The loss is epsilon, rho or mu squared, as in the budget. The tables differ in several units.
@@ -601,6 +603,56 @@ def _draw_key_counts(
         yield noisy.reshape(count, len(units)).T
 
 
+def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
+    """Return the audit result of all choices of a search for bounds together."""
+    terms = ReleaseContract(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
+    # in the last cell the units move an upper bound the most
+    unit_rows = unit_with_equal_rows({plan.attribute: plan.kind.size - 1}, plan.privacy)
+    selections = [
+        QuantileSelection(
+            attribute=plan.attribute, share=share, cells=plan.kind.size, epsilon=plan.epsilon
+        )
+        for share in plan.shares
+    ]
+    laws = [QuantileDistribution(plan, selection, unit_rows) for selection in selections]
+    units = max(law.units for law in laws)
+    ratios_of_cells = [law.log_ratios(units) for law in laws]
+    with_units = synthetic_table(
+        plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
+    )
+    without_units = synthetic_table(
+        plan.domain, plan.privacy, *build_columns(plan.domain, (), units)
+    )
+    first = list[float]()
+    second = list[float]()
+    for count in effort.batches(_CHOICES):
+        for ratios, table in ((first, with_units), (second, without_units)):
+            for _ in range(count):
+                series = series_on_table(terms, table, effort.entropy)
+                cells = [int(series.choose_cells(selection)[0]) for selection in selections]
+                ratios.append(
+                    sum(
+                        float(of_cells[cell])
+                        for of_cells, cell in zip(ratios_of_cells, cells, strict=True)
+                    )
+                )
+    likely = np.array(first)
+    rare = np.array(second)
+    loss = loss_of_budget(plan, units)
+    # of events that the units make likely, and of events that they make rare
+    bound = max(
+        certify_loss(one, other, effort.risk / 2, loss)
+        for one, other in ((likely, rare), (-rare, -likely))
+    )
+    return AuditResult(
+        name="all choices",
+        claim=float(next(iter(parameters(plan.privacy.budget).values()))),
+        lower_bound=bound,
+        trials=len(first),
+        units=units,
+    )
+
+
 def _budget(plan: CategoryPlan) -> ApproxDP:
     """Return the (epsilon, delta) of a search for keys."""
     budget = plan.privacy.budget
@@ -638,7 +690,7 @@ class Audit:
 
 
 def audit_plan(
-    plan: Plan | CategoryPlan,
+    plan: Plan | SearchPlan,
     guard: Measurements | None,
     *,
     trials: int | None,
@@ -702,7 +754,7 @@ def audit_plan(
 
 
 def _plan_tests(
-    plan: Plan | CategoryPlan, entropy: Source
+    plan: Plan | SearchPlan, entropy: Source
 ) -> Iterator[Callable[[Effort], AuditResult | list[AuditResult]]]:
     """Yield the tests of a plan: one of all steps jointly, one of each step."""
     if isinstance(plan, CategoryPlan):
@@ -712,6 +764,9 @@ def _plan_tests(
             audit_threshold_key,
         )
         yield from (partial(test, plan) for test in tests)
+        return
+    if isinstance(plan, BoundsPlan):
+        yield partial(audit_bounds_search, plan)
         return
     if isinstance(plan, LinearPlan):
         yield partial(_audit_named_measurements, plan.measurements, "")

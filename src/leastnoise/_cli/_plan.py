@@ -36,14 +36,21 @@ from leastnoise._cli._output import (
     spec_option,
     write_new_file,
 )
-from leastnoise._error import memory_limit, statistic_errors
+from leastnoise._error import LEVEL, interval_multiplier, memory_limit, statistic_errors
 from leastnoise._frames import pluralize
-from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
+from leastnoise._mechanisms import (
+    BY_NAME,
+    Candidate,
+    Explanation,
+    largest_reaches,
+    mechanism_of,
+)
 from leastnoise._plan import (
     AdaptivePlan,
     EarlierRelease,
     LinearPlan,
     Plan,
+    SearchPlan,
     StepChoice,
     Steps,
     guard_share,
@@ -71,6 +78,7 @@ from leastnoise._release import (
     ENGLISH,
     Catalogue,
     check_options,
+    describe_bounds_search,
     describe_earlier,
     describe_guessing_chance,
     describe_risk,
@@ -99,7 +107,7 @@ from leastnoise._session import (
     warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, search_plans
+from leastnoise._spec import Spec, bounds_plans, search_plans
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -110,9 +118,9 @@ from leastnoise._trusted.accounting import (
     step_charge,
     whole_budget,
 )
-from leastnoise._trusted.check import InputError, readable, refuse
+from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, views
-from leastnoise._workload import leaves_out
+from leastnoise._workload import Statistic, leaves_out
 
 _MOST_SIZES = 8  # values of --budgets or --max-rows
 _MOST_TABLES = 40  # rows that are printed; --json has all
@@ -540,6 +548,9 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
     if isinstance(plan, AdaptivePlan):
         return []
     errors = statistic_errors(plan)
+    reaches: dict[Statistic, float] = {}
+    if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
+        reaches = largest_reaches(plan.workload, plan.privacy)
     targets = mean_target_statuses(plan, level)
     facts = []
     for error, target in zip(errors, targets, strict=True):
@@ -562,10 +573,27 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
                 "std_error": error.std_error,
                 **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
                 "method": _METHODS.get(statistic.kind, _BY_SHARE),
+                **_selection_facts(reaches.get(statistic), error.rows, plan),
                 **_target_facts(target),
             }
         )
     return facts
+
+
+def _selection_facts(reach: float | None, rows: float, plan: Plan) -> dict[str, Any]:
+    """Return the rows within which a private choice would be from the rank of a quantile.
+
+    Empty unless they are at most the margin of the counts up to a cell.
+
+    Args:
+        reach: in rows, for all data; None if quantiles cannot be chosen.
+        rows: the standard error of the counts up to a cell.
+        plan: of the counts.
+    """
+    margin = rows * interval_multiplier(plan.measured().noise, LEVEL)
+    if reach is None or reach > margin:
+        return {}
+    return {"margin_of_counts": margin, "selected_within": reach}
 
 
 def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
@@ -868,11 +896,30 @@ def _describe_error(statistic: Mapping[str, Any]) -> str:
         return _describe_variance_error(statistic)
     if "correlations" in statistic["asked"] or "regression" in statistic["asked"]:
         return _describe_errors_of_parts(statistic)
+    if statistic["size_is"] == "weights":
+        return _describe_weighted_share_error(statistic)
     words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
-    if statistic["std_error"] is None:
+    if statistic["std_error"] is not None:
+        std_error = format_number(statistic["std_error"])
+        words = f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+    if "selected_within" not in statistic:
         return words
+    return (
+        f'{words}; strategy = "selected_quantiles" would choose values within '
+        f"{format_number(statistic['selected_within'])} rows of their ranks (95%), with wider "
+        "intervals"
+    )
+
+
+def _describe_weighted_share_error(statistic: Mapping[str, Any]) -> str:
+    """Describe the error of weighted shares at the public sum of the weights of a group."""
+    if statistic["std_error"] is None:
+        return "depends on the sum of the weights of a group; state it as size for the error"
     std_error = format_number(statistic["std_error"])
-    return f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+    return (
+        f"standard error of the shares up to a cell {std_error} in a group with weights of "
+        f"{format_number(statistic['size'])} in all"
+    )
 
 
 def _describe_mean_error(mean: Mapping[str, Any]) -> str:
@@ -1049,12 +1096,9 @@ def _format_optional(error: float | None) -> str:
 
 
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return cost and results of the searches for categories, as JSON.
-
-    As JSON objects with stable keys.
-    """
+    """Return cost and results of the searches, as JSON objects with stable keys."""
+    facts = _bounds_facts(spec)
     plans = search_plans(spec.searches, spec.privacy)
-    facts = []
     for search in spec.searches:
         plan = plans[search.attribute]
         categories = None
@@ -1073,10 +1117,35 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     return facts
 
 
+def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
+    """Return cost, rule and results of the searches for bounds, as JSON objects."""
+    plans = bounds_plans(spec.bounds_searches, spec.privacy)
+    facts = []
+    for search in spec.bounds_searches:
+        plan = plans[search.name]
+        found = None
+        if search.found is not None:
+            found = [number_text(search.found.low), number_text(search.found.high)]
+        facts.append(
+            {
+                "attribute": search.name,
+                "budget": plan.privacy.budget.to_json(),
+                "covers": number_text(plan.covers),
+                "rank_error": plan.rank_error,
+                "rule": describe_bounds_search(plan),
+                "widest": [number_text(plan.kind.low), number_text(plan.kind.high)],
+                "bounds": found,
+            }
+        )
+    return facts
+
+
 def _describe_search(fact: Mapping[str, Any]) -> str:
-    """Describe the cost of a search for categories, and its results."""
+    """Describe the cost of a search and what it finds."""
     price = format_budget(budget_from_json(fact["budget"]), up=True)
     name = fact["attribute"]
+    if "rule" in fact:
+        return _describe_bounds(fact, price)
     if fact["found"] is not None:
         return (
             f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
@@ -1086,6 +1155,22 @@ def _describe_search(fact: Mapping[str, Any]) -> str:
     return (
         f"Before the release, {price} pays for finding the categories of {name}. The search finds "
         f"{chances}. The errors above are for {fact['most']:,} categories."
+    )
+
+
+def _describe_bounds(fact: Mapping[str, Any], price: str) -> str:
+    """Describe the cost of a search for bounds, its rule and its result."""
+    name = fact["attribute"]
+    if fact["bounds"] is not None:
+        low, high = fact["bounds"]
+        return (
+            f"The bounds {low} and {high} of {name} were found and paid before ({price}). The cost "
+            "above does not include them."
+        )
+    low, high = fact["widest"]
+    return (
+        f"Before the release, {price} pays for finding {name}. {fact['rule']} The errors above are "
+        f"for the widest bounds, {low} and {high}."
     )
 
 
@@ -1277,14 +1362,14 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
     and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the plan.
     """
     spec = read_spec(path)
-    seconds_each = seconds / (1 + len(spec.searches))
+    seconds_each = seconds / (1 + len(spec.all_searches))
     with Progress("planning", about=estimate_planning_seconds(spec) + seconds) as progress:
         plan = plan_spec(spec, progress.trying)
         progress.say("measuring generated rows")
         plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
         search_audits = {
             name: audit_plan(search_plan, trials=trials, seconds=seconds_each)
-            for name, search_plan in search_plans(spec.searches, spec.privacy).items()
+            for name, search_plan in _plans_of_searches(spec).items()
         }
     if as_json:
         searches = {name: asdict(search_audit) for name, search_audit in search_audits.items()}
@@ -1292,7 +1377,10 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
     else:
         _print_audit(plan_audit)
         for name, search_audit in search_audits.items():
-            click.echo(f"\nThe search for categories of {name!r}")
+            if name in spec.domain.names:
+                click.echo(f"\nThe search for categories of {name!r}")
+            else:
+                click.echo(f"\nThe search for {name}")
             _print_audit(search_audit)
     if not all(result.held for result in (plan_audit, *search_audits.values())):
         click.echo(
@@ -1301,6 +1389,14 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
             err=True,
         )
         click.get_current_context().exit(FAULT)
+
+
+def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
+    """Return the plan of each search by what it finds."""
+    return {
+        **bounds_plans(spec.bounds_searches, spec.privacy),
+        **search_plans(spec.searches, spec.privacy),
+    }
 
 
 def _print_audit(result: Audit) -> None:

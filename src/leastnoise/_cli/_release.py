@@ -29,8 +29,10 @@ from leastnoise._cli._output import (
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
+    FoundBounds,
     FoundCategories,
     Release,
+    describe_found_bounds,
     describe_guard_counts,
     list_file_notices,
 )
@@ -46,17 +48,17 @@ from leastnoise._session import (
     choose_ledger,
     count_csv_blocks,
     estimate_resuming_seconds,
-    find_missing_categories,
     finish_releases,
     is_resumable,
     is_unfinished,
+    pay_for_searches,
     reconcile_ledger,
-    require_known_categories,
+    require_finished_searches,
     run_spec,
     settle_earlier_releases,
     with_data,
 )
-from leastnoise._spec import CategorySearch, Spec, read_plan
+from leastnoise._spec import BoundsSearch, CategorySearch, Spec, read_plan
 from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
 _NOT_PRIVATE = """\
@@ -127,6 +129,19 @@ class CommandObserver(RunObserver):
             facts.append(("spent", str(categories.receipt["charge"])))
         print_facts(facts)
 
+    def show_bounds(
+        self, search: BoundsSearch, bounds: FoundBounds, directory: Path | None
+    ) -> None:
+        """Print the bounds that a search found, and its cost."""
+        if self._is_quiet:
+            return
+        facts = [(search.name, describe_found_bounds(bounds))]
+        if directory is None:
+            facts.append(("spent", "nothing, because this is NOT PRIVATE"))
+        else:
+            facts.append(("spent", str(bounds.receipt["charge"])))
+        print_facts(facts)
+
     @contextmanager
     def planning(self, spec: Spec) -> Iterator[Callable[[str], None]]:
         """Show a progress line while a spec is planned."""
@@ -148,17 +163,17 @@ class CommandObserver(RunObserver):
 @spec_argument
 @_payment
 def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
-    """Find unknown categories privately, for a share of the budget.
+    """Find unknown categories and bounds privately, for a share of the budget.
 
-    For each [domain.NAME] unknown = { most = ... }, this spends a share of the budget and writes
-    the categories next to the spec, where `plan`, `check` and `release` read them. `release` also
-    does this if it was not done before.
+    For each [domain.NAME] unknown = { most = ... }, and for each bound with most, this spends a
+    share of the budget and writes the result next to the spec, where `plan`, `check` and `release`
+    read it. `release` also does this if it was not done before.
     """
     spec = read_command_spec(path)
-    if not spec.searches:
+    if not spec.all_searches:
         raise InputError(
-            "This spec has no unknown categories; write for example [domain.agent] unknown = { most "
-            "= 10000 }."
+            "This spec has no unknown categories and no bounds to be found; write for example "
+            "[domain.agent] unknown = { most = 10000 }."
         )
     spec = with_data("search", spec, payment["data_path"], payment["dataset"], payment["share"])
     ledger_path = ledger_path or choose_ledger(spec)
@@ -171,9 +186,16 @@ def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
                 f"The categories of {search.attribute} were found before: "
                 f"{len(search.found.texts):,}, in {directory}."
             )
-    if any(search.found is None for search in spec.searches):
+    for search_for_bounds in spec.bounds_searches:
+        if search_for_bounds.found is not None:
+            click.echo(
+                f"{search_for_bounds.name} was found before: "
+                f"{describe_found_bounds(search_for_bounds.found)}, in "
+                f"{display_path(search_for_bounds.directory)}."
+            )
+    if any(search.found is None for search in spec.all_searches):
         check_before_planning(ledger_path, spec, path.parent.absolute())
-        find_missing_categories(spec, ledger_path, observer)
+        pay_for_searches(spec, ledger_path, observer)
 
 
 @click.command()
@@ -220,7 +242,7 @@ def release(
     spec = read_command_spec(path)
     plan: Plan | None = None
     if plan_path is not None:
-        require_known_categories(spec)
+        require_finished_searches(spec)
         plan = read_plan(plan_path, spec)
     observer = CommandObserver(is_quiet=as_json)
     run = run_spec(

@@ -652,6 +652,8 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
         elif statistic.size is not None and statistic.form.of_measure:
             unit = float(plan.domain.measure(statistic.of).unit)
             error = unit * mean_error(plan.measured(), statistic.of, error, tables[1].rmse)
+        elif statistic.weighted_by is not None:
+            error *= float(plan.domain.measure(statistic.weighted_by).unit)
         errors.append(
             StatisticError(
                 statistic=statistic,

@@ -29,7 +29,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, Measure
 from leastnoise._error import checked_level, equations, interval_multiplier
 from leastnoise._estimation._least_squares import Estimate
 from leastnoise._estimation._non_negative import simulate_noise
@@ -127,9 +127,18 @@ class CumulativeQuery:
 
 
 def cumulative_query(
-    domain: Domain, attribute: str, where: Mapping[str, Any], by: By
+    domain: Domain,
+    attribute: str,
+    where: Mapping[str, Any],
+    by: By,
+    weighted_by: str | None = None,
 ) -> CumulativeQuery:
-    """Return the queries for the counts up to each cell of a number."""
+    """Return the queries for the counts up to each cell of a number.
+
+    Of rows, or of their weights, a measure that is never negative.
+    """
+    if weighted_by is not None:
+        _check_weight(domain, weighted_by)
     cells = number_cells(domain, attribute)
     groups = groups_of(domain, by, "the groups of a distribution function")
     sets: dict[str, Any] = {attribute: prefix()}
@@ -147,7 +156,7 @@ def cumulative_query(
                 "use already. Leave it out of by."
             )
         sets[name] = groups[name]
-    product = queries(domain, sets).products[0]
+    product = queries(domain, sets, sum=weighted_by).products[0]
     along = zip(product.attributes, product.keys, product.labels, strict=True)
     of_groups = [(key, labels) for name, key, labels in along if name in groups]
     ends = np.array([(float(start), float(end)) for start, end in cells])
@@ -159,6 +168,15 @@ def cumulative_query(
         tuple(key for key, _ in of_groups),
         tuple(labels for _, labels in of_groups),
     )
+
+
+def _check_weight(domain: Domain, weighted_by: str) -> None:
+    """Raise unless a weight is a measure of rows that is never negative."""
+    measure = domain.measure(weighted_by)
+    if type(measure) is not Measure or measure.low < 0:
+        raise refuse(
+            "weighted_by", weighted_by, "a measure whose bounds are not negative, such as 'weight'"
+        )
 
 
 def cumulative_counts(
@@ -300,7 +318,7 @@ class Cdf(TabularMixin):
         high: upper end of the band.
         clips: whether the first and the last cell also count values beyond the bounds: the share
             of the last value is then the share of all rows, some of which may lie above it.
-        count: estimated number of rows, by group.
+        count: estimated number of rows, or sum of their weights, by group.
         level: with this probability a band contains the whole true function; each group's by
             itself.
         by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
@@ -457,6 +475,7 @@ def cdf(
     where: Mapping[str, Any] | None = None,
     by: By = (),
     level: float = 0.95,
+    weighted_by: str | None = None,
     draws: int | None = None,
     seed: int = 0,
 ) -> Cdf:
@@ -474,6 +493,7 @@ def cdf(
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``; each group has a separate band.
         level: probability that a band contains the whole true function, above 0 and below 1.
+        weighted_by: the measure by which rows are weighted; None for equal weights.
         draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over
             33,000 cells, which hold the level too; 0 for none, with a band that is wider.
         seed: of the simulation, which is public.
@@ -497,7 +517,8 @@ def cdf(
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
     estimate = estimate_of(source)
-    query = cumulative_query(estimate.observation.measurements.domain, attribute, where or {}, by)
+    domain = estimate.observation.measurements.domain
+    query = cumulative_query(domain, attribute, where or {}, by, weighted_by)
     level = checked_level(level)
     if draws is None:
         draws = max(
@@ -530,7 +551,7 @@ def cdf(
         ),
         low=low,
         high=high,
-        count=upto[..., -1],
+        count=upto[..., -1] * _row_unit(query.product),
         level=level,
         by=query.keys,
         labels=query.labels,
@@ -591,17 +612,24 @@ def _union_bound_widths(
     return stds + 0.5 / measured.grid / factor, np.array([factor])
 
 
-def minimal_draws(estimate: Estimate, level: float) -> int:
+def _row_unit(product: Product) -> float:
+    """Return the unit of the counts of a product: 1 for rows, otherwise that of their weight."""
+    if product.measure is None:
+        return 1.0
+    return float(product.domain.measure(product.measure).unit)
+
+
+def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    As many as the level needs, for a band within a release.
+    As many as the level needs, for a band within a release. The measure is the weight of the rows.
     """
     measured = estimate.observation.measurements
-    rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
+    rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))
     draws = max(_FEWER, _least_draws(level))
     if (
         rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
-        and not estimate.covariance_of(None).solver_cells
+        and not estimate.covariance_of(measure).solver_cells
     ):
         return draws
     return 0
@@ -660,6 +688,7 @@ def quantiles(
     where: Mapping[str, Any] | None = None,
     by: By = (),
     level: float = 0.95,
+    weighted_by: str | None = None,
 ) -> Quantiles:
     """Return quantiles of a number by group, from existing measurements.
 
@@ -674,6 +703,7 @@ def quantiles(
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``, each with its own quantiles.
         level: of the intervals, each separately; the intervals of `cdf` hold simultaneously.
+        weighted_by: the measure by which rows are weighted; None for equal weights.
 
     Returns:
         One for each share, group by group in the order of the domain. The p-quantile is the least
@@ -697,7 +727,7 @@ def quantiles(
     """
     estimate = estimate_of(source)
     measured = estimate.observation.measurements
-    query = cumulative_query(measured.domain, attribute, where or {}, by)
+    query = cumulative_query(measured.domain, attribute, where or {}, by, weighted_by)
     checked_shares = [checked_share(share) for share in shares]
     times = interval_multiplier(measured.noise, checked_level(level))
     half = 0.5 / measured.grid

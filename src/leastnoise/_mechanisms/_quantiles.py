@@ -19,7 +19,7 @@ import numpy as np
 from leastnoise._domain import Domain
 from leastnoise._error import LEVEL
 from leastnoise._estimation import Outcome, Said, join_observations
-from leastnoise._fitting import pure_share
+from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
@@ -72,7 +72,24 @@ def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
     """
     numerator, denominator = selection.scale(distance)
     scale = numerator / denominator / selection.share.denominator
-    return scale * math.log(selection.cells / risk)
+    return choice_distance(scale, selection.cells, risk)
+
+
+def largest_reaches(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:
+    """Return the rows within which all values of a statistic are from their ranks, by statistic.
+
+    Of quantiles that this mechanism would choose with half of the budget, each with a probability
+    of `LEVEL`, whatever the data. Empty if it does not apply.
+    """
+    try:
+        quantiles = selected_quantiles(workload, privacy)
+    except InputError:
+        return {}
+    reaches: dict[Statistic, float] = {}
+    for quantile in quantiles:
+        rows = reach(quantile.selection, privacy.distance, 1 - LEVEL)
+        reaches[quantile.statistic] = max(rows, reaches.get(quantile.statistic, 0.0))
+    return reaches
 
 
 def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQuantile, ...]:
@@ -108,6 +125,11 @@ def _requests(workload: Workload) -> Iterator[tuple[Statistic, Fraction]]:
 
 def _check_statistic(statistic: Statistic) -> None:
     """Raise InputError for quantiles that cannot be chosen."""
+    if statistic.weighted_by is not None:
+        raise InputError(
+            f"The {statistic.name} must be of rows without weights for {STRATEGY}; got the weight "
+            f"{statistic.weighted_by}. Choose strategy = 'auto'."
+        )
     if any(groups != identity() for groups in statistic.groups):
         raise InputError(
             f"The {statistic.name} must be by the cells of attributes for {STRATEGY}; got groups "

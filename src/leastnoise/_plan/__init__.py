@@ -3,7 +3,17 @@
 Plans, measurements and observations are read from JSON that any release of the program has written.
 """
 
-from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
+from leastnoise._plan._bounds import (
+    COVERS,
+    RISK,
+    BoundsPlan,
+    SearchPlan,
+    candidate_edges,
+    plan_bounds,
+    plan_max_rows,
+    read_search_plan,
+)
+from leastnoise._plan._categories import CategoryPlan, is_search_plan, plan_categories
 from leastnoise._plan._details import (
     NO_DETAILS,
     AdaptiveDetails,

@@ -112,8 +112,8 @@ class CategoryPlan:
         return read(lambda: _category_plan(read_json(text)), "search for categories", _ADVICE)
 
 
-def is_category_plan(text: str) -> bool:
-    """Return whether the text of a plan describes a search for categories."""
+def is_search_plan(text: str) -> bool:
+    """Return whether the text of a plan describes a search, for categories or bounds."""
     return text.startswith('{"search":')
 
 

@@ -25,6 +25,15 @@ from leastnoise._release._directory import (
     sync_to_disk,
 )
 from leastnoise._release._exports import EXPORTS, REVIEW
+from leastnoise._release._found_bounds import (
+    FoundBounds,
+    describe_bounds_search,
+    describe_found_bounds,
+    holds_bounds,
+    read_bounds,
+    read_bounds_manifest,
+    write_bounds,
+)
 from leastnoise._release._manifest import (
     Manifest,
     Payment,

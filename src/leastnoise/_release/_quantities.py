@@ -16,7 +16,7 @@ from leastnoise._domain import (
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import ENGLISH, name_quantity
-from leastnoise._workload import Product, join_measures
+from leastnoise._workload import Product, Statistic, join_measures
 
 _ANSWER_COLUMNS = {
     "noise_std": "standard error of answer from the noise",
@@ -127,15 +127,23 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
             name: f"{text} of quantile, in {unit}" for name, text in _STATISTIC_COLUMNS.items()
         }
         meanings = {
-            "quantile": f"quantile of {statistic.of}, in {unit}",
+            "quantile": f"quantile of {statistic.of}{_describe_weight(statistic)}, in {unit}",
             **texts,
             **beyond_meanings,
         }
     else:
         texts = {name: f"{text} of share, from 0 to 1" for name, text in _STATISTIC_COLUMNS.items()}
-        share = "share of the rows of the group up to the end of the cell, from 0 to 1"
+        counted = "rows" if statistic.weighted_by is None else "weights"
+        share = f"share of the {counted} of the group up to the end of the cell, from 0 to 1"
         meanings = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
     return {name: meanings[name] for name in table.numbers() if name in meanings}
+
+
+def _describe_weight(statistic: Statistic) -> str:
+    """Return words on the weight of the rows of a statistic; empty without one."""
+    if statistic.weighted_by is None:
+        return ""
+    return f" weighted by {statistic.weighted_by}"
 
 
 def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -609,6 +610,22 @@ def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> li
     ]
 
 
+def _describe_paid_search(search_facts: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, str]:
+    """Return heading and text about a search that was paid before the release."""
+    facts = {name: str(search_facts[name]) for name in ("attribute", "charge", "number", "ledger")}
+    if "covers" not in search_facts:
+        return catalogue.say("s_search", **facts), catalogue.say("searched", **facts)
+    result = catalogue.say(
+        "bounds_found",
+        low=Fraction(search_facts["low"]),
+        high=Fraction(search_facts["high"]),
+        covers=100 * Fraction(search_facts["covers"]),
+        error=search_facts["rank_error"],
+        **facts,
+    )
+    return catalogue.say("s_bounds", **facts), result
+
+
 def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[str, str]]:
     """Return pairs of heading and text about payment, noise and strategy."""
     plan = release.plan
@@ -624,10 +641,6 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         for name, value in {"id": release.observation.receipt, **payment_facts}.items()
         if value
     )
-    searches = [
-        {name: str(search_facts[name]) for name in ("attribute", "charge", "number", "ledger")}
-        for search_facts in release.options.searches
-    ]
     if finding.linear:
         measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
@@ -648,8 +661,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     if "guard_charge" in receipt:
         spending.append((catalogue.say("s_guard"), str(receipt["guard_charge"])))
     spending += [
-        (catalogue.say("s_search", **search), catalogue.say("searched", **search))
-        for search in searches
+        _describe_paid_search(search_facts, catalogue) for search_facts in release.options.searches
     ]
     return [
         *spending,

@@ -720,7 +720,10 @@ def unused_row_share(release: Release) -> float:
 
 def has_weights(release: Release) -> bool:
     """Return whether a table is weighted, as in surveys."""
-    measures = filter(None, release.plan.workload.measures)
+    workload = release.plan.workload
+    if any(statistic.weighted_by is not None for statistic in workload.statistics):
+        return True
+    measures = filter(None, workload.measures)
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 

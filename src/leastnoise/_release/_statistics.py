@@ -632,6 +632,7 @@ def _compute_statistic(
             [float(share) for share in statistic.at],
             by=statistic.along,
             level=level,
+            weighted_by=statistic.weighted_by,
         )
         if choices is not None:
             estimated = place_at_choices(estimated, workload.domain, statistic, choices)
@@ -675,7 +676,8 @@ def _distribution_values(
         statistic.of,
         by=statistic.along,
         level=level,
-        draws=minimal_draws(source.least_squares(), level),
+        weighted_by=statistic.weighted_by,
+        draws=minimal_draws(source.least_squares(), level, statistic.weighted_by),
     )
     labels = (*distribution.labels, labels_of[statistic.of][: len(distribution.values)])
     return (statistic.of,), {

@@ -954,6 +954,10 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     of = names.name or statistic.of
     if statistic.form.of_measure:
         of = name_measure(domain, statistic.of, catalogue)
+    if statistic.weighted_by is not None:
+        weight = name_measure(domain, statistic.weighted_by, catalogue)
+        of = catalogue.say("name_weighted", of=of, weight=weight)
+        return catalogue.say(f"name_{statistic.kind}", of=of)
     return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
 

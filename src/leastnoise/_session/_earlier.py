@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from leastnoise._plan import CategoryPlan, EarlierRelease, LinearPlan, Plan
+from leastnoise._plan import EarlierRelease, LinearPlan, Plan, SearchPlan
 from leastnoise._session._release_job import read_release
 from leastnoise._trusted.check import InputError, quoted
 from leastnoise._trusted.kernel import Ledger
@@ -20,7 +20,7 @@ def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
     return tuple(read_release(folder).as_earlier(folder.name) for folder in folders)
 
 
-def check_earlier_payments(plan: Plan | CategoryPlan, ledger: Ledger | None, dataset: str) -> None:
+def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
     """Refuse earlier releases that the ledger of the data has not paid for.
 
     The ledger stands for the data: data that changed have another name, and another ledger. A

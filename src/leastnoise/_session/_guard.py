@@ -52,7 +52,7 @@ from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import CategoryPlan, Plan, guard_budget, guard_share
+from leastnoise._plan import Plan, SearchPlan, guard_budget, guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
@@ -91,9 +91,9 @@ NEARLY_NONE = 1 / 10
 _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
-def totals_read(plan: Plan | CategoryPlan) -> dict[str, UnitTotal]:
+def totals_read(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
     """Return the totals of units that a plan reads, by name; a search reads none."""
-    if isinstance(plan, CategoryPlan):
+    if not isinstance(plan, Plan):
         return {}
     measures = {name: plan.domain.measure(name) for name in plan.used()[1]}
     return {name: total for name, total in measures.items() if isinstance(total, UnitTotal)}

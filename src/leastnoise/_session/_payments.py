@@ -20,12 +20,13 @@ from leastnoise._environment import check_environment
 from leastnoise._error import require_memory
 from leastnoise._interruption import describe_error, note_run
 from leastnoise._plan import (
-    CategoryPlan,
+    BoundsPlan,
     LinearPlan,
     Plan,
+    SearchPlan,
     guard_budget,
     guard_share,
-    is_category_plan,
+    is_search_plan,
     with_guard,
     without_guard,
 )
@@ -321,13 +322,16 @@ def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
         ledger.check((gaussian_cost, request))
 
 
-def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
+def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
     """Refuse data without the columns that a plan needs."""
-    if isinstance(plan, CategoryPlan):
-        attributes: tuple[str, ...] = (plan.attribute,)
-        measures: tuple[str, ...] = ()
-    else:
+    attributes: tuple[str, ...]
+    measures: tuple[str, ...] = ()
+    if isinstance(plan, Plan):
         attributes, measures = plan.used()
+    elif isinstance(plan, BoundsPlan) and plan.is_of_rows:
+        attributes = ()
+    else:
+        attributes = (plan.attribute,)
     unit = plan.privacy
     reading.check_source(
         source, plan.domain, attributes, measures, unit.unit_column, unit.unit_reading
@@ -340,14 +344,14 @@ def check_writable(spec: Spec) -> None:
     The sizes of tables are known once all categories are found.
     """
     check_environment()
-    has_all_categories = all(search.found is not None for search in spec.searches)
+    has_all_categories = all(search.found is not None for search in spec.all_searches)
     check_formats(
         spec.options.formats, tables_to_write(spec.workload.products) if has_all_categories else ()
     )
 
 
 def check_affordable(
-    ledger: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None
+    ledger: Ledger, plan: Plan | SearchPlan, share: Fraction | None = None
 ) -> None:
     """Refuse a plan and a guard that the ledger would refuse to pay.
 
@@ -357,13 +361,13 @@ def check_affordable(
 
 
 def check_affordable_at_first(
-    whole: Privacy, dataset: str, plan: Plan | CategoryPlan, share: Fraction | None
+    whole: Privacy, dataset: str, plan: Plan | SearchPlan, share: Fraction | None
 ) -> None:
     """Raise if a new ledger would refuse to pay a plan and its guard."""
     Ledger.check_new(dataset, whole, *_payments(plan, share))
 
 
-def _payments(plan: Plan | CategoryPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
+def _payments(plan: Plan | SearchPlan, share: Fraction | None) -> list[tuple[Cost, Privacy]]:
     """Return cost and privacy of a release's payments: guard, then plan."""
     if isinstance(plan, Plan):
         cost = plan.cost()
@@ -630,7 +634,7 @@ def estimate_resuming_seconds(ledger: Ledger, number: int) -> float:
             (
                 finishing_seconds(Plan.from_json(plan), Options())
                 for plan in plans
-                if not is_category_plan(plan)
+                if not is_search_plan(plan)
             ),
             0.0,
         )

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,16 +19,19 @@ from leastnoise._interruption import note_run
 from leastnoise._log import LOGGER
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import (
+    BoundsPlan,
     CategoryPlan,
     LinearPlan,
     Plan,
+    SearchPlan,
     SeriesDetails,
     SeriesPlan,
     guard_share,
-    is_category_plan,
+    is_search_plan,
     measurements_from_value,
     read,
     read_json,
+    read_search_plan,
     values_from_json,
     versions,
 )
@@ -36,6 +39,7 @@ from leastnoise._progress import RowProgress
 from leastnoise._release import (
     EXPORTS,
     Draft,
+    FoundBounds,
     FoundCategories,
     Manifest,
     Options,
@@ -46,13 +50,17 @@ from leastnoise._release import (
     check_table_facts,
     check_target,
     fill_draft,
+    holds_bounds,
     holds_categories,
     list_dropped_rows,
     open_optional_draft,
+    read_bounds,
+    read_bounds_manifest,
     read_categories,
     read_categories_manifest,
     read_manifest,
     sha256,
+    write_bounds,
     write_categories,
 )
 from leastnoise._session._guard import guard_measurements, partial_columns, totals_read
@@ -65,6 +73,7 @@ from leastnoise._trusted.kernel import (
     KeySearch,
     Ledger,
     NeedsData,
+    QuantileSelection,
     Receipt,
     ReleaseContract,
     Series,
@@ -123,20 +132,24 @@ class ReleaseRequest:
             raise LedgerError(message) from None
 
 
+ReleaseResult: TypeAlias = Release | FoundCategories | FoundBounds
+"""The result of a plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseJob:
-    """A release, or a search for categories, to pay for and carry out.
+    """A release, or a search for categories or bounds, to pay for and carry out.
 
     Attributes:
         plan: of the release or the search.
         terms: what the series may do, and costs.
-        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that
-            were found.
-        room: bytes that the ledger and its journal need for the drawn noise, from public sizes.
+        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys or
+            the cells that were found.
+        room: bytes that the ledger and its journal need for what is drawn, from public sizes.
         description: one line for people, for the ledger.
     """
 
-    plan: Plan | CategoryPlan
+    plan: Plan | SearchPlan
     terms: ReleaseContract
     draw: Callable[[Series], Any]
     room: int
@@ -145,7 +158,7 @@ class ReleaseJob:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRelease:
-    """A release, or the categories of a search, finished after a stop.
+    """A release, or the result of a search, finished after a stop.
 
     ``out`` is None if it was not to be written.
     """
@@ -155,8 +168,10 @@ class FinishedRelease:
     out: Path | None
 
 
-def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
+def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
     """Return the job that carries out a plan; refuse one of another version."""
+    if isinstance(plan, BoundsPlan):
+        return _bounds_job(plan)
     if isinstance(plan, CategoryPlan):
         terms = ReleaseContract(
             domain=plan.domain,
@@ -183,6 +198,29 @@ def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
     )
 
 
+def _bounds_job(plan: BoundsPlan) -> ReleaseJob:
+    """Return the job of a search for bounds: one choice for each bound."""
+    terms = ReleaseContract(
+        domain=plan.domain,
+        privacy=plan.privacy,
+        attributes=(plan.attribute,),
+        text=plan.to_json(),
+    )
+    selections = [
+        QuantileSelection(
+            attribute=plan.attribute, share=share, cells=plan.kind.size, epsilon=plan.epsilon
+        )
+        for share in plan.shares
+    ]
+    for selection in selections:
+        selection.scale(plan.privacy.distance)  # refuses what is not exact before it is paid
+
+    def choose_bounds(series: Series) -> list[int]:
+        return [int(series.choose_cells(selection)[0]) for selection in selections]
+
+    return ReleaseJob(plan, terms, choose_bounds, 2**20, f"bounds of {plan.attribute!r}")
+
+
 def ledger_bytes_needed(plan: Plan) -> int:
     """Return the bytes a ledger and its journal need for a plan's measurements."""
     numbers = 2**16
@@ -192,14 +230,14 @@ def ledger_bytes_needed(plan: Plan) -> int:
 
 
 def read_table(
-    plan: Plan | CategoryPlan,
+    plan: Plan | SearchPlan,
     source: Any,
     progress: RowProgress | None = None,
     *,
     usage: bool = False,
     allowance: "RowAllowance | None" = None,
 ) -> "Table":
-    """Encode the rows, or count the keys, that a plan needs.
+    """Encode the rows, or count the keys or the rows of units, that a plan needs.
 
     With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
     of each unit a series may still use.
@@ -211,6 +249,24 @@ def read_table(
             source,
             plan.domain,
             plan.attribute,
+            unit_column=unit.unit_column,
+            max_rows=unit.max_rows,
+            unit_reading=unit.unit_reading,
+            progress=progress,
+        )
+    if isinstance(plan, BoundsPlan) and plan.is_of_rows and unit.unit_column is not None:
+        return reading.read_unit_sizes(
+            source,
+            plan.domain,
+            plan.attribute,
+            unit_column=unit.unit_column,
+            unit_reading=unit.unit_reading,
+            progress=progress,
+        )
+    if isinstance(plan, BoundsPlan):
+        return reading.read(
+            source,
+            plan.domain,
             unit_column=unit.unit_column,
             max_rows=unit.max_rows,
             unit_reading=unit.unit_reading,
@@ -236,10 +292,10 @@ def read_table(
     )
 
 
-def _log_columns(plan: Plan | CategoryPlan, source: Any) -> None:
+def _log_columns(plan: Plan | SearchPlan, source: Any) -> None:
     """Log which columns are read, and which rows tables omit."""
     name = reading.dataset_name(source) or "the data"
-    if isinstance(plan, CategoryPlan):
+    if isinstance(plan, (CategoryPlan, BoundsPlan)):
         LOGGER.info("reading %s: %s", name, plan.attribute)
         return
     attributes, measures = plan.used()
@@ -264,13 +320,13 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
 
 
 def publish(
-    plan: Plan | CategoryPlan,
+    plan: Plan | SearchPlan,
     request: ReleaseRequest,
     outcome: Any,
     folder: Draft | None,
     receipt: Mapping[str, Any],
-) -> Release | FoundCategories:
-    """Build and write a release from an outcome, or categories from keys.
+) -> ReleaseResult:
+    """Build and write a release from an outcome, or the result of a search.
 
     Args:
         plan: of a search; a release takes the plan of its outcome.
@@ -289,6 +345,10 @@ def publish(
             plan=plan, texts=outcome.keys, units=units, private=bool(receipt), receipt=facts
         )
         write = write_categories
+    elif isinstance(plan, BoundsPlan):
+        low, high = plan.bounds(outcome)
+        result = FoundBounds(plan=plan, low=low, high=high, private=bool(receipt), receipt=facts)
+        write = write_bounds
     else:
         result = build_release(outcome, request.options, facts, request.library)
         write = fill_draft
@@ -338,9 +398,7 @@ def finish_paid(
     pending = ledger.pending(entry)
     with _explain_unreadable_plan(ledger, entry, pending.options):
         request = ReleaseRequest.from_json(pending.options)
-        job = build_release_job(
-            (CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan)
-        )
+        job = build_release_job(_plan_from_text(pending.plan))
     data = locate_data(source, request.address, request.joined)
     if is_too_late(ledger, entry):
         ledger.check_period_of(entry)  # raises; the kernel would refuse it too
@@ -369,6 +427,13 @@ def finish_paid(
         result = publish(job.plan, request, outcome, folder, receipt_facts(ledger, receipt))
         ledger.seal(receipt)
         return FinishedRelease(entry, result, target)
+
+
+def _plan_from_text(text: str) -> Plan | SearchPlan:
+    """Return the plan of a release or a search from the text that a ledger has."""
+    if is_search_plan(text):
+        return read_search_plan(text)
+    return Plan.from_json(text)
 
 
 @contextmanager
@@ -578,6 +643,8 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     directory = Path(release).absolute()
     if holds_categories(directory):
         spent = _spent_on_categories(directory)
+    elif holds_bounds(directory):
+        spent = _spent_on_bounds(directory)
     else:
         spent = _spent_on_release(Path(release))
     if spent.is_series:
@@ -627,6 +694,19 @@ def _spent_on_categories(directory: Path) -> _Spent:
         plan_digest=plan.digest(),
         written=read_categories_manifest(directory).written,
         receipt=categories.receipt,
+    )
+
+
+def _spent_on_bounds(directory: Path) -> _Spent:
+    """Return the cost of a search for bounds, its whole budget, with facts."""
+    bounds = read_bounds(directory)
+    return _Spent(
+        private=bounds.private,
+        privacy=bounds.plan.privacy,
+        cost=SeriesCost(bounds.plan.privacy.budget),
+        plan_digest=bounds.plan.digest(),
+        written=read_bounds_manifest(directory).written,
+        receipt=bounds.receipt,
     )
 
 

@@ -10,11 +10,19 @@ from typing import Any, cast
 from leastnoise._audit import Audit, audit_plan
 from leastnoise._environment import check_environment
 from leastnoise._frames import find_library
-from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
+from leastnoise._plan import (
+    BoundsPlan,
+    CategoryPlan,
+    Plan,
+    SearchPlan,
+    guard_share,
+    with_guard,
+)
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, show_rows
 from leastnoise._release import (
     Draft,
+    FoundBounds,
     FoundCategories,
     Options,
     Release,
@@ -60,6 +68,7 @@ from leastnoise._session._release_job import (
     FinishedRelease,
     ReleaseJob,
     ReleaseRequest,
+    ReleaseResult,
     build_release_job,
     finish_paid,
     log_payment,
@@ -141,33 +150,97 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    if out is None:
-        target = None
-    else:
-        target = check_target(out)
+    found = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    return cast(FoundCategories, found)
+
+
+@one_thread()
+@show_rows("finding bounds")
+def find_bounds(
+    plan: BoundsPlan,
+    source: Any,
+    *,
+    ledger: str | Path | Ledger | None = None,
+    out: str | Path | None = None,
+    whole: Privacy | None = None,
+    dataset: str | None = None,
+    seed: int | None = None,
+    progress: bool | RowProgress | None = None,
+) -> FoundBounds:
+    """Pay for a search, and return the bounds that most units do not exceed.
+
+    Args:
+        plan: from `plan_bounds` or `plan_max_rows`.
+        source: as for `leastnoise.release`.
+        ledger: the ledger of the data set, or its file. Needed without a ``seed``.
+        out: a directory to write, which must not exist yet; None to write nothing.
+        whole: what the data set may spend in all, for a ledger that is made now: this search and
+            the releases after it. Without it the ledger must be there.
+        dataset: the data set's name in the ledger; None for the source's file name.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
+            paid.
+        progress: True for a line that says which share of the rows has been read; None for such a
+            line in notebooks only.
+
+    Returns:
+        The bounds ``low`` and ``high``; ``max_rows`` after a search for it.
+
+    Raises:
+        InputError: something of the above cannot be used; nothing was spent.
+        BudgetError: the ledger has too little left; nothing was spent.
+        LedgerError: the ledger cannot be used; nothing was spent.
+        PaidError: something failed after payment; the message says whether ``resume`` finishes the
+            search.
+
+    Guarantees: the bounds satisfy the plan's budget for its unit and neighbours, however many rows
+        a unit has. The charge is on the ledger's disk before any noise is drawn. Killed at any
+        instant, the search is paid and absent, paid and resumable, or paid and whole.
+
+    Edge cases: if no unit has a value, every candidate is equally likely. A search of this plan for
+        this directory that was paid and stopped is finished; nothing is paid again.
+
+    >>> plan = ln.plan_max_rows(ln.Privacy(ln.PureDP(1), unit_column="id"), 1000)
+    >>> rows = pd.DataFrame({"id": [*range(900), *range(900), *range(9)]})
+    >>> ln.find_bounds(plan, rows, seed=1).max_rows
+    2
+    """
+    if not isinstance(plan, BoundsPlan):
+        raise refuse(
+            "plan",
+            type(plan).__name__,
+            "a plan from leastnoise.plan_bounds or leastnoise.plan_max_rows",
+        )
+    found = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    return cast(FoundBounds, found)
+
+
+def _search(
+    plan: SearchPlan,
+    source: Any,
+    ledger: str | Path | Ledger | None,
+    out: str | Path | None,
+    whole: Privacy | None,
+    dataset: str | None,
+    seed: int | None,
+    progress: RowProgress | None,
+) -> ReleaseResult:
+    """Pay for a search and carry it out, or simulate it with a seed."""
+    target = None if out is None else check_target(out)
     job = build_release_job(plan)
     options = Options()
     if seed is not None:
-        categories = _simulate_release(
-            job,
-            source,
-            _seeded_entropy(seed, ledger, "search"),
-            options,
-            target,
-            row_progress(progress),
-        )
-    else:
-        request = _PaymentRequest(
-            source=source,
-            ledger=ledger,
-            target=target,
-            options=options,
-            whole=whole,
-            dataset=dataset,
-            progress=row_progress(progress),
-        )
-        categories = _pay_and_release(job, request)
-    return cast(FoundCategories, categories)
+        entropy = _seeded_entropy(seed, ledger, "search")
+        return _simulate_release(job, source, entropy, options, target, progress)
+    request = _PaymentRequest(
+        source=source,
+        ledger=ledger,
+        target=target,
+        options=options,
+        whole=whole,
+        dataset=dataset,
+        progress=progress,
+    )
+    return _pay_and_release(job, request)
 
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
@@ -303,7 +376,7 @@ def _simulate_release(
     options: Options,
     target: Path | None,
     progress: RowProgress | None,
-) -> Release | FoundCategories:
+) -> ReleaseResult:
     """Carry out a release or search with seeded noise that protects nobody."""
     plan = job.plan
     share = guard_share(options.guard)
@@ -371,7 +444,7 @@ class _PaymentRequest:
         return self.dataset or reading.dataset_name(self.source) or "data"
 
 
-def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> Release | FoundCategories:
+def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult:
     """Pay for a release or a search and publish it, or finish a stopped one."""
     check_environment()
     ledger = request.find_ledger()
@@ -405,7 +478,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> Release | Fou
 
 
 def _finish_stopped(
-    ledger: Ledger, plan: Plan | CategoryPlan, request: _PaymentRequest
+    ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> Release | FoundCategories | None:
     """Finish a release of this plan that was paid for the same target, if any.
 
@@ -424,7 +497,7 @@ def _finish_stopped(
 
 
 def _pay_for_guard(
-    ledger: Ledger, table: Any, plan: Plan | CategoryPlan, request: _PaymentRequest
+    ledger: Ledger, table: Any, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> PaidGuard | None:
     """Pay for the guard of a release; None for a search or without a guard."""
     if request.share is None or not isinstance(plan, Plan):
@@ -440,7 +513,7 @@ def _pay_and_publish(
     guard: PaidGuard | None,
     facts: Mapping[str, Any],
     folder: Draft | None,
-) -> Release | FoundCategories:
+) -> ReleaseResult:
     """Pay for the measurements of a release, draw their noise and publish it.
 
     The guard, if there is one, is paid and let the release pass.
@@ -686,7 +759,7 @@ def _finish_entry(
 
 @one_thread()
 def audit(
-    plan: Plan | CategoryPlan,
+    plan: Plan | SearchPlan,
     *,
     guard: Exact | None = None,
     trials: int | None = None,
@@ -697,7 +770,7 @@ def audit(
     """Bound a plan's privacy loss from below by running it on synthetic rows.
 
     Args:
-        plan: from ``plan`` or ``plan_categories``.
+        plan: from ``plan``, ``plan_categories``, ``plan_bounds`` or ``plan_max_rows``.
         guard: the share of the whole budget that ``release`` pays a guard with, which is looked at
             too.
         trials: of each of two tables; None for as many as the seconds allow.
@@ -710,8 +783,8 @@ def audit(
         of the program or of the machine.
 
     Raises:
-        InputError: fewer than 200 trials, another confidence, or a guard of a search for
-            categories, which has none.
+        InputError: fewer than 200 trials, another confidence, or a guard of a search, which has
+            none.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> result = ln.audit(plan, trials=2000)
@@ -719,10 +792,9 @@ def audit(
     (1.0, True, True)
     """
     share = guard_share(guard)
-    if share is not None and isinstance(plan, CategoryPlan):
+    if share is not None and not isinstance(plan, Plan):
         raise InputError(
-            "A search for categories has no guard. Leave out the guard; the release after the "
-            "search may have one."
+            "A search has no guard. Leave out the guard; the release after the search may have one."
         )
     if share is None:
         measured = None

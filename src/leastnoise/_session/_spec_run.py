@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from leastnoise._log import LOGGER
-from leastnoise._plan import CategoryPlan, Plan, guard_share
+from leastnoise._plan import BoundsPlan, CategoryPlan, Plan, guard_share
 from leastnoise._planning import missed_targets, stated_privacy
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
+    FoundBounds,
     FoundCategories,
     Release,
     check_options,
@@ -38,10 +39,12 @@ from leastnoise._session._payments import (
 from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import PublishedRelease, read_published
 from leastnoise._session._schema_check import ColumnCheck, check_schema
-from leastnoise._session._session import find_categories, plan_spec, release
+from leastnoise._session._session import find_bounds, find_categories, plan_spec, release
 from leastnoise._spec import (
+    BoundsSearch,
     CategorySearch,
     Spec,
+    bounds_plans,
     differing_parts,
     plan_warnings,
     search_plans,
@@ -54,6 +57,7 @@ from leastnoise._trusted.reading import DatabaseTable, ledger_beside
 
 RunStatus = Literal["released", "finished", "already released", "nothing due", "not private"]
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
+_NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _NNLS = (
     "nnls = true adds answer_nnls, which is biased. Its cells are closer to the truth; sums of "
     "cells need not be, because what is cut off below 0 is added to other cells. The total is "
@@ -100,6 +104,17 @@ class RunObserver:
         Args:
             search: the search.
             categories: what it found.
+            directory: where they were written; None for a seeded search.
+        """
+
+    def show_bounds(
+        self, search: BoundsSearch, bounds: FoundBounds, directory: Path | None
+    ) -> None:
+        """Show the bounds that a search found.
+
+        Args:
+            search: the search.
+            bounds: what it found.
             directory: where they were written; None for a seeded search.
         """
 
@@ -269,6 +284,7 @@ def read_spec(
     path: str | Path,
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
+    bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> SpecFile:
     """Read a spec file; relative paths in it are relative to its folder.
 
@@ -276,6 +292,7 @@ def read_spec(
         path: the TOML file.
         found: by attribute, categories that a search found and did not write.
         statements: a file of SQL statements that replace ``[[workload]]``.
+        bounds: by their names, bounds that a search found and did not write.
 
     Returns:
         The spec; its methods ``plan`` and ``release`` do what the commands do.
@@ -288,7 +305,7 @@ def read_spec(
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
-    content = read_spec_content(path, found, statements)
+    content = read_spec_content(path, found, statements, bounds)
     settings = {setting.name: getattr(content, setting.name) for setting in fields(Spec)}
     return SpecFile(
         **settings,
@@ -359,7 +376,7 @@ def run_spec(
     check_before_planning(ledger_path, spec, folder)
     observer.warn(warnings_of_spec(spec))
     is_new_ledger = not ledger_path.exists()
-    spec = find_missing_categories(spec, ledger_path, observer)
+    spec = pay_for_searches(spec, ledger_path, observer)
     if plan is None:
         plan = _plan_within_ledger(spec, ledger_path, observer)
     _check_plan(spec, plan, observer)
@@ -387,12 +404,12 @@ def require_release(run: SpecRun) -> Release:
     return run.release
 
 
-def require_known_categories(spec: Spec) -> None:
-    """Refuse a plan for a spec whose categories are not found yet."""
-    if any(search.found is None for search in spec.searches):
+def require_finished_searches(spec: Spec) -> None:
+    """Refuse a plan for a spec whose categories or bounds are not found yet."""
+    if any(search.found is None for search in spec.all_searches):
         raise InputError(
-            "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
-            "then plan again."
+            "--plan needs known categories and bounds, and some are not found yet. Run `leastnoise "
+            "categories`, then plan again."
         )
 
 
@@ -401,7 +418,7 @@ def check_run(
 ) -> None:
     """Refuse a plan or options that do not fit the spec."""
     if plan is not None:
-        require_known_categories(spec)
+        require_finished_searches(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
             f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or use "
@@ -614,7 +631,7 @@ def _run_seeded(
     check_before_planning(None, spec, folder)
     observer.warn(warnings_of_spec(spec))
     observer.show_not_private()
-    spec = find_missing_categories(spec, None, observer, seed)
+    spec = pay_for_searches(spec, None, observer, seed)
     plan = plan or _make_plan(spec, observer)
     _check_plan(spec, plan, observer)
     finished = _release_plan(spec, plan, out, observer, seed=seed)
@@ -622,10 +639,13 @@ def _run_seeded(
     return SpecRun("not private", finished, missed_targets=missed)
 
 
-def find_missing_categories(
+def pay_for_searches(
     spec: SpecFile, ledger_path: Path | None, observer: RunObserver, seed: int | None = None
 ) -> SpecFile:
     """Pay for the searches of a spec that have no result, and return the spec.
+
+    Searches for bounds come first, because ``max_rows`` decides what a search for categories
+    costs.
 
     Args:
         spec: the spec.
@@ -633,22 +653,68 @@ def find_missing_categories(
         observer: of the run.
         seed: of noise that protects nobody; nothing is written then.
     """
+    bounds: dict[str, FoundBounds] = {}
+    plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
+    for search in spec.bounds_searches:
+        if search.found is None:
+            plan = plans_for_bounds[search.name]
+            bounds[search.name] = _pay_bounds_search(
+                spec, search, plan, ledger_path, observer, seed
+            )
+    if bounds:
+        spec = _read_again(spec, {}, bounds)
+    categories: dict[str, FoundCategories] = {}
     plans = search_plans(spec.searches, spec.privacy)
-    found = {
-        search.attribute: _pay_search(
-            spec, search, plans[search.attribute], ledger_path, observer, seed
-        )
-        for search in spec.searches
-        if search.found is None
-    }
-    if not found:
-        return spec
+    for category_search in spec.searches:
+        if category_search.found is None:
+            category_plan = plans[category_search.attribute]
+            categories[category_search.attribute] = _pay_search(
+                spec, category_search, category_plan, ledger_path, observer, seed
+            )
+    if categories:
+        spec = _read_again(spec, categories, bounds)
+    return spec
+
+
+def _read_again(
+    spec: SpecFile,
+    categories: Mapping[str, FoundCategories],
+    bounds: Mapping[str, FoundBounds],
+) -> SpecFile:
+    """Return the spec of the same file after searches, with the same data and payment."""
     return replace(
-        read_spec(spec.path, found, spec.statements),
+        read_spec(spec.path, categories, spec.statements, bounds),
         source=spec.source,
         dataset=spec.dataset,
         share=spec.share,
     )
+
+
+def _pay_bounds_search(
+    spec: SpecFile,
+    search: BoundsSearch,
+    plan: BoundsPlan,
+    ledger_path: Path | None,
+    observer: RunObserver,
+    seed: int | None,
+) -> FoundBounds:
+    """Find bounds, and show them."""
+    directory = search.directory if seed is None else None
+    data = spec.data(spec.source)
+    payer = None if ledger_path is None else _payer(spec, ledger_path)
+    with observer.reading(spec, data, f"finding {search.name}") as progress:
+        found = find_bounds(
+            plan,
+            data,
+            ledger=payer,
+            out=directory,
+            whole=spec.whole or stated_privacy(spec.privacy),
+            dataset=spec.dataset,
+            seed=seed,
+            progress=progress,
+        )
+    observer.show_bounds(search, found, directory)
+    return found
 
 
 def _pay_search(

@@ -49,6 +49,7 @@ from leastnoise._planning import (
 )
 from leastnoise._release import (
     OBSERVATION_FILE,
+    FoundBounds,
     FoundCategories,
     Options,
     find_groups,
@@ -58,6 +59,15 @@ from leastnoise._release import (
     resolve_survey_of,
     sha256,
     tables_to_write,
+)
+from leastnoise._spec._bounds import (
+    BoundsRequest,
+    BoundsSearch,
+    bounds_searches,
+    check_bounds_searches,
+    read_bounds_requests,
+    read_found_bounds,
+    with_bounds,
 )
 from leastnoise._spec._domain import (
     JOIN_PART,
@@ -158,11 +168,6 @@ def read_searches(
             )
         )
         kinds[name] = kind if categories is None else categories.kind()
-    if not sum(search.share for search in searches) < 1:
-        raise InputError(
-            "The shares of the budget that searches for categories cost must leave some of it. "
-            "Give them smaller shares."
-        )
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
@@ -246,6 +251,7 @@ _TARGETS = ("margin", "relative", "size", "rmse")
 _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
+_NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _Reader = Callable[[str, Any], Any]
 _PRIVACY_KEYS = [
     "epsilon",
@@ -295,12 +301,18 @@ class Spec:
     options: Options = field(default_factory=Options)
     parts: tuple[tuple[Product, ...], ...] = ()
     searches: tuple[CategorySearch, ...] = ()
+    bounds_searches: tuple[BoundsSearch, ...] = ()
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
     after: tuple[Path, ...] = ()
     """The folders of earlier releases whose measurements count."""
+
+    @property
+    def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
+        """The searches that are paid before the release, those for bounds first."""
+        return (*self.bounds_searches, *self.searches)
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -312,7 +324,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return without_guard(
-            _privacy_without_searches(whole, self.searches), guard_share(self.options.guard)
+            _privacy_without_searches(whole, self.all_searches), guard_share(self.options.guard)
         )
 
     @property
@@ -322,7 +334,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return _privacy_without_searches(
-            whole, [search for search in self.searches if search.found is not None]
+            whole, [search for search in self.all_searches if search.found is not None]
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
@@ -374,8 +386,10 @@ class Spec:
         return "the data"
 
 
-def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the privacy that remains after the searches for categories."""
+def _privacy_without_searches(
+    privacy: Privacy, searches: Sequence[CategorySearch | BoundsSearch]
+) -> Privacy:
+    """Return the privacy that remains after the searches."""
     if searches:
         return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
@@ -385,6 +399,7 @@ def read_spec(
     path: str | Path,
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
+    bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
     """Return the spec of a file.
 
@@ -394,6 +409,7 @@ def read_spec(
         path: the TOML file.
         found: by attribute, categories that a search found and did not write to a file.
         statements: a file of SQL statements that replace ``[[workload]]``.
+        bounds: by their names, bounds that a search found and did not write to a file.
 
     Returns:
         The spec: source, workload, privacy and output as typed values.
@@ -410,7 +426,7 @@ def read_spec(
     table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, file.parent, str(file), found, statements)
+    return spec_from_table(table, file.parent, str(file), found, statements, bounds)
 
 
 def read_spec_text(file: Path) -> str:
@@ -474,6 +490,7 @@ def spec_from_table(
     name: str = "the spec",
     categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements_file: str | Path | None = None,
+    bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
     """Return the spec of a parsed TOML table.
 
@@ -484,15 +501,19 @@ def spec_from_table(
         categories: by attribute, categories that a search found and did not write.
         statements_file: the file from which the SQL statements of the workload are, for messages;
             None: they are in the table.
+        bounds: by their names, bounds that a search found and did not write.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
+    requests = read_bounds_requests(parts)
+    found_bounds = read_found_bounds(requests, folder, bounds)
+    parts = with_bounds(parts, requests, found_bounds)
     source = _read_source(folder, parts.get("source", {}))
     plan = _read_settings("[plan]", parts.get("plan", {}))
     ledger = _read_settings("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
     protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], _PRIVACY_KEYS)
-    described = _read_domain(folder, parts, source, categories)
+    described = _read_domain(folder, parts, source, categories, requests, found_bounds)
     entries, statement_files = _load_statements(parts["workload"], folder)
     if statements_file is not None:
         statement_files = {1: str(statements_file)}
@@ -501,7 +522,7 @@ def spec_from_table(
     )
     options = _read_options({**output, "guard": plan["guard"]}, parts, described, requested, source)
     budget = _read_budget(parts, options.level, described, requested, source)
-    _check_together(source, described.searches, budget, options, requested.workload)
+    _check_together(source, described, budget, options, requested.workload)
     if "impossible" in parts:
         _check_impossible_is_used(plan["strategy"], options)
     domain = requested.workload.domain
@@ -522,6 +543,7 @@ def spec_from_table(
         options=options,
         parts=tuple(with_domain(entry, domain).products for entry in requested.entries),
         searches=described.searches,
+        bounds_searches=described.bounds_searches,
         impossible=impossible_from_spec(domain, parts.get("impossible", [])),
         series=budget.series,
         public=public_from_spec(domain, parts.get("public", []), described.files),
@@ -580,12 +602,26 @@ def _read_source(folder: Path, part: object) -> _SourcePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DomainPart:
-    """The parts [domain] and [measures], and the public files that they name."""
+    """The parts [domain] and [measures], and the public files that they name.
+
+    Attributes:
+        domain: with the categories and bounds of earlier searches.
+        searches: those for categories.
+        bounds_searches: those for bounds.
+        labels: texts for codes.
+        files: the public files.
+    """
 
     domain: Domain
     searches: tuple[CategorySearch, ...]
+    bounds_searches: tuple[BoundsSearch, ...]
     labels: Mapping[str, Any]
     files: PublicFiles
+
+    @property
+    def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
+        """The searches that are paid before the release, those for bounds first."""
+        return (*self.bounds_searches, *self.searches)
 
 
 def _read_domain(
@@ -593,14 +629,25 @@ def _read_domain(
     parts: Mapping[str, Any],
     source: _SourcePart,
     categories: Mapping[str, FoundCategories],
+    requests: Sequence[BoundsRequest],
+    bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with categories that were searched before."""
+    """Return the domain of a spec, with categories and bounds that were searched before."""
     second_table = None if source.join.get("public") else source.join.get("second")
     files = PublicFiles(folder, [source.path, second_table])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
+    searches_for_bounds = bounds_searches(requests, domain, folder, bounds)
     domain, searches = read_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
-    return _DomainPart(domain=domain, searches=searches, labels=labels, files=files)
+    described = _DomainPart(
+        domain=domain,
+        searches=searches,
+        bounds_searches=searches_for_bounds,
+        labels=labels,
+        files=files,
+    )
+    _check_shares(described.all_searches)
+    return described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -691,7 +738,7 @@ def _read_options(
             labels=described.labels,
             names=names,
             survey=survey,
-            searches=_paid_search_facts(described.searches),
+            searches=_paid_search_facts(described.all_searches),
             statements=requested.statements,
             today=source.today or "",
             joined_on=join_columns(source.join.get("on")) or (),
@@ -733,13 +780,13 @@ def _read_budget(
     if "share" in protected:
         whole_privacy = _check_shareable(privacy, described.searches)
         privacy = whole_privacy.share(protected["share"])
-    series, privacy = _read_series(parts, described.domain, privacy, described.searches)
+    series, privacy = _read_series(parts, described.domain, privacy, described.all_searches)
     return _BudgetPart(privacy=privacy, whole=whole_privacy, series=series)
 
 
 def _check_together(
     source: _SourcePart,
-    searches: Sequence[CategorySearch],
+    described: _DomainPart,
     budget: _BudgetPart,
     options: Options,
     workload: Workload,
@@ -751,7 +798,8 @@ def _check_together(
         with within(f"{JOIN_PART}: "):
             joined = Joined(None, **source.join)
             check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
-    check_searches(searches, budget.privacy)
+    check_searches(described.searches, budget.privacy)
+    check_bounds_searches(described.bounds_searches, budget.privacy)
     tables = tables_to_write(workload.products)
     for key in options.covariances:
         find_table_position(tables, key)  # refuses a name that no table has, or several have
@@ -780,7 +828,18 @@ def _check_parts(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     return parts
 
 
-def _paid_search_facts(searches: Sequence[CategorySearch]) -> tuple[dict[str, Any], ...]:
+def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
+    """Raise unless the searches leave some of the budget for the release."""
+    if not sum(search.share for search in searches) < 1:
+        raise InputError(
+            "The shares of the budget that searches cost must leave some of it. Give them smaller "
+            "shares."
+        )
+
+
+def _paid_search_facts(
+    searches: Sequence[CategorySearch | BoundsSearch],
+) -> tuple[dict[str, Any], ...]:
     """Return the published facts of each search that was paid for."""
     return tuple(
         search.found.search_facts()
@@ -906,7 +965,7 @@ def _read_series(
     parts: Mapping[str, Any],
     domain: Domain,
     privacy: Privacy | Least,
-    searches: Sequence[CategorySearch],
+    searches: Sequence[CategorySearch | BoundsSearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
     """Return the series of [series], and the budget of all its periods.
 
@@ -944,14 +1003,14 @@ def _read_series(
 
 _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
-_SEARCH_ADVICE = "List them, such as those that were found for a release of the rows so far."
+_SEARCH_ADVICE = "State them, such as those that were found for a release of the rows so far."
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The answers become more with each period; give one number or another rule."
 _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
 
 
 def _refuse_parts_beside_series(
-    parts: Mapping[str, Any], searches: Sequence[CategorySearch]
+    parts: Mapping[str, Any], searches: Sequence[CategorySearch | BoundsSearch]
 ) -> None:
     """Raise for parts of a spec that a series cannot have."""
     plan = parts.get("plan", {})
@@ -960,7 +1019,7 @@ def _refuse_parts_beside_series(
     for feature, is_present, advice in (
         ("[plan] objective", has_objective, _OBJECTIVE_ADVICE),
         ("[plan] after", bool(plan.get("after")), _AFTER_ADVICE),
-        ("unknown categories", bool(searches), _SEARCH_ADVICE),
+        ("unknown categories or bounds to be found", bool(searches), _SEARCH_ADVICE),
         ("[[impossible]]", "impossible" in parts, _IMPOSSIBLE_ADVICE),
         ("a list of sampling errors", has_lists, _SAMPLING_ADVICE),
         ("[[public]]", "public" in parts, _PUBLIC_ADVICE),
@@ -1294,7 +1353,11 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
     """Return the workload of a part with a statistic, such as means or a CDF."""
-    allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
+    allowed = ["weight", "size"]
+    if kind in ("means", "quantiles", "cdf"):
+        allowed.append("weighted_by")
+    if kind == "means":
+        allowed += ["margin", "rmse"]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."

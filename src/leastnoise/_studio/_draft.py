@@ -193,7 +193,10 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
         if isinstance(request, Mapping):
             groups = groups_of(workload.domain, request.get("by", ()), "by")
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
-            if (statistic.of, statistic.along, statistic.at) == (request["of"], groups, shares):
+            weight = entry.get("weighted_by")
+            is_same_weight = statistic.form.of_measure or statistic.weighted_by == weight
+            requested = (request["of"], groups, shares)
+            if is_same_weight and (statistic.of, statistic.along, statistic.at) == requested:
                 return statistic
     return None
 

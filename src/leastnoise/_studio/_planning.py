@@ -497,7 +497,7 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     if privacy is not None:
         # The budget of a spec with searches is larger than the budget of its plan.
         cost = None
-        if plan is not None and not spec.searches:
+        if plan is not None and not spec.all_searches:
             cost = plan.cost()
         sentence = describe_guessing_chance(privacy, catalogue, cost)
         facts.append((catalogue.say("h_protects"), sentence))

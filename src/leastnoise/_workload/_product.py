@@ -492,6 +492,8 @@ class Statistic:
 
     Correlations are between ``of`` and the measures ``on``, and between these; a regression is of
     ``of`` on them.
+    A weighted mean is that of a weighted measure; quantiles and distribution functions name the
+    measure by which rows are weighted.
     """
 
     kind: str
@@ -502,6 +504,7 @@ class Statistic:
     at: tuple[Fraction, ...] = ()
     size: Fraction | None = None
     target: Target | None = None
+    weighted_by: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", self.groups or (identity(),) * len(self.by))
@@ -518,6 +521,9 @@ class Statistic:
             raise refuse(
                 "at", shown, "different shares above 0 and at most 1, such as 0.5 for the median"
             )
+        weight = self.weighted_by
+        if weight is not None and (self.form.of_measure or not isinstance(weight, str)):
+            raise refuse("weighted_by", weight, "a measure, of quantiles and cdf")
         if self.target is not None and self.kind != "means":
             raise InputError(
                 f"{self.kind} have no targets: their errors depend on the data. Give one to "
@@ -540,9 +546,12 @@ class Statistic:
     @property
     def name(self) -> str:
         """Its name in files and reports."""
-        return f"{self.form.noun} of {self.subject}" + (
-            f" by {self.groups_name}" if self.by else ""
-        )
+        name = f"{self.form.noun} of {self.subject}"
+        if self.weighted_by is not None:
+            name += f" weighted by {self.weighted_by}"
+        if self.by:
+            name += f" by {self.groups_name}"
+        return name
 
     @property
     def subject(self) -> str:
@@ -607,7 +616,7 @@ class Statistic:
             return tuple((measure, self.by, self.groups) for measure in measures)
         query_sets = {**self.along, self.of: prefix()}
         names = tuple(name for name in domain.names if name in query_sets)
-        return ((None, names, tuple(query_sets[name] for name in names)),)
+        return ((self.weighted_by, names, tuple(query_sets[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
@@ -622,6 +631,8 @@ class Statistic:
             name if query_set == identity() else {name: query_set.to_spec()}
             for name, query_set in self.along.items()
         ]
+        if self.weighted_by is not None:
+            facts["weighted_by"] = self.weighted_by
         if self.size is not None:
             facts["size"] = str(self.size)
         if self.target is not None:

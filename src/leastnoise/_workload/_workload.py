@@ -266,7 +266,7 @@ class Workload:
         return replace(self, products=products)
 
     def weighted_by(self, weight: str) -> "Workload":
-        """The same counts, sums and means with weighted rows.
+        """The same tables and statistics with weighted rows.
 
         A row counts, or adds its value, as many times as its weight says.
 
@@ -275,9 +275,11 @@ class Workload:
 
         Raises:
             InputError: no such measure, tables of privacy units or of weights already, or
-                quantiles and distribution functions.
+                variances.
 
-        The size of a mean is then about how large the sum of the weights of a group is.
+        The size of a statistic is then about how large the sum of the weights of a group is. The
+        weighted p-quantile is the smallest value up to which rows have at least a share p of the
+        weights.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
@@ -299,10 +301,15 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(entry.kind != "means" for entry in self.statistics):
+        if any(entry.kind == "variances" for entry in self.statistics):
             raise InputError(
-                "weighted_by is for counts, sums and means; variances, quantiles and distribution "
-                "functions have no weights. Leave it out there."
+                "weighted_by is for counts, sums, means, quantiles and distribution functions; "
+                "variances have no weights. Leave it out there."
+            )
+        if any(entry.weighted_by is not None for entry in self.statistics):
+            raise InputError(
+                "weighted_by must be applied once; got quantiles that have a weight. Leave it out "
+                "there."
             )
         if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
@@ -332,12 +339,17 @@ class Workload:
             with_measures,
             products=products,
             statistics=tuple(
-                replace(entry, of=weighted_names[entry.of]) for entry in self.statistics
+                replace(entry, of=weighted_names[entry.of])
+                if entry.form.of_measure
+                else replace(entry, weighted_by=weight)
+                for entry in self.statistics
             ),
         )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the weight of the rows of a mean; None for equal weights."""
+        """Return the weight of the rows of a statistic; None for equal weights."""
+        if statistic.weighted_by is not None:
+            return self.domain.measure(statistic.weighted_by)
         if statistic.form.of_measure:
             measure = self.domain.measure(statistic.of)
         else:
@@ -584,18 +596,17 @@ def from_json(
     for ((kind, asked),) in (entry.items() for entry in statistics):
         error_target = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
         one_of("the kind of a statistic", kind, tuple(FORMS))
-        made.append(
-            checked_statistic(
-                domain,
-                kind,
-                asked["of"],
-                asked.get("at"),
-                asked["by"],
-                asked.get("size"),
-                error_target,
-                asked.get("on"),
-            )
+        statistic = checked_statistic(
+            domain,
+            kind,
+            asked["of"],
+            asked.get("at"),
+            asked["by"],
+            asked.get("size"),
+            error_target,
+            asked.get("on"),
         )
+        made.append(replace(statistic, weighted_by=asked.get("weighted_by")))
     return Workload(domain, tuple(products), tuple(made))
 
 

@@ -19,26 +19,12 @@ from leastnoise._trusted.kernel import (
 )
 from leastnoise._trusted.kernel._noise import geometric
 from leastnoise._trusted.table import Table
+from trusted.kernel.selections import law_of_group
 from trusted.kernel.series import many_steps
 
 EPSILON = Fraction(3, 7)
 CELLS = 3
 LINE = Domain(age=Integers(0, 4), sex=["F", "M"])
-
-
-def law_of_group(selection, counts, distance):
-    """The probability of each cell, from the definition: a uniform one of those that pass."""
-    numerator, denominator = selection.scale(distance)
-    distances = selection.distances(np.array(counts))
-    passes = np.exp(-(distances - distances.min()) * denominator / numerator)
-    law = np.zeros(len(passes))
-    for cell, chance in enumerate(passes):
-        passed = np.array([1.0])  # the law of the number of other cells that pass
-        for other in np.delete(passes, cell):
-            passed = np.convolve(passed, [1 - other, other])
-        law[cell] = chance * (passed / np.arange(1, len(passed) + 1)).sum()
-    assert math.isclose(law.sum(), 1)
-    return law
 
 
 def loss(selection, first, second, distance):

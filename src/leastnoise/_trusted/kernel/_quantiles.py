@@ -41,7 +41,7 @@ class QuantileSelection:
 
     Guarantees:
         epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell is
-        further than scale x ln(n / risk) from its target with probability at most ``risk``,
+        further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
         whatever the data (S6).
 
     Source:

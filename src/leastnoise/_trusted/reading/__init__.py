@@ -18,6 +18,7 @@ from leastnoise._trusted.reading._read import (
     csv_delimiter,
     read,
     read_keys,
+    read_unit_sizes,
 )
 from leastnoise._trusted.reading._units import (
     ATTRIBUTE,

@@ -1,6 +1,7 @@
 """Read a source into a table of encoded rows, or of keys.
 
-Row by row, or as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md).
+Row by row, as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md), or as the
+numbers of rows of units (E15).
 
 Rows may have the columns of their partner in a second table in addition to their own (E10).
 """
@@ -959,6 +960,61 @@ def read_keys(
         [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
         counts[counts > 0].astype(np.int64),
     )
+
+
+def read_unit_sizes(
+    source: Any,
+    domain: Domain,
+    attribute: str,
+    *,
+    unit_column: str,
+    unit_reading: Reading = READ_AS_IT_IS,
+    progress: RowProgress | None = None,
+) -> Table:
+    """Return the number of rows of each unit, as a table with one row per unit (E15).
+
+    Only the column of the unit is read. The row of a unit has the cell that the rule of the
+    attribute gives to the unit's number of rows in the source, whatever these rows contain.
+
+    Args:
+        source: as for `read`.
+        domain: the domain of the attribute.
+        attribute: the number of rows of a unit, of an ordered kind of numbers.
+        unit_column: the column whose values are the privacy units.
+        unit_reading: how the values of the unit's column are read.
+        progress: shows how far reading is.
+
+    Returns:
+        The table. Its ``max_rows`` is 1, because a unit has one row.
+
+    Raises:
+        InputError: as for `read`.
+
+    Guarantees: adding or removing all rows of a unit, however many, adds or removes one row;
+        changing them changes one row.
+
+    Edge cases: rows whose unit is null are of no unit, and left out.
+
+    >>> domain = ln.Domain(rows=ln.Integers(1, 3, outside="clip"))
+    >>> frame = pd.DataFrame({"id": ["a", "b", "a", None]})
+    >>> read_unit_sizes(frame, domain, "rows", unit_column="id")
+    <Table of private rows over Domain(rows=Integers(1, 3, outside='clip'))>
+    """
+    shown = row_progress(progress)
+    opened, (name,) = open_columns(source, domain, [], [], unit_column, unit_reading)
+    numbers: dict[Hashable, int] = {}
+    encoder = numbering(numbers, key_reader(unit_reading))
+    sizes = np.zeros(0, dtype=np.int64)
+    read = 0
+    for rows, (units,), _ in opened.encoded([(name, encoder)]):
+        sizes = np.append(sizes, np.zeros(len(numbers) - len(sizes), dtype=np.int64))
+        sizes += np.bincount(units[units != NONE], minlength=len(numbers))
+        read += rows
+        if shown is not None:
+            shown.show(read, opened.total)
+    # keys that a second table has and no row may be counted 0 times
+    cells = cell_encoder(domain.rule(attribute))(Column(sizes[sizes > 0]))
+    return Table(domain, {attribute: cells[cells != NONE]}, unit_column=unit_column, max_rows=1)
 
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:

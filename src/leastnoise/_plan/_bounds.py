@@ -1,0 +1,356 @@
+"""The plan of a search for bounds: of the rows of a unit, or of the values of a column.
+
+A search chooses from public candidates on a log grid. The candidate that a share of the units do
+not exceed is a quantile of a table with one row per unit, and is chosen as such
+(PROOFS-quantiles.md). So one unit changes the number of units beyond a candidate by at most 1,
+however many rows it has, and a search does not depend on ``max_rows``.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias, cast
+
+from leastnoise._domain import (
+    READ_AS_IT_IS,
+    Domain,
+    Edges,
+    Reading,
+    attribute_name,
+    kind_from_json,
+    kind_to_json,
+    known_keys,
+)
+from leastnoise._fitting import choice_distance, pure_share
+from leastnoise._plan._categories import CategoryPlan
+from leastnoise._plan._json import read, read_json
+from leastnoise._trusted.accounting import Budget, Privacy, fraction_from_text, privacy_from_json
+from leastnoise._trusted.check import Exact, InputError, exact, exact_positive, refuse, whole
+from leastnoise._trusted.measurements import MOST_ROWS
+
+BOUNDS_FORMAT = "leastnoise search for bounds 1"
+COVERS = "0.95"
+"""Share of the units within the bounds, unless another is stated."""
+RISK = 0.05
+"""Probability that a bound misses its share by more units than the plan states."""
+ROWS_OF_UNIT = "rows of a unit"
+_ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows."
+_STEPS = ("1", "1.5", "2", "3", "5", "7")  # candidates in each decade: at most 1.5 times the last
+_DECADES = 6  # of candidates below the largest one, where no unit limits them
+_MOST_PARTS = 500  # of a share, so that both halves of the rest have denominators up to 1000
+_GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsPlan:
+    """A plan to find bounds; `plan_bounds` and `plan_max_rows` return one.
+
+    Attributes:
+        attribute: the column or attribute whose values are bounded; `ROWS_OF_UNIT` for the number
+            of rows of a unit.
+        kind: the candidates, as edges of cells that are closed on the right.
+        covers: the share of the units within the bounds.
+        is_low_found: whether the lower bound is found too; else it is the first candidate.
+        is_of_rows: whether the rows of units are bounded, and not values.
+        privacy: the budget that all of the search costs, neighbours and unit. Its ``max_rows`` is 1:
+            one random row of each unit counts, or its number of rows.
+    """
+
+    attribute: str
+    kind: Edges
+    covers: Fraction
+    is_low_found: bool
+    is_of_rows: bool
+    privacy: Privacy
+
+    def __post_init__(self) -> None:
+        attribute_name("the name of an attribute", self.attribute)
+        if not isinstance(self.kind, Edges) or (self.kind.closed, self.kind.outside) != (
+            "right",
+            "clip",
+        ):
+            raise refuse(
+                "the candidates of a search for bounds",
+                self.kind,
+                'Edges with closed = "right" and outside = "clip"',
+                _ADVICE,
+            )
+        covers = exact("covers", self.covers)
+        if not Fraction(1, 2) <= covers < 1 or covers.denominator > _MOST_PARTS:
+            raise refuse(
+                "covers",
+                str(self.covers),
+                f"from 1/2 to below 1, with a denominator of at most {_MOST_PARTS}",
+                "It is the share of the units that the bounds do not cut.",
+            )
+        object.__setattr__(self, "covers", covers)
+        if (self.privacy.max_rows, self.privacy.max_per_cell) != (1, None):
+            raise refuse("max_rows of a search for bounds", self.privacy.max_rows, "1", _ADVICE)
+        if self.is_of_rows and self.privacy.unit_column is None:
+            raise refuse(
+                "the unit of a search for max_rows",
+                "row",
+                "a column that names the units",
+                "If every row is a unit, a unit has one row.",
+            )
+        if self.is_of_rows and self.is_low_found:
+            raise refuse("the lower bound of the rows of a unit", "found", "0", _ADVICE)
+        if not self.epsilon > 0:
+            raise refuse(
+                "the budget of a search for bounds",
+                self.privacy.budget,
+                "larger",
+                "No choice is exact within it.",
+            )
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of only the searched attribute."""
+        return Domain({self.attribute: self.kind})
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The quantiles that are chosen: of the upper bound, or of the lower and the upper one."""
+        if not self.is_low_found:
+            return (self.covers,)
+        below = (1 - self.covers) / 2
+        return below, 1 - below
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon of each choice; all choices together cost the budget."""
+        epsilon = pure_share(self.privacy.budget, Fraction(1, len(self.shares)))
+        return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
+
+    @property
+    def rank_error(self) -> int:
+        """The most units by which the bounds miss their share, with probability 1 - `RISK`.
+
+        The units are rows if every row is one. Two bounds miss theirs by half of it each.
+        """
+        scale = 2 * self.privacy.distance * float(max(self.shares)) / float(self.epsilon)
+        number = len(self.shares)
+        return math.ceil(number * choice_distance(scale, self.kind.size, RISK / number))
+
+    def bounds(self, cells: Sequence[int]) -> tuple[Fraction, Fraction]:
+        """Return the lower and the upper bound for the chosen cell of each share."""
+        edges = self.kind.edges
+        high = edges[max(cells) + 1]
+        if self.is_low_found:
+            return edges[min(cells)], high
+        return edges[0], high
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text, equal for equal plans."""
+        value = {
+            "search": BOUNDS_FORMAT,
+            "privacy": self.privacy.to_json(),
+            "covers": str(self.covers),
+            "is_low_found": self.is_low_found,
+            "is_of_rows": self.is_of_rows,
+            "attribute": {"name": self.attribute, **kind_to_json(self.kind)},
+        }
+        return json.dumps(value, separators=(",", ":"))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the plan's JSON text, in hexadecimal."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @staticmethod
+    def from_json(text: str) -> "BoundsPlan":
+        """Return the plan whose JSON text `to_json` wrote."""
+        return read(lambda: _bounds_plan(read_json(text)), "search for bounds", _ADVICE)
+
+
+SearchPlan: TypeAlias = CategoryPlan | BoundsPlan
+
+
+def read_search_plan(text: str) -> SearchPlan:
+    """Return the plan of a search for bounds or categories from its JSON text."""
+    if text.startswith(f'{{"search":"{BOUNDS_FORMAT}"'):
+        return BoundsPlan.from_json(text)
+    return CategoryPlan.from_json(text)
+
+
+def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
+    """Return the plan of a search for bounds from its JSON object."""
+    entries: dict[str, Any] = known_keys(
+        "a search for bounds",
+        value,
+        ["search", "privacy", "covers", "is_low_found", "is_of_rows", "attribute"],
+    )
+    if entries["search"] != BOUNDS_FORMAT:
+        raise refuse("the format of a search for bounds", entries["search"], repr(BOUNDS_FORMAT))
+    name, kind = kind_from_json(entries["attribute"])
+    if not isinstance(kind, Edges):
+        raise refuse("the attribute of a search for bounds", kind, "Edges")
+    return BoundsPlan(
+        attribute=name,
+        kind=kind,
+        covers=fraction_from_text("covers", entries["covers"]),
+        is_low_found=entries["is_low_found"] is True,
+        is_of_rows=entries["is_of_rows"] is True,
+        privacy=privacy_from_json(entries["privacy"]),
+    )
+
+
+def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> BoundsPlan:
+    """Return the plan of a search for ``max_rows``, the number of rows of a unit that count.
+
+    Public, without data, and with the number of units by which the choice may miss its share.
+
+    Args:
+        privacy: the budget, all of which the search costs, with the column of the unit. Its
+            ``max_rows`` is not used.
+        most: the largest number of rows that may be found.
+        covers: the share of the units that have at most that many rows.
+
+    Returns:
+        The plan; see its ``rank_error``.
+
+    Raises:
+        InputError: no unit column, a number below 1, or a share that is not allowed.
+
+    >>> plan = ln.plan_max_rows(ln.Privacy(ln.PureDP("1/10"), unit_column="id"), 1000)
+    >>> plan.kind.size, plan.rank_error
+    (18, 97)
+    """
+    most = whole("most", most, 1, MOST_ROWS)
+    edges = candidate_edges(Fraction(0), Fraction(most), unit=Fraction(1))
+    return BoundsPlan(
+        attribute=ROWS_OF_UNIT,
+        kind=_candidates(edges),
+        covers=exact("covers", covers),
+        is_low_found=False,
+        is_of_rows=True,
+        privacy=replace(privacy, max_rows=1, max_per_cell=None),
+    )
+
+
+def plan_bounds(
+    column: str,
+    budget: Budget | Privacy,
+    most: Exact,
+    *,
+    low: Exact | None = None,
+    least: Exact | None = None,
+    unit: Exact | None = None,
+    covers: Exact = COVERS,
+    reading: Reading = READ_AS_IT_IS,
+) -> BoundsPlan:
+    """Return the plan of a search for the bounds of a number, such as those of a sum.
+
+    Public, without data, and with the number of units by which the choice may miss its share.
+
+    Args:
+        column: the name of the column, unless its reading names another.
+        budget: all of which the search costs; or a Privacy, which says the unit and the neighbours.
+            Of each unit one random row counts, whatever its ``max_rows``.
+        most: the largest upper bound that may be found.
+        low: the public lower bound; only the upper bound is found then.
+        least: the smallest lower bound that may be found; both bounds are found then.
+        unit: bounds are whole multiples of it; None for any bounds.
+        covers: the share of the units whose value is within the bounds. If both are found, half of
+            the other units are below and half above.
+        reading: how values are read.
+
+    Returns:
+        The plan; see its ``rank_error``.
+
+    Raises:
+        InputError: both or neither of ``low`` and ``least``, no room between the bounds, or a share
+            that is not allowed.
+
+    >>> plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1)
+    >>> plan.kind.size, plan.rank_error
+    (36, 111)
+    """
+    if (low is None) == (least is None):
+        raise InputError(
+            "A search for bounds must have either low, the public lower bound, or least, the "
+            "smallest lower bound that may be found; got both or neither. Give low = 0 if no value "
+            "is negative."
+        )
+    if least is None:
+        lowest = exact("low", cast(Exact, low))
+    else:
+        lowest = exact("least", least)
+    privacy = budget if isinstance(budget, Privacy) else Privacy(budget)
+    edges = candidate_edges(
+        lowest,
+        exact("most", most),
+        unit=None if unit is None else exact_positive("unit", unit),
+        is_low_found=least is not None,
+    )
+    return BoundsPlan(
+        attribute=column,
+        kind=_candidates(edges, reading),
+        covers=exact("covers", covers),
+        is_low_found=least is not None,
+        is_of_rows=False,
+        privacy=replace(privacy, max_rows=1, max_per_cell=None),
+    )
+
+
+def _candidates(edges: Sequence[Fraction], reading: Reading = READ_AS_IT_IS) -> Edges:
+    """Return the attribute whose cells lie between candidates."""
+    return Edges(edges, closed="right", outside="clip", reading=reading)
+
+
+def candidate_edges(
+    lowest: Fraction, most: Fraction, *, unit: Fraction | None = None, is_low_found: bool = False
+) -> tuple[Fraction, ...]:
+    """Return the candidates of a search: a log grid from the lowest to the largest bound.
+
+    If only the upper bound is found, the distances from the lower one are on the grid. If both are,
+    distances from 0 are, or, if 0 is not between them, distances from either end.
+
+    Args:
+        lowest: the public lower bound, or the smallest that may be found.
+        most: the largest upper bound.
+        unit: candidates are whole multiples of it, and the smallest distance is 1 unit.
+        is_low_found: whether the lower bound is found too.
+
+    >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
+    [0, 1, 2, 3, 5, 7, 10, 12]
+    """
+    if not lowest < most:
+        raise refuse(
+            "most",
+            str(most),
+            f"above the lower bound, {lowest}",
+            "It is the largest upper bound that may be found.",
+        )
+    for name, bound in (("the lower bound", lowest), ("most", most)):
+        if unit is not None and (bound / unit).denominator != 1:
+            raise refuse(name, str(bound), f"a whole multiple of the unit, {unit}")
+    distances = _log_grid(most - lowest, unit)
+    if not is_low_found:
+        candidates = {lowest + distance for distance in distances}
+    elif lowest < 0 < most:
+        reach = _log_grid(max(most, -lowest), unit)
+        candidates = {Fraction(0), *reach, *(-distance for distance in reach)}
+    else:
+        candidates = {lowest + distance for distance in distances}
+        candidates |= {most - distance for distance in distances}
+    inner = {candidate for candidate in candidates if lowest < candidate < most}
+    return tuple(sorted(inner | {lowest, most}))
+
+
+def _log_grid(largest: Fraction, unit: Fraction | None) -> list[Fraction]:
+    """Return the numbers of a log grid up to the largest, as multiples of the unit."""
+    smallest = unit or largest / 10**_DECADES
+    decade = Fraction(10) ** math.floor(math.log10(smallest))
+    grid = []
+    while decade <= largest:
+        for step in _STEPS:
+            number = Fraction(step) * decade
+            if unit is not None:
+                number = number // unit * unit
+            if smallest <= number <= largest:
+                grid.append(number)
+        decade *= 10
+    return grid

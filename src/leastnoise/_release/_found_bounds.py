@@ -1,0 +1,183 @@
+"""The bounds that a private search found, and their manifest."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise._plan import BoundsPlan, read, read_json
+from leastnoise._release._directory import Draft
+from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._trusted.check import InputError, exact, number_text, refuse
+
+FOUND_BOUNDS_FORMAT = "leastnoise bounds 1"
+_ADVICE = "Name the directory that a search for bounds wrote, the one with manifest.json."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundBounds:
+    """The bounds that a search found; public, because they were paid for.
+
+    Attributes:
+        plan: the plan of the search.
+        low: the lower bound; 0 for the rows of a unit.
+        high: the upper bound.
+        private: False if the noise came from a seed.
+        receipt: the ledger's facts about the payment; empty if nothing was paid.
+    """
+
+    plan: BoundsPlan
+    low: Fraction
+    high: Fraction
+    private: bool
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        edges = self.plan.kind.edges
+        is_low_possible = self.low in edges if self.plan.is_low_found else self.low == edges[0]
+        if not (is_low_possible and self.high in edges and self.low < self.high):
+            raise refuse(
+                "found bounds",
+                f"{self.low} and {self.high}",
+                "candidates of their search",
+                _ADVICE,
+            )
+
+    @property
+    def max_rows(self) -> int:
+        """The bound on the rows of a unit.
+
+        Raises:
+            InputError: the search was for the bounds of values.
+        """
+        if not self.plan.is_of_rows:
+            raise InputError(
+                f"max_rows follows only from plan_max_rows; the bounds are those of "
+                f"{self.plan.attribute!r}."
+            )
+        return int(self.high)
+
+    def search_facts(self) -> dict[str, Any]:
+        """Return the facts about the search, for `Options.searches`.
+
+        The manifest of a release lists them: the bounds, their rule and their error.
+        """
+        plan = self.plan
+        return {
+            "attribute": "max_rows" if plan.is_of_rows else plan.attribute,
+            "plan": plan.digest(),
+            **self.receipt,
+            "low": number_text(self.low),
+            "high": number_text(self.high),
+            "covers": number_text(plan.covers),
+            "rank_error": plan.rank_error,
+            "promise": describe_bounds_search(plan),
+        }
+
+
+def describe_found_bounds(bounds: FoundBounds) -> str:
+    """Return bounds as text, such as "at most 7" or "0 to 70000"."""
+    if bounds.plan.is_of_rows:
+        return f"at most {bounds.max_rows:,}"
+    return f"{number_text(bounds.low)} to {number_text(bounds.high)}"
+
+
+def describe_bounds_search(plan: BoundsPlan) -> str:
+    """Return a sentence about the rule of a search for bounds, and its error."""
+    share = f"{float(100 * plan.covers):g}%"
+    if plan.is_of_rows:
+        rule = f"chooses the smallest limit that {share} of the units do not exceed"
+    elif plan.is_low_found:
+        rule = (
+            f"chooses bounds between which {share} of the values lie, half of the others on either "
+            "side"
+        )
+    else:
+        rule = f"chooses the smallest bound that {share} of the values do not exceed"
+    if not plan.is_of_rows and plan.privacy.unit_column is not None:
+        rule += ", by one random row of each unit"
+    return (
+        f"The search {rule}, from {plan.kind.size + 1} candidates. In 95 of 100 cases it misses "
+        f"this share by at most {plan.rank_error:,} {_counted(plan)}."
+    )
+
+
+def _counted(plan: BoundsPlan) -> str:
+    """Return what the rank error of a search counts."""
+    if plan.privacy.unit_column is None:
+        return "rows"
+    return "units"
+
+
+def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
+    """Write the manifest of found bounds into a draft."""
+    value = {
+        "format": FOUND_BOUNDS_FORMAT,
+        "written": datetime.now(UTC).date().isoformat(),
+        "private": bounds.private,
+        "promise": describe_bounds_search(bounds.plan),
+        "low": number_text(bounds.low),
+        "high": number_text(bounds.high),
+        "plan": json.loads(bounds.plan.to_json()),
+        "receipt": dict(bounds.receipt) or None,
+    }
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (draft.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsManifest:
+    """The manifest of found bounds, every value of its type."""
+
+    format: str
+    written: date
+    private: bool
+    low: str
+    high: str
+    plan: Mapping[str, Any]
+    receipt: Mapping[str, Any] | None = None
+
+
+def read_bounds_manifest(directory: Path) -> BoundsManifest:
+    """Return the checked manifest that `write_bounds` wrote."""
+    try:
+        text = (directory / "manifest.json").read_text(encoding="utf-8")
+        manifest = read(lambda: read_record(BoundsManifest, read_json(text)), "manifest", _ADVICE)
+        check_receipt(manifest.receipt or {})
+    except OSError:
+        raise InputError(
+            f"There are no found bounds in {str(directory)!r}, or they cannot be read. {_ADVICE}"
+        ) from None
+    except ValueError as error:
+        reason = str(error) if isinstance(error, InputError) else "It is no text."
+        raise InputError(
+            f"The bounds in {str(directory)!r} are damaged. In their manifest: {reason} {_ADVICE}"
+        ) from None
+    if manifest.format != FOUND_BOUNDS_FORMAT:
+        raise refuse("the format of found bounds", manifest.format, repr(FOUND_BOUNDS_FORMAT))
+    return manifest
+
+
+def holds_bounds(directory: Path) -> bool:
+    """Return whether a directory holds found bounds, not a release or categories."""
+    try:
+        text = (directory / "manifest.json").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return text.startswith(f'{{\n  "format": "{FOUND_BOUNDS_FORMAT}"')
+
+
+def read_bounds(directory: str | os.PathLike[str]) -> FoundBounds:
+    """Return the bounds that `write_bounds` wrote."""
+    manifest = read_bounds_manifest(Path(directory))
+    return FoundBounds(
+        plan=BoundsPlan.from_json(json.dumps(manifest.plan, separators=(",", ":"))),
+        low=exact("low", manifest.low),
+        high=exact("high", manifest.high),
+        private=manifest.private,
+        receipt=dict(manifest.receipt or {}),
+    )

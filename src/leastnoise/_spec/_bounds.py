@@ -1,0 +1,316 @@
+"""Searches for bounds that a spec requests in place of public ones.
+
+A bound that is found privately stands as a table in the place of its number: ``max_rows`` of the
+unit, ``clip`` of a measure, ``bins`` or ``integers`` of an attribute. Before the search the spec is
+read with the widest bounds that may be found, and after it with those that were.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise._domain import Domain, Reading, known_keys
+from leastnoise._plan import COVERS, BoundsPlan, plan_bounds, plan_max_rows
+from leastnoise._planning import Least, stated_privacy
+from leastnoise._release import FoundBounds, read_bounds
+from leastnoise._spec._domain import within
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError, exact, exact_positive, number_text, refuse, whole
+from leastnoise._trusted.measurements import MOST_ROWS
+
+BOUNDS_SHARE = "1/20"
+"""Share of the budget for each search for bounds that names no other."""
+_SEARCH_KEYS = ("most", "share", "covers", "found")
+_RANGE_KEYS = ("low", "least", *_SEARCH_KEYS)
+_BIN_KEYS = (*_RANGE_KEYS, "count", "closed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsRequest:
+    """A table in a spec that requests a search for bounds.
+
+    Attributes:
+        path: the keys from the top of the spec to the table, such as privacy, unit, max_rows.
+        settings: the keys of the table.
+    """
+
+    path: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        """The place of the table, for messages."""
+        *table, key = self.path
+        if table == ["privacy", "unit"]:
+            return "[privacy] unit max_rows"
+        return f"[{'.'.join(table)}] {key}"
+
+    @property
+    def name(self) -> str:
+        """The name of the bounds, such as max_rows or clip of pay."""
+        if self.path[0] == "privacy":
+            return "max_rows"
+        return f"{self.path[2]} of {self.path[1]}"
+
+    @property
+    def directory(self) -> str:
+        """The directory for the result, relative to the spec."""
+        usual = "max-rows" if self.path[0] == "privacy" else f"{self.path[1]}-{self.path[2]}"
+        directory = self.settings.get("found", usual)
+        if not isinstance(directory, str) or not directory:
+            raise refuse(f"{self.where} found", directory, "the name of a directory")
+        return directory
+
+    @property
+    def most(self) -> Fraction:
+        """The largest upper bound that may be found."""
+        if "most" not in self.settings:
+            raise InputError(
+                f"{self.where} must have 'most', the largest bound that may be found; write for "
+                f"example {self._example}."
+            )
+        return exact(f"{self.where} most", self.settings["most"])
+
+    @property
+    def lowest(self) -> Fraction:
+        """The public lower bound, or the smallest that may be found."""
+        stated = [key for key in ("low", "least") if key in self.settings]
+        if len(stated) != 1:
+            raise InputError(
+                f"{self.where} must have either 'low', the public lower bound, or 'least', the "
+                f"smallest lower bound that may be found; write for example {self._example}."
+            )
+        return exact(f"{self.where} {stated[0]}", self.settings[stated[0]])
+
+    @property
+    def _example(self) -> str:
+        if self.path[0] == "privacy":
+            return "max_rows = { most = 1000 }"
+        if self.path[2] == "bins":
+            return "bins = { low = 0, most = 1000000, count = 20 }"
+        return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
+
+    def value(self, found: FoundBounds | None) -> Any:
+        """Return what stands in the place of the table: found bounds, or the widest ones."""
+        if self.path[0] == "privacy":
+            most = whole(f"{self.where} most", self.settings.get("most"), 1, MOST_ROWS)
+            return most if found is None else found.max_rows
+        low = self.lowest if found is None else found.low
+        high = self.most if found is None else found.high
+        if self.path[2] == "integers":
+            with within(f"{self.where}: "):
+                return [_whole_number(low), _whole_number(high)]
+        if self.path[2] == "clip":
+            return [number_text(low), number_text(high)]
+        bins = {key: self.settings[key] for key in ("count", "closed") if key in self.settings}
+        return {"low": number_text(low), "high": number_text(high), **bins}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsSearch:
+    """A private search for bounds, of the rows of a unit or of a number.
+
+    It costs a share of the budget, and ``directory`` has its result; ``found`` is None before it.
+
+    Attributes:
+        name: of the bounds, such as max_rows or clip of pay.
+        request: the table of the spec.
+        share: of the budget.
+        directory: for the result.
+        column: of the values; empty for the rows of a unit.
+        unit: of which the bounds are whole multiples; None for any.
+        reading: of the values.
+        found: the result, if there is one.
+    """
+
+    name: str
+    request: BoundsRequest
+    share: Fraction
+    directory: Path
+    column: str
+    unit: Fraction | None
+    reading: Reading
+    found: FoundBounds | None = None
+
+    def plan(self, whole_privacy: Privacy) -> BoundsPlan:
+        """Return the plan of the search within its share of a budget."""
+        privacy = whole_privacy.scaled(self.share)
+        settings = self.request.settings
+        covers = settings.get("covers", COVERS)
+        with within(f"{self.request.where}: "):
+            if not self.column:
+                return plan_max_rows(privacy, settings["most"], covers=covers)
+            return plan_bounds(
+                self.column,
+                privacy,
+                self.request.most,
+                low=settings.get("low"),
+                least=settings.get("least"),
+                unit=self.unit,
+                covers=covers,
+                reading=self.reading,
+            )
+
+
+def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
+    """Return the searches for bounds that the parts of a spec request."""
+    requests = []
+    for path, table in _bounded_places(parts):
+        value = table[path[-1]]
+        if not isinstance(value, Mapping) or (path[-1] == "bins" and "most" not in value):
+            continue
+        request = BoundsRequest(path=path, settings=value)
+        keys: Sequence[str] = _RANGE_KEYS
+        if path[0] == "privacy":
+            keys = _SEARCH_KEYS
+        if path[-1] == "bins":
+            keys = _BIN_KEYS
+        known_keys(request.where, value, list(keys))
+        if path[0] != "privacy":
+            request.lowest  # noqa: B018 - refuses what is missing
+        request.most  # noqa: B018
+        requests.append(request)
+    return tuple(requests)
+
+
+def _bounded_places(parts: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Return the places of a spec that may request a search, each with its table."""
+    places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
+    unit = _table(_table(parts, "privacy"), "unit")
+    places.append((("privacy", "unit", "max_rows"), unit))
+    for part, keys in (("domain", ("bins", "integers")), ("measures", ("clip",))):
+        for name in _table(parts, part):
+            table = _table(_table(parts, part), name)
+            places += [((part, name, key), table) for key in keys]
+    return [(path, table) for path, table in places if path[-1] in table]
+
+
+def _table(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a part; an empty one if there is none."""
+    value = parts.get(name, {})
+    return value if isinstance(value, Mapping) else {}
+
+
+def read_found_bounds(
+    requests: Sequence[BoundsRequest], folder: Path, found: Mapping[str, FoundBounds]
+) -> dict[str, FoundBounds]:
+    """Return the bounds that earlier searches found, by the names of the bounds.
+
+    Args:
+        requests: of the spec.
+        folder: of the spec.
+        found: bounds that were found and not written.
+    """
+    results = dict(found)
+    for request in requests:
+        directory = folder / request.directory
+        if request.name in found or not os.path.lexists(directory):
+            continue
+        bounds = read_bounds(directory)
+        if not bounds.private:
+            raise InputError(
+                f"The bounds in {directory} were found with a seed, which protects nobody. Move "
+                "them away, and find them again."
+            )
+        if bounds.plan.is_of_rows != (request.path[0] == "privacy"):
+            raise _other_search_error(request, directory)
+        results[request.name] = bounds
+    return results
+
+
+def with_bounds(
+    parts: Mapping[str, Any], requests: Sequence[BoundsRequest], found: Mapping[str, FoundBounds]
+) -> dict[str, Any]:
+    """Return the parts of a spec with numbers in the places of the requests."""
+    numbered = deepcopy(dict(parts)) if requests else dict(parts)
+    for request in requests:
+        table = numbered
+        for key in request.path[:-1]:
+            table = table[key]
+        table[request.path[-1]] = request.value(found.get(request.name))
+    return numbered
+
+
+def bounds_searches(
+    requests: Sequence[BoundsRequest],
+    domain: Domain,
+    folder: Path,
+    found: Mapping[str, FoundBounds],
+) -> tuple[BoundsSearch, ...]:
+    """Return the searches of the requests, with the readings of their columns."""
+    searches = []
+    for request in requests:
+        column = ""
+        unit: Fraction | None = None
+        reading = Reading()
+        if request.path[0] == "measures":
+            measure = domain.measure(request.path[1])
+            column = measure.column
+            unit = measure.unit
+            reading = measure.reading
+        if request.path[0] == "domain":
+            column = request.path[1]
+            reading = domain.kind(column).reading
+        if request.path[-1] == "integers":
+            unit = Fraction(1)
+        searches.append(
+            BoundsSearch(
+                name=request.name,
+                request=request,
+                share=exact_positive(
+                    f"{request.where} share", request.settings.get("share", BOUNDS_SHARE)
+                ),
+                directory=folder / request.directory,
+                column=column,
+                unit=unit,
+                reading=reading,
+                found=found.get(request.name),
+            )
+        )
+    return tuple(searches)
+
+
+def bounds_plans(
+    searches: Sequence[BoundsSearch], privacy: Privacy | Least
+) -> dict[str, BoundsPlan]:
+    """Return the plan of each search by the name of its bounds; empty for a least budget."""
+    whole_privacy = stated_privacy(privacy)
+    if whole_privacy is None:
+        return {}
+    return {search.name: search.plan(whole_privacy) for search in searches}
+
+
+def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
+    """Raise unless the budget is a number, and found bounds came from the search of the spec."""
+    whole_privacy = stated_privacy(privacy)
+    for search in searches:
+        if whole_privacy is None:
+            raise refuse(
+                f"[privacy] with {search.name} to be found",
+                "least",
+                "a budget of numbers",
+                f"A search for {search.name} takes a share of the budget before the plan is made.",
+            )
+        plan = search.plan(whole_privacy)
+        if search.found is not None and search.found.plan != plan:
+            raise _other_search_error(search.request, search.directory)
+
+
+def _other_search_error(request: BoundsRequest, directory: Path) -> InputError:
+    """Return the error for a result of another search than that of the spec."""
+    return InputError(
+        f"The bounds in {directory} were found by another search than that of {request.where}: "
+        "its budget, unit, candidates or reading differ. Use the settings of that search, or name "
+        "another directory: found = ..."
+    )
+
+
+def _whole_number(number: Fraction) -> int:
+    """Return a bound as a whole number; raise for any other."""
+    if number.denominator != 1:
+        raise refuse("the bounds", number_text(number), "whole numbers")
+    return int(number)

@@ -1,0 +1,103 @@
+"""Bounds to be found, by commands: the price in the plan, one command or two, and a run that is killed between them."""
+
+import json
+
+import pytest
+
+from cli.conftest import lacking
+from cli.test_killed import stopped
+from leastnoise._session import Ledger
+
+SPEC = """
+[source]
+path = "visits.csv"
+[privacy]
+epsilon = "5"
+delta = "1e-7"
+unit = { column = "id", max_rows = { most = 20, share = "1/5" } }
+[domain.agent]
+unknown = { most = 40, share = "1/5" }
+[measures.pay]
+clip = { low = 0, most = 1000, share = "1/5" }
+[[workload]]
+queries = { agent = "identity" }
+sum = "pay"
+[plan]
+strategy = "identity"
+[output]
+formats = ["csv"]
+"""
+
+
+@pytest.fixture
+def visits(folder):
+    rows = [f"{number // 2},{('curl', 'wget')[number % 2]},{number % 47}" for number in range(3000)]
+    (folder / "visits.csv").write_text("id,agent,pay\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
+    return folder
+
+
+def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
+    spec = SPEC.replace('unknown = { most = 40, share = "1/5" }', 'categories = ["curl", "wget"]')
+    (visits / "spec.toml").write_text(spec, encoding="utf-8")
+    shown = run.done("plan", "spec.toml").out
+    words = (
+        "epsilon = 1 and delta = 2e-8 pays for finding max_rows",
+        "the smallest limit that 95% of the units do not exceed",
+        "it misses this share by at most",
+        "pays for finding clip of pay",
+        "by one random row of each unit",
+        "for the widest bounds, 0 and 1000",
+    )
+    assert lacking(" ".join(shown.split()), *words) == []
+    run.done("categories", "spec.toml")
+    assert "were found and paid before" in run("plan", "spec.toml").out
+    after = run.told("plan", "spec.toml")
+    max_rows, pay = after["searches"]
+    assert (max_rows["attribute"], pay["attribute"]) == ("max_rows", "clip of pay")
+    assert (max_rows["covers"], max_rows["widest"], max_rows["bounds"], pay["bounds"]) == (
+        "0.95",
+        ["0", "20"],
+        ["0", "2"],
+        ["0", "50"],
+    )
+    assert 5 < max_rows["rank_error"] < 15
+    assert after["privacy"]["max_rows"] == 2
+    again = run.done("categories", "spec.toml").out
+    assert "max_rows was found before: at most 2, in max-rows." in again
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]],
+    ids=["again", "resume"],
+)
+def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, run, command):
+    """Stops at other steps: tests/session/test_found_bounds.py."""
+    kill = "change(finish, 'write_bounds', before=die)"
+    stopped(start, kill, "release", "spec.toml", "--out", "out")
+    book = Ledger.open("visits.ledger")
+    assert [entry.resumable for entry in book.entries()] == [True]
+    assert not (visits / "max-rows").exists()
+    done = run.done(*command)
+    assert {entry.state for entry in book.entries()} == {"sealed"}
+    assert json.loads((visits / "max-rows/manifest.json").read_text("utf-8"))["high"] == "2"
+    if command[0] == "resume":
+        assert "is finished: it is in max-rows. Nothing was paid again." in done.out
+        return
+    assert "at most 2" in done.out
+    assert [entry.description for entry in book.entries()] == [
+        "bounds of 'rows of a unit'",
+        "bounds of 'pay'",
+        "categories of 'agent'",
+        "1 table, identity",
+    ]
+    assert book.left().epsilon == 0
+    report = (visits / "out/report.html").read_text("utf-8")
+    assert "Finding the bounds of max_rows" in report
+
+
+def test_plan_option_needs_finished_searches_for_bounds(visits, run) -> None:
+    (visits / "plan.json").write_text("{}", encoding="utf-8")
+    words = "--plan needs known categories and bounds"
+    run.refused(words, "release", "spec.toml", "--out", "out", "--plan", "plan.json")

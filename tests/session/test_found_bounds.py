@@ -1,0 +1,200 @@
+"""Bounds found privately: rule and error in the plan, payment, files, and what is finished after a stop."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._plan import BoundsPlan
+from leastnoise._release import Draft, read_bounds
+from leastnoise._session import enter_release
+from leastnoise._trusted.kernel import QuantileSelection, SeededEntropy, Series
+from session.releasing import manifest, stopped
+
+WHOLE = ln.Privacy(ln.PureDP(2), unit_column="id")
+PLAN = ln.plan_max_rows(WHOLE.scaled(Fraction(1, 2)), 1000)
+# 90% of the people have 2 rows, the others have 40
+SIZES = [2] * 1800 + [40] * 200
+VISITS = pd.DataFrame({"id": np.repeat(np.arange(len(SIZES)), SIZES)})
+
+
+@pytest.fixture
+def visits(tmp_path):
+    VISITS.to_csv(tmp_path / "visits.csv", index=False)
+    return tmp_path / "visits.csv"
+
+
+@pytest.fixture
+def book(tmp_path) -> ln.Ledger:
+    return ln.Ledger.create(tmp_path / "visits.ledger", "visits", WHOLE)
+
+
+def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
+    ledger = tmp_path / "visits.ledger"
+    found = ln.find_bounds(PLAN, visits, ledger=ledger, out=tmp_path / "bounds", whole=WHOLE)
+    assert found.max_rows == 50
+    book = ln.Ledger.open(ledger)
+    (entry,) = book.entries()
+    assert (entry.state, entry.description) == ("sealed", "bounds of 'rows of a unit'")
+    assert (str(entry.charge), str(book.left())) == ("epsilon = 1", "epsilon = 1")
+    assert read_bounds(tmp_path / "bounds") == found
+    facts = manifest(tmp_path / "bounds")
+    assert (facts["private"], facts["low"], facts["high"]) == (True, "0", "50")
+    assert f"misses this share by at most {PLAN.rank_error} units" in facts["promise"]
+    domain = ln.Domain(id=ln.Integers(0, 1999, outside="clip"))
+    plan = ln.plan(
+        ln.queries(domain, id=ln.total()),
+        ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=found.max_rows),
+    )
+    options = ln.Options(searches=[found.search_facts()])
+    made = ln.release(plan, visits, ledger=book, out=tmp_path / "out", options=options)
+    (named,) = manifest(tmp_path / "out")["options"]["searches"]
+    assert (named["attribute"], named["high"], named["rank_error"], named["plan"]) == (
+        "max_rows",
+        "50",
+        PLAN.rank_error,
+        PLAN.digest(),
+    )
+    assert ln.read_release(tmp_path / "out").options == made.options
+    for page, words in (("report.html", "Finding the bounds of max_rows"),):
+        assert words in (tmp_path / "out" / page).read_text(encoding="utf-8")
+    with pytest.raises(ln.BudgetError):
+        ln.find_bounds(PLAN, visits, ledger=book, out=tmp_path / "again")
+
+
+@pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
+@pytest.mark.parametrize("again", ["resume", "the same call"])
+def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, book, drawn, again) -> None:
+    find = partial(ln.find_bounds, PLAN, visits, ledger=book, out=tmp_path / "bounds")
+    stop = stopped(Draft, "publish") if drawn else stopped(Series, "choose_cells")
+    with stop as told:
+        find()
+    assert "can be finished without paying again" in str(told.value)
+    assert not (tmp_path / "bounds").exists()
+    if drawn:
+        visits.unlink()  # the data are not needed again
+    found = ln.resume(book)[0] if again == "resume" else find()
+    assert read_bounds(tmp_path / "bounds") == found
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+    assert str(book.left()) == "epsilon = 1"
+
+
+def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, book) -> None:
+    older = book.path.read_bytes()
+    ln.find_bounds(PLAN, visits, ledger=book, out=tmp_path / "bounds")
+    book.path.write_bytes(older)
+    with pytest.raises(ln.LedgerError, match="it is an older copy"):
+        ln.find_bounds(PLAN, visits, ledger=book.path, out=tmp_path / "more")
+    entry = enter_release(ln.Ledger.open(book.path), tmp_path / "bounds")
+    assert (str(entry.charge), entry.plan_digest) == ("epsilon = 1", PLAN.digest())
+
+
+def test_changed_bounds_are_refused(tmp_path) -> None:
+    ln.find_bounds(PLAN, VISITS, seed=1, out=tmp_path / "bounds")
+    file = tmp_path / "bounds/manifest.json"
+    text = file.read_text(encoding="utf-8")
+    for changed in (text.replace('"high": "50"', '"high": "49"'), "{}", "[", "\x00"):
+        file.write_text(changed, encoding="utf-8")
+        with pytest.raises(ln.InputError, match=r"candidates of their search|damaged|no found"):
+            read_bounds(tmp_path / "bounds")
+
+
+def misses(plan: BoundsPlan, sizes: list[int], searches: int) -> np.ndarray:
+    """The units by which each of many searches misses its share, with units of these sizes."""
+    edges = [int(edge) for edge in plan.kind.edges]
+    cells = np.searchsorted(edges, sizes) - 1
+    selection = QuantileSelection(
+        attribute="rows", share=plan.covers, cells=plan.kind.size, epsilon=plan.epsilon
+    )
+    counts = np.tile(np.bincount(cells, minlength=plan.kind.size), (searches, 1))
+    chosen = selection.draw(counts, plan.privacy.distance, SeededEntropy(7))
+    target = float(plan.covers) * len(sizes)
+    within = counts[0].cumsum()[chosen]
+    below = within - counts[0][chosen]
+    return np.maximum(np.maximum(below - target, target - within), 0)
+
+
+def test_rank_error_of_the_plan_is_attained_and_never_exceeded() -> None:
+    privacy = ln.Privacy(ln.PureDP("1/20"), unit_column="id")
+    plan = ln.plan_max_rows(privacy, 1000, covers="1/2")
+    # every bound but one misses the share by exactly the stated error
+    worst = misses(plan, [7] * (2 * plan.rank_error), 2000)
+    assert 0.93 <= (worst < plan.rank_error).mean() <= 0.965
+    for covers in ("1/2", "0.95"):
+        plan = ln.plan_max_rows(privacy, 1000, covers=covers)
+        usual = misses(plan, [*np.random.default_rng(1).zipf(1.5, 4000).clip(1, 900)], 500)
+        assert (usual <= plan.rank_error).mean() >= 0.95
+
+
+BUDGETS = [ln.PureDP(1), ln.ZCDP("1/2"), ln.GDP(1), ln.ApproxDP(1, "1e-9")]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_found_range_has_most_values_of_random_rows(tmp_path, budget, neighbours) -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"id": np.arange(20000) % 4000, "x": rng.normal(40, 30, 20000).round(1)})
+    privacy = ln.Privacy(budget, neighbours, "id", 5)
+    plan = ln.plan_bounds("x", privacy, 1000000, least=-1000000, unit="0.1", covers="0.9")
+    assert BoundsPlan.from_json(plan.to_json()) == plan
+    ledger = ln.Ledger.create(tmp_path / "x.ledger", "x", privacy)
+    found = ln.find_bounds(plan, frame, ledger=ledger, dataset="x")
+    assert [float(found.low), float(found.high)] == pytest.approx([-20, 100], abs=50)
+    assert frame["x"].between(float(found.low), float(found.high)).mean() > 0.85
+    assert ledger.entries()[0].state == "sealed"
+
+
+def test_upper_bound_of_rows_without_units_is_near_its_share() -> None:
+    frame = pd.DataFrame({"pay": [None, "x", *range(1, 10001)]})
+    plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1, covers="0.9")
+    found = ln.find_bounds(plan, frame, seed=3)
+    assert (found.low, found.high) == (0, 10000)
+    with pytest.raises(ln.InputError, match="max_rows follows only from plan_max_rows"):
+        found.max_rows  # noqa: B018
+
+
+def test_search_of_nothing_gives_some_candidate() -> None:
+    found = ln.find_bounds(PLAN, VISITS[:0].astype(object), seed=1)
+    assert found.high in PLAN.kind.edges
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"low": 0, "least": 0}, "either low"),
+        ({}, "either low"),
+        ({"low": 9}, "most must be above the lower bound"),
+        ({"low": 0, "unit": 2}, "whole multiple of the unit"),
+        ({"low": 0, "covers": "1/3"}, "covers must be from 1/2"),
+        ({"low": 0, "covers": "0.9999"}, "covers must be from 1/2"),
+    ],
+)
+def test_searches_that_cannot_be_planned_are_refused(settings, message) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        ln.plan_bounds("pay", ln.PureDP(1), 9, **settings)
+
+
+def test_max_rows_need_a_unit_column_and_their_own_plan() -> None:
+    with pytest.raises(ln.InputError, match="a column that names the units"):
+        ln.plan_max_rows(ln.Privacy(ln.PureDP(1)), 9)
+    with pytest.raises(ln.InputError, match="plan must be a plan from"):
+        ln.find_bounds(ln.plan(ln.marginals(ln.Domain(a=[1, 2]), ways=1), ln.PureDP(1)), VISITS)
+    with pytest.raises(ln.InputError, match=r'closed = "right"'):
+        BoundsPlan.from_json(PLAN.to_json().replace('"right"', '"left"'))
+    with pytest.raises(ln.InputError, match="max_rows of a search for bounds must be 1"):
+        replace(PLAN, privacy=replace(PLAN.privacy, max_rows=2))
+    assert json.loads(PLAN.to_json())["covers"] == "19/20"
+
+
+@pytest.mark.parametrize(
+    "plan", [PLAN, ln.plan_bounds("x", ln.ZCDP("1/2"), 10, least=-10)], ids=["one", "two"]
+)
+def test_audit_of_a_search_for_bounds_holds(plan) -> None:
+    result = ln.audit(plan, trials=200)
+    assert result.held
+    assert 0 < result.lower_bound <= result.claim

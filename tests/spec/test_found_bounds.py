@@ -1,0 +1,171 @@
+"""Bounds to be found, in a spec: before the search the widest count, after it those that were found."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import read_spec
+
+pytestmark = pytest.mark.filterwarnings("ignore:Some tables have more:UserWarning")
+
+SPEC = """
+[source]
+path = "visits.csv"
+[privacy]
+{budget}
+unit = {{ column = "id", max_rows = {max_rows} }}
+[domain.age]
+integers = {integers}
+outside = "clip"
+[domain.height]
+bins = {bins}
+[measures.pay]
+column = "income"
+clip = {clip}
+unit = "0.5"
+[[workload]]
+marginals = {{ ways = 1 }}
+[[workload]]
+queries = {{ age = "identity" }}
+sum = "pay"
+[plan]
+strategy = "identity"
+[output]
+formats = ["csv"]
+"""
+STATED = {
+    "budget": 'epsilon = "20"',
+    "max_rows": "3",
+    "integers": "[0, 120]",
+    "bins": "{ low = 0, high = 2, count = 4 }",
+    "clip": "[0, 100]",
+}
+FOUND = {
+    "max_rows": '{ most = 500, share = "1/4" }',
+    "integers": "{ low = 0, most = 500 }",
+    "bins": '{ least = "-2.5", most = 4, count = 4, closed = "right", covers = "0.9" }',
+    "clip": '{ low = 0, most = 1000, found = "pay" }',
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(4000) // 4,
+            "age": rng.integers(1, 90, 4000),
+            "height": rng.normal(1.7, 0.1, 4000).round(2),
+            "income": rng.integers(1, 190, 4000) / 2,
+        }
+    )
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    file = tmp_path / "spec.toml"
+
+    def written(**settings):
+        file.write_text(SPEC.format(**STATED | settings), encoding="utf-8")
+        return file
+
+    return written
+
+
+def bounds_of(spec) -> tuple:
+    age, height = (spec.domain.kind(name) for name in ("age", "height"))
+    pay = spec.domain.measure("pay")
+    return spec.privacy.max_rows, (age.low, age.high), (height.low, height.high), pay.high
+
+
+def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> None:
+    spec = read_spec(write(**FOUND))
+    assert bounds_of(spec) == (500, (0, 500), (Fraction(-5, 2), 4), 1000)
+    names = [search.name for search in spec.bounds_searches]
+    assert names == ["max_rows", "integers of age", "bins of height", "clip of pay"]
+    assert spec.plan().privacy.budget == ln.PureDP(12)  # 3/5 of the budget
+    release = spec.release(tmp_path / "out")
+    found = read_spec(tmp_path / "spec.toml")
+    max_rows, age, height, pay = bounds_of(found)
+    assert (max_rows, age, pay) == (5, (0, 100), 100)
+    assert height[0] <= 1.5
+    assert 2 <= height[1] <= 4
+    assert release.plan.privacy == found.planned_privacy
+    assert {search["attribute"] for search in release.options.searches} == {
+        "max_rows",
+        "age",
+        "height",
+        "income",
+    }
+    book = ln.Ledger.open(tmp_path / "visits.ledger")
+    assert [str(entry.charge) for entry in book.entries()] == [
+        "epsilon = 5",
+        *["epsilon = 1"] * 3,
+        "epsilon = 12",
+    ]
+    assert found.release(tmp_path / "out").observation.receipt == release.observation.receipt
+    assert len(book.entries()) == len(ln.Ledger.open(book.path).entries())
+
+
+@pytest.mark.parametrize(
+    "budget", ['rho = "2"', 'epsilon = "4"\ndelta = "1e-9"', 'rho = "4"\nshare = "1/2"']
+)
+def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget) -> None:
+    spec = read_spec(write(**FOUND | {"budget": budget}))
+    spec.release(tmp_path / "out")
+    book = ln.Ledger.open(tmp_path / "visits.ledger")
+    assert len(book.entries()) == 5
+    left = book.left()
+    assert (left.epsilon, left.rho) == (0, 2 if "share" in budget else 0)
+
+
+def test_seeded_release_finds_bounds_and_writes_none(write, tmp_path) -> None:
+    spec = read_spec(write(**FOUND))
+    release = spec.release(tmp_path / "out", seed=1)
+    assert release.plan.privacy.max_rows == 5
+    assert not release.options.searches
+    assert not (tmp_path / "max-rows").exists()
+
+
+def test_bounds_of_another_search_are_refused(write, tmp_path) -> None:
+    spec = read_spec(write(max_rows="{ most = 500 }"))
+    plan = spec.bounds_searches[0].plan(spec.privacy)
+    ln.find_bounds(plan, tmp_path / "visits.csv", seed=1, out=tmp_path / "max-rows")
+    with pytest.raises(ln.InputError, match="found with a seed"):
+        read_spec(tmp_path / "spec.toml")
+    (tmp_path / "max-rows").rename(tmp_path / "seeded")
+    spec.release(tmp_path / "out")
+    for max_rows in (
+        "{ most = 501 }",
+        '{ most = 500, covers = "0.9" }',
+        '{ most = 500, share = "1/9" }',
+    ):
+        with pytest.raises(ln.InputError, match="found by another search than that of"):
+            read_spec(write(max_rows=max_rows))
+    with pytest.raises(ln.InputError, match="found by another search than that of"):
+        read_spec(write(clip='{ low = 0, most = 1000, found = "max-rows" }'))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_rows": "{ share = 1 }"}, r"\[privacy\] unit max_rows must have 'most'"),
+        ({"max_rows": "{ most = 0 }"}, r"\[privacy\] unit max_rows most must be"),
+        ({"max_rows": "{ most = 5, low = 1 }"}, "unit max_rows"),
+        ({"max_rows": '{ most = 5, share = "1" }'}, "must leave some of it"),
+        ({"max_rows": "{ most = 5, found = 1 }"}, "the name of a directory"),
+        ({"max_rows": "{ most = 5, covers = 0.2 }"}, "covers must be from 1/2"),
+        ({"clip": "{ most = 5 }"}, r"\[measures.pay\] clip must have either 'low'"),
+        ({"clip": "{ low = 0, least = 0, most = 5 }"}, "must have either 'low'"),
+        ({"clip": "{ low = 0 }"}, "clip must have 'most'"),
+        ({"clip": '{ low = 0, most = "0.7" }'}, "multiple"),
+        ({"clip": "{ low = 7, most = 7 }"}, "low must be below high"),
+        ({"integers": '{ low = "0.5", most = 7 }'}, "whole numbers"),
+        ({"bins": "{ low = 0, most = 7 }"}, "bins must have 'count'"),
+        ({"bins": "{ low = 0, most = 7, high = 9, count = 4 }"}, "bins"),
+        ({"budget": 'epsilon = "least"', "max_rows": "{ most = 5 }"}, "a budget of numbers"),
+    ],
+)  # fmt: skip
+def test_wrong_requests_are_refused(write, settings, message) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        read_spec(write(**settings))
