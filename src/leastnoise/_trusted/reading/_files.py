@@ -28,19 +28,18 @@ import gzip
 import os
 import re
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import InputError, InternalError, message
-from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
@@ -48,13 +47,15 @@ from leastnoise._trusted.reading._column import (
     Chunk,
     Chunks,
     Column,
+    DistinctTexts,
     Encoders,
     FileKind,
+    Part,
     SchemaField,
     Source,
     arrow_fields,
-    by_columns,
-    chunk_batches,
+    batch_parts,
+    by_parts,
     to_column,
 )
 from leastnoise._trusted.reading._column_types import arrow_value_types, common_value_types
@@ -89,8 +90,6 @@ _CR = 13
 _QUOTE = 34
 
 Bytes = npt.NDArray[np.uint8]
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 # A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
 # its last byte.
 WORD = 8
@@ -252,37 +251,13 @@ def parse_lines(
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
-def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """Yield a function of each item, computed in threads, in order.
-
-    The function must have no memory.
-
-    A few items are computed ahead; the caller's thread takes them one by one.
-
-    >>> list(parallel_map(abs, [-1, 2, -3]))
-    [1, 2, 3]
-    """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > cores:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     r"""Return the column of fields of a text.
 
     Fields are given by where they begin and end in a text with `WORD` further bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
-    >>> column.data, column.index.tolist()
+    >>> list(column.data), column.index.tolist()
     ([b'F', b'M'], [0, 1, 0])
     """
     import pyarrow as pa
@@ -300,13 +275,24 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     encoded = pa.Array.from_buffers(
         pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]
     ).dictionary_encode()
-    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the
-    # end are told from none
-    data = [
-        key.to_bytes(WORD, "little")[: key.bit_length() // 8]
-        for key in encoded.dictionary.to_pylist()
-    ]
-    return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
+    texts = _bytes_of_words(np.from_dlpack(encoded.dictionary))
+    return Column(texts, None, np.from_dlpack(encoded.indices).astype(np.int64))
+
+
+def _bytes_of_words(keys: Array) -> DistinctTexts:
+    """Return the byte strings that `to_texts` tells apart by these numbers.
+
+    They are the bytes below the highest bit, which stands behind the last of them, so that zeros at
+    the end are told from none.
+    """
+    import pyarrow as pa
+
+    lengths = np.searchsorted(_END, keys, side="right") - 1
+    in_bytes = np.ascontiguousarray(keys, dtype="<u8").view(np.uint8).reshape(-1, WORD)
+    content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    parts = [None, pa.py_buffer(starts), pa.py_buffer(content)]
+    return DistinctTexts(pa.Array.from_buffers(pa.large_binary(), len(keys), parts))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
@@ -335,7 +321,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     else:
         names = [*layout.header]
 
-    def chunks(columns: list[str]) -> Chunks[Column]:
+    def parts(columns: list[str]) -> Iterator[Part]:
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
@@ -353,12 +339,13 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             with open_binary(path) as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
-                yield from parallel_map(in_columns, whole_lines(opened.read))
+                for block in whole_lines(opened.read):
+                    yield partial(in_columns, block)
         except _DAMAGED:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks), delimiter=mark)
+    return Source(what=what, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark)
 
 
 def _delimiter_of(header: str, path: Path) -> str:
@@ -467,9 +454,9 @@ def open_parquet(path: Path) -> Source:
         raise InputError(message(NO_PARQUET, what=what)) from None
     schema = opened.schema_arrow
 
-    def chunks(columns: list[str]) -> Chunks[Column]:
+    def parts(columns: list[str]) -> Iterator[Part]:
         try:
-            yield from chunk_batches(
+            yield from batch_parts(
                 opened.iter_batches(batch_size=CHUNK, columns=columns),
                 [(name, to_column) for name in columns],
             )
@@ -481,7 +468,7 @@ def open_parquet(path: Path) -> Source:
         what=what,
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
-        encoded=by_columns(chunks),
+        encoded=by_parts(parts),
         holds=arrow_value_types(schema),
     )
 
