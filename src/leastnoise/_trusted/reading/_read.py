@@ -67,14 +67,13 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
+from leastnoise._trusted.reading._unit_keys import key_reader, numbering
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
     Units,
     cut_limit,
-    key_reader,
     lacking_rows,
-    numbering,
     usage_table,
 )
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
