@@ -547,8 +547,10 @@ def _first(
     ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
     come first, whatever their keys. Of rows with one key the earlier one is preferred.
     """
-    if len(groups) == 1 and before is None and isinstance(most, int):
-        return _first_by_limits(keys, most, groups[0])
+    if before is None and isinstance(most, int):
+        group = _group_numbers(*groups)
+        if group is not None:
+            return _first_by_limits(keys, most, group)
     ranks: tuple[Array, ...] = (keys,)
     if before is not None:
         ranks = (keys, before)
@@ -607,6 +609,25 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
         order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
         first[tied[order]] = _places_in_groups(len(tied), starts) < most
     return first
+
+
+def _group_numbers(*groups: Array) -> Array | None:
+    """Return one number from -1 on for each row, equal where all of its groups are.
+
+    None where the groups have too many combinations for one 64-bit integer.
+    """
+    if len(groups) == 1:
+        return groups[0]
+    combined = np.zeros(len(groups[0]), dtype=np.int64)
+    combinations = 1
+    for group in groups:
+        low = int(group.min(initial=0))
+        size = int(group.max(initial=0)) - low + 1
+        combinations *= size
+        if combinations >= 2**63:
+            return None
+        combined = combined * size + (group.astype(np.int64) - low)
+    return np.unique(combined, return_inverse=True)[1]
 
 
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
