@@ -259,6 +259,19 @@ class SchemaField:
     zone: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file of a source by its name; nothing in it was looked at.
+
+    Attributes:
+        name: its path from the path of the source on, with ``/`` between folders.
+        values: the columns that all its rows have by the names of its folders (``month=2024-03``).
+    """
+
+    name: str
+    values: Mapping[str, str | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Source:
     """A source that has been opened: public facts, and a way to its private rows.
@@ -273,6 +286,9 @@ class Source:
             can only be read.
         delimiter: what is between the fields of CSV files; None of other sources.
         holds: what columns hold by their declared types, where that is known.
+        constants: the columns that all rows have by the names of folders.
+        restricted: given which files to read, gives the source of their rows only; None where rows
+            are not in several files.
     """
 
     what: str
@@ -282,6 +298,8 @@ class Source:
     engine: Any = None
     delimiter: str | None = None
     holds: Mapping[str, Holds] = field(default_factory=dict)
+    constants: Mapping[str, str | None] = field(default_factory=dict)
+    restricted: "Callable[[Callable[[SourceFile], bool]], Source] | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ from leastnoise._trusted.reading._column import (
     Part,
     SchemaField,
     Source,
+    SourceFile,
     arrow_fields,
     batch_parts,
     by_parts,
@@ -622,6 +623,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     first: Source | None = None
     fields: dict[str, SchemaField] = {}
     types: list[Mapping[str, Holds]] = []
+    described: dict[Path, SourceFile] = {}
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
@@ -637,23 +639,39 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             for field in opened.fields
         }
         types.append(opened.holds)
+        name = _absolute(file).relative_to(below).as_posix()
+        described[file] = SourceFile(name=name, values=opened.constants)
         if total is None or opened.total is None:
             total = None
         else:
             total += opened.total
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        for file, _ in matched:
-            yield from open_one(file).encoded(wanted)
-
-    return Source(
+    source = Source(
         what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
         fields=tuple(fields[name] for name in (first.names if first else ())),
         total=total,
-        encoded=encoded,
+        encoded=_one_after_the_other(described, open_one),
         delimiter=first.delimiter if first else None,
         holds=common_value_types(types),
     )
+
+    def restricted(is_read: Callable[[SourceFile], bool]) -> Source:
+        files = [file for file, description in described.items() if is_read(description)]
+        return replace(source, total=None, encoded=_one_after_the_other(files, open_one))
+
+    return replace(source, restricted=restricted)
+
+
+def _one_after_the_other(
+    files: Iterable[Path], open_one: Callable[[Path], Source]
+) -> Callable[[Encoders], Chunks[IntArray]]:
+    """Return the reader of the rows of files in their order."""
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        for file in files:
+            yield from open_one(file).encoded(wanted)
+
+    return encoded
 
 
 def _absolute(path: Path) -> Path:
@@ -725,4 +743,4 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
             yield Chunk(rows, made, malformed)
 
     fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
-    return replace(source, fields=(*source.fields, *fields), encoded=encoded)
+    return replace(source, fields=(*source.fields, *fields), encoded=encoded, constants=added)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from os import urandom
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from leastnoise._trusted.reading._column import (
     CountRequest,
     Encoders,
     Source,
+    SourceFile,
 )
 from leastnoise._trusted.reading._encode import (
     amount_encoder,
@@ -108,6 +110,25 @@ class ReadRequest:
     published: Sequence[tuple[str, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodFiles:
+    """Which files of a source can hold rows of the periods that are read (E15).
+
+    Args:
+        along: the attribute whose cells are the periods.
+        first: the first period that is read.
+        end: the period behind the last that is read.
+        patterns: for each period a pattern of the names of its files, such as
+            ``year=2024/month=03/*``; empty: only folders named after the column of the attribute
+            say of which period a file is. A file whose name says nothing is read.
+    """
+
+    along: str
+    first: int
+    end: int
+    patterns: Sequence[str] = ()
+
+
 def read(
     source: Any,
     domain: Domain,
@@ -118,6 +139,7 @@ def read(
     max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
     allowance: RowAllowance | None = None,
+    period_files: PeriodFiles | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
     """Return the table of a source: encoded rows, or counts by its engine.
@@ -138,6 +160,7 @@ def read(
         unit_reading: how the values of the unit's column are read.
         allowance: the rows that each unit may still use in a series, of which ``max_rows`` is then
             the bound in all periods (E14). The rows are then read, by an engine too.
+        period_files: the files of a source of several that need to be read; None for all.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -187,6 +210,8 @@ def read(
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
+    if period_files is not None and opened.restricted is not None:
+        opened = opened.restricted(_is_of_periods(period_files, domain))
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -205,6 +230,22 @@ def read(
         if counted is not None:
             return counted
     return _read_rows(opened, names, domain, request, units, shown)
+
+
+def _is_of_periods(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
+    """Return the function that says whether a file has to be read (E15)."""
+    column = domain.kind(periods.along).reading.column or periods.along
+    encode = cell_encoder(domain.rule(periods.along))
+
+    def is_read(file: SourceFile) -> bool:
+        if column in file.values:
+            (cell,) = encode(Column([file.values[column]])).tolist()
+            return periods.first <= cell < periods.end
+        path = PurePosixPath(file.name)
+        of_file = [period for period, pattern in enumerate(periods.patterns) if path.match(pattern)]
+        return not of_file or any(periods.first <= period < periods.end for period in of_file)
+
+    return is_read
 
 
 def _read_rows(
