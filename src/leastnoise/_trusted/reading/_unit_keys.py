@@ -36,7 +36,7 @@ _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
 _MOST_WHOLE = 2.0**63
 # Keys are numbered when those that wait take so many bytes, and at least twice those of all numbered
 # ones: then each key is compared about twice in all, however many there are.
-_WAITING_BYTES = 2**25
+_WAITING_BYTES = 2**26
 
 
 def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
