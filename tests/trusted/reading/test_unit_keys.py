@@ -54,6 +54,8 @@ def columns(generator):
         array = pa.array([None, *chosen], kind)
         yield to_column(array), array.to_pylist()
         yield to_column(array[3:].dictionary_encode()), array[3:].to_pylist()
+    for nothing in ([], [None], [None, ""]):
+        yield to_column(pa.array(nothing, pa.string())), nothing
     chosen = [OBJECTS[place] for place in generator.integers(0, len(OBJECTS), 60)]
     yield Column(chosen), chosen
     for kind in (np.int8, np.uint64, np.int64, np.float32, np.float64):

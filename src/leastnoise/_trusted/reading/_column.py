@@ -95,6 +95,19 @@ class DistinctTexts(Sequence[object]):
     def __iter__(self) -> Iterator[object]:
         return iter(self._listed())
 
+    def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
+        """Return all bytes, and where each byte string begins in them.
+
+        Behind the starts is the end of the last one.
+        """
+        _, offsets, content = self.array.buffers()
+        starts = np.frombuffer(offsets, dtype=np.int64)
+        starts = starts[self.array.offset : self.array.offset + len(self.array) + 1]
+        if content is None:
+            return np.zeros(0, dtype=np.uint8), np.zeros_like(starts)
+        raw = np.frombuffer(content, dtype=np.uint8)
+        return raw[starts[0] : starts[-1]], starts - starts[0]
+
     def _listed(self) -> list[bytes]:
         """Return all of them as Python's own."""
         if self._values is None:

@@ -89,6 +89,8 @@ NO_RECORD = b'"\n'
 _LF = 10
 _CR = 13
 _QUOTE = 34
+_ASCII = 128
+_ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 
 Bytes = npt.NDArray[np.uint8]
 # A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
@@ -275,6 +277,9 @@ def parse_plain_lines(
     # of which pyarrow makes a record of any width
     if width > 1 and (block.startswith(b"\n") or b"\n\n" in block):
         return None
+    rows = block.count(b"\n")
+    if block.count(delimiter.encode()) != rows * (width - 1):
+        return None
     names = [str(position) for position in range(width)]
     chosen = [names[position] for position in wanted]
     try:
@@ -290,7 +295,7 @@ def parse_plain_lines(
         )
     except pa.ArrowException:  # some line is no record; its own text may quote it
         return None
-    if table.num_rows != block.count(b"\n"):
+    if table.num_rows != rows:
         return None
     return [to_column(table.column(name).combine_chunks()) for name in chosen]
 
@@ -376,10 +381,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                 text = np.append(text, np.zeros(WORD, dtype=np.uint8))
                 read = [to_texts(text, *field) for field in fields]
             if characters is not None:
-                read = [
-                    replace(column, data=[_text(raw, characters) for raw in column.data])
-                    for column in read
-                ]
+                read = [_decoded(column, characters) for column in read]
             return Chunk(rows, read, block.count(b"\n") - rows)
 
         try:
@@ -424,6 +426,19 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     if fields is None or reason:
         raise InputError(message(reason, what=what))
     return [field.decode() for field in fields]
+
+
+def _decoded(column: Column, characters: str) -> Column:
+    """Return a column of bytes as texts, decoded by a table of characters.
+
+    Bytes that are ASCII stay as they are, where the table has ASCII too: they are that text.
+    """
+    data = column.data
+    if isinstance(data, DistinctTexts) and characters[:_ASCII] == _ASCII_TABLE:
+        content, _ = data.bytes_and_starts()
+        if (content < _ASCII).all():
+            return column
+    return replace(column, data=[_text(raw, characters) for raw in data])
 
 
 def _text(raw: Any, characters: str) -> object:

@@ -306,7 +306,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    bytes_of, starts = _bytes_and_starts(texts)
+    bytes_of, starts = DistinctTexts(texts).bytes_and_starts()
     is_ascii = np.ones(len(texts), dtype=np.bool_)
     is_ascii[_owners(bytes_of >= _ASCII, starts)] = False
     rewrites = reading.trim or reading.ignore_case
@@ -323,7 +323,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
             in_ascii = pc.ascii_lower(in_ascii)
         rewritten = in_ascii.cast(pa.large_binary())
         keys = pc.replace_with_mask(texts, _mask(is_ascii), rewritten)
-        bytes_of, starts = _bytes_and_starts(keys)
+        bytes_of, starts = DistinctTexts(keys).bytes_and_starts()
     # 17.00 is 17
     filled = starts[1:] > starts[:-1]
     ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
@@ -349,19 +349,6 @@ def _is_text(texts: Any, which: BoolArray) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _bytes_and_starts(texts: Any) -> tuple[npt.NDArray[np.uint8], IntArray]:
-    """Return the bytes of an Arrow array of byte strings, and where each begins.
-
-    Behind the starts is the end of the last one.
-    """
-    _, offsets, content = texts.buffers()
-    starts = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    if content is None:
-        return np.zeros(0, dtype=np.uint8), starts - starts[0]
-    raw = np.frombuffer(content, dtype=np.uint8)[starts[0] : starts[-1]]
-    return raw, starts - starts[0]
 
 
 def _owners(which: BoolArray, starts: IntArray) -> IntArray:
