@@ -145,6 +145,7 @@ class UnitNumbers:
         self.entries = SplitEncoder(key_columns(reading), self._enter)
         self._keys = _byte_strings([])
         self._waiting: list[Any] = []
+        self._waiting_bytes = 0
         self._entered = 0
         # numbers of the entries so far, and how many entries came before each of these arrays
         self._settled: list[Numbers] = []
@@ -157,13 +158,13 @@ class UnitNumbers:
     @property
     def is_full(self) -> bool:
         """Whether so many keys wait that they should be numbered."""
-        waiting = sum(keys.nbytes for keys in self._waiting)
-        return waiting >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
+        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
 
     def _enter(self, column: KeyColumn) -> IntArray:
         """Return the entry of each row, and keep the keys."""
         entries = np.where(column.rows < 0, -1, column.rows + self._entered)
         self._waiting.append(column.keys)
+        self._waiting_bytes += column.keys.nbytes
         self._entered += len(column.keys)
         return entries
 
@@ -185,6 +186,7 @@ class UnitNumbers:
         self._settled.append(places[number:])
         self._keys = encoded.chunks[-1].dictionary
         self._waiting = []
+        self._waiting_bytes = 0
         del encoded
         pa.default_memory_pool().release_unused()
 
