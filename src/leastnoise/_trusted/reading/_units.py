@@ -618,6 +618,17 @@ def _group_numbers(*groups: Array) -> Array | None:
     """
     if len(groups) == 1:
         return groups[0]
+    combined = _combined_groups(*groups)
+    if combined is None:
+        return None
+    return np.unique(combined, return_inverse=True)[1]
+
+
+def _combined_groups(*groups: Array) -> IntArray | None:
+    """Return one integer for each row, equal where all of its groups are.
+
+    None where the groups have too many combinations for 64 bits.
+    """
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
     for group in groups:
@@ -627,7 +638,7 @@ def _group_numbers(*groups: Array) -> Array | None:
         if combinations >= 2**63:
             return None
         combined = combined * size + (group.astype(np.int64) - low)
-    return np.unique(combined, return_inverse=True)[1]
+    return combined
 
 
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
@@ -647,7 +658,14 @@ def _order_by_group(
         groups: rows that agree in all of these are a group.
         ranks: order the rows of a group, the last of them first; none: any order.
     """
-    order = np.lexsort((*ranks, *groups))
+    combined = None
+    if not ranks:
+        combined = _combined_groups(*groups)
+    if combined is None:
+        order = np.lexsort((*ranks, *groups))
+    else:
+        order = np.argsort(combined)
+        groups = (combined,)
     new = np.ones(rows, dtype=np.bool_)
     changes = []
     for group in groups:
