@@ -34,8 +34,8 @@ _ZERO = ord("0")
 _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
 # A double below this in size that is a whole number is a 64-bit integer.
 _MOST_WHOLE = 2.0**63
-# Keys are numbered when those that wait take so many bytes, and at least twice those of all numbered
-# ones: then each key is compared about twice in all, however many there are.
+# Keys are numbered when the waiting ones take so many bytes, and at least twice the bytes of all
+# numbered ones. So each key is compared about one and a half times, however many there are.
 _WAITING_BYTES = 2**26
 
 
@@ -120,10 +120,10 @@ class KeyColumn:
 class UnitNumbers:
     """Number the units of rows by their keys, exactly.
 
-    A row first has the entry of its key, which is a number that no other row has, or only rows of
-    the same unit. Now and then `settle` compares all keys since and numbers them; `of_entries` then
-    gives the number of each entry. So equal keys are found by pyarrow's hash table, which compares
-    all bytes of keys with one hash, and a key is kept once.
+    Each key of a chunk first gets an entry, a number that only its rows have. `settle` compares the
+    keys of all entries and numbers the different ones; `of_entries` returns these numbers. Equal
+    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree.
+    Each key is stored once.
 
     Args:
         reading: how the values of the unit's column are read.
