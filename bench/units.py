@@ -8,8 +8,7 @@ three tables; DuckDB numbers the rows of each unit in random order, keeps the fi
 the same tables. CSV: the same events as text, beside the parse of all columns by pyarrow.
 
 Each measurement is a process of its own; the imports are not measured, the first use of a library
-is. Of several rounds the least CPU time counts. Ten times the rows take ten times as long, as the
-sort of a chunk and the hash table of units are the only steps that are not linear.
+is. Of several rounds the least CPU time counts.
 """
 
 import argparse
