@@ -15,5 +15,6 @@ from leastnoise._trusted.reading._column import Column, CountRequest, arrow_fiel
 from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder
 from leastnoise._trusted.reading._engine import values_of
 from leastnoise._trusted.reading._read import open_source
-from leastnoise._trusted.reading._units import lacking_rows
+from leastnoise._trusted.reading._unit_keys import UnitNumbers, key_reader
+from leastnoise._trusted.reading._units import Units, lacking_rows
 from leastnoise._trusted.reading._values import is_null, text

@@ -1,6 +1,7 @@
 """Series: a plan for all periods, paid once and published period by period, whatever happens on the way."""
 
 import datetime as dt
+import gzip
 import math
 import re
 from typing import Any
@@ -331,6 +332,31 @@ def test_changes_are_published_with_difference_errors(
         office.publish("2024-05-02")
 
 
+@pytest.mark.parametrize("late", ["drop", "arrival"])
+def test_files_of_closed_periods_are_not_read(office: Office, late: str) -> None:
+    """The file of January is damaged after it was counted, and needed for rows that come late."""
+    folder = office.folder / "visits"
+    folder.mkdir()
+    for month in (1, 2, 3):
+        lines = ["day,sex", *map(",".join, rows_of(month, month, 0)), ""]
+        (folder / f"2024-{month:02}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    moved = ('path = "visits.csv"', 'path = "visits"')
+    office.spec(moved, ('along = "month"', 'along = "month"\nfiles = "%Y-%m.*"'), late=late)
+    office.publish("2024-02-10")
+    for month in (1, 3):
+        file = folder / f"2024-{month:02}.csv.gz"
+        file.write_bytes(file.read_bytes()[:-9])
+    if late == "arrival":
+        with pytest.raises(ln.InputError, match="cannot be read"):
+            office.publish("2024-03-10")
+        return
+    office.publish("2024-03-10")
+    assert office.counts("2024-02") == {"01F": 1, "01M": 0, "02F": 2, "02M": 0}
+    office.spec(moved, late=late)
+    with pytest.raises(ln.InputError, match="cannot be read"):
+        office.publish("2024-04-10")
+
+
 def test_late_rows_count_on_arrival_if_declared(
     office: Office,
 ) -> None:
@@ -528,6 +554,8 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         ),
         (('rho = "1000"', 'rho = "least"'), "Give the budget of all periods together"),
         (('along = "month"', 'along = "sex"'), "an attribute with dates"),
+        (('late = "drop"', 'files = "%Y/*"'), "files must be a pattern that differs"),
+        (('late = "drop"', 'files = " "'), "files must be a pattern that differs"),
         (('along = "month"', 'along = "week"'), "along must be one of"),
         (('along = "month"', ""), "must have along"),
         (('late = "drop"', 'late = "never"'), "late must be one of"),

@@ -7,6 +7,7 @@ period is over; A is a planner's strategy for the other attributes. A release up
 ordinary release over the domain that ends there, from the first rows of C.
 """
 
+import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,10 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
 
 LATE = ("drop", "arrival")
+FILES_ADVICE = (
+    "a pattern that differs from period to period, such as 'year=%Y/month=%m/*' or "
+    "'visits-%Y-%m.csv'"
+)
 _PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _BITS = 29
@@ -65,16 +70,21 @@ class SeriesOptions:
         late: whether late rows are dropped or counted on arrival.
         max_rows: the most rows of a unit in all periods together; None for as many as the unit's
             own bound allows in each of them.
+        files: a pattern of the names of the files of each period, with directives of the date of
+            its first day, such as ``"year=%Y/month=%m/*"``; None: names say nothing of periods.
     """
 
     along: str
     late: str = "drop"
     max_rows: int | None = None
+    files: str | None = None
 
     def __post_init__(self) -> None:
         one_of("late", self.late, LATE)
         if self.max_rows is not None:
             whole("max_rows", self.max_rows, 1)
+        if self.files is not None and (not isinstance(self.files, str) or not self.files.strip()):
+            raise refuse("files", self.files, FILES_ADVICE)
 
     def dates(self, domain: Domain) -> Dates:
         """Return the attribute of dates along which a series runs.
@@ -98,6 +108,20 @@ class SeriesOptions:
         if kind.size < 2:
             raise refuse(f"the number of periods of {self.along}", kind.size, "at least 2")
         return kind
+
+    def file_patterns(self, domain: Domain) -> tuple[str, ...]:
+        """Return the pattern of the names of files of each period; none without ``files``.
+
+        Raises InputError if two periods have one pattern.
+        """
+        if self.files is None:
+            return ()
+        dates = self.dates(domain)
+        first_days = [dates.last_day(before) + dt.timedelta(days=1) for before in range(dates.size)]
+        patterns = tuple(day.strftime(self.files) for day in first_days)
+        if len(set(patterns)) < len(patterns):
+            raise refuse("files", self.files, FILES_ADVICE)
+        return patterns
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
         """Return the privacy of a unit over all periods.

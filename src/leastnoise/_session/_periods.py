@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from leastnoise._domain import Dates
+from leastnoise._domain import Dates, UnitCount
 from leastnoise._estimation import Outcome
 from leastnoise._frames import find_library, pluralize
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share
-from leastnoise._planning import period_errors, series_of, truncate_plan
+from leastnoise._planning import SeriesOptions, period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import Release, check_target, open_draft, write_series_page
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
@@ -219,6 +219,7 @@ def publish_due_periods(
             progress,
             usage=job.guard_share is not None,
             allowance=_row_allowance(job, ledger),
+            period_files=_period_files(job, spec.series, periods_due),
         )
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
@@ -227,6 +228,25 @@ def publish_due_periods(
         )
         check_affordable(ledger, job.plan, job.guard_share)
     return _draw_and_publish(job, table, ledger, target, periods_due, note)
+
+
+def _period_files(
+    job: _SeriesJob, series: SeriesOptions, periods_due: int
+) -> reading.PeriodFiles | None:
+    """Return which files have rows of the periods that are drawn; None for all.
+
+    A guard counts all rows, and rows that count on arrival must stay once they are read (P2).
+    Windows of periods in which units are counted need the rows of closed periods.
+    """
+    if job.guard_share is not None or series.late == "arrival":
+        return None
+    measures = job.plan.domain.measures.values()
+    has_windows = any(isinstance(m, UnitCount) and m.has_groups for m in measures)
+    first = job.drawn
+    if has_windows:
+        first = 0
+    patterns = series.file_patterns(job.plan.domain)
+    return reading.PeriodFiles(along=series.along, first=first, end=periods_due, patterns=patterns)
 
 
 def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | None":

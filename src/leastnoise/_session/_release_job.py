@@ -236,11 +236,12 @@ def read_table(
     *,
     usage: bool = False,
     allowance: "RowAllowance | None" = None,
+    period_files: reading.PeriodFiles | None = None,
 ) -> "Table":
     """Encode the rows, or count the keys or the rows of units, that a plan needs.
 
     With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
-    of each unit a series may still use.
+    of each unit a series may still use, and ``period_files`` which files have its periods.
     """
     unit = plan.privacy
     _log_columns(plan, source)
@@ -288,6 +289,7 @@ def read_table(
         max_per_cell=unit.max_per_cell,
         unit_reading=unit.unit_reading,
         allowance=allowance,
+        period_files=period_files,
         progress=progress,
     )
 

@@ -973,7 +973,9 @@ def _read_series(
     """
     if "series" not in parts:
         return None, privacy
-    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late", "max_rows"])
+    table: dict[str, Any] = known_keys(
+        "[series]", parts["series"], ["along", "late", "max_rows", "files"]
+    )
     if "along" not in table:
         raise InputError(
             "[series] must have along = the attribute of dates whose periods are published one "
@@ -982,6 +984,7 @@ def _read_series(
     with within("[series] "):
         series = SeriesOptions(**table)
         series.dates(domain)
+        series.file_patterns(domain)
     if isinstance(privacy, Least):
         raise refuse(
             "the budget of a spec with [series]",
@@ -1458,8 +1461,10 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
-        # its bound on the rows of a unit is a part of the plan's privacy
+        # its bound on the rows of a unit is a part of the plan's privacy, and names of files are
+        # the source's
         "[plan] after": _earlier_digests(plan) == _after_digests(spec),
-        "[series]": series_of(plan) == (spec.series and replace(spec.series, max_rows=None)),
+        "[series]": series_of(plan)
+        == (spec.series and replace(spec.series, max_rows=None, files=None)),
     }
     return [name for name, agrees in agreements.items() if not agrees]

@@ -6,16 +6,18 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._domain import Coded, Dates, Domain, Integers, Reading
 from leastnoise._progress import Progress, RowProgress
 from leastnoise._sources import schema
 from leastnoise._trusted.check import InputError, InternalError
-from leastnoise._trusted.reading import _files, dataset_name, ledger_beside, read
+from leastnoise._trusted.reading import PeriodFiles, _files, dataset_name, ledger_beside, read
 from leastnoise._trusted.reading._column import FileKind
 from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
+from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import refused
 from trusted.reading.test_read import lines, rows_of
 
@@ -244,6 +246,38 @@ def test_units_go_across_files(tmp_path):
     _, many = parts(tmp_path)
     table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
     assert len(rows_of(table)) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns"),
+    [
+        (["month=2024-01/a", "month=2024-02/a", "month=2024-03/a", "month=x/a"], ()),
+        (["v-1", "v-2", "v-3", "other"], ["v-1.*", "v-2.*", "v-3.*"]),
+        (["y=4/m=1/a", "y=4/m=2/a", "y=4/m=3/a", "y=4/m=9/a"], ["m=1/*", "y=4/m=2/*", "m=3/*"]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
+    """By folders of the attribute's column, or by patterns; a file without a period is always read."""
+    days = Dates(
+        "2024-01-01", "2024-03-31", "month", format="%Y-%m", reading=Reading(column="month")
+    )
+    if patterns:
+        days = Dates("2024-01-01", "2024-03-31", "month", reading=Reading(column="day"))
+    domain = Domain(when=days, file=Coded(4))
+    for number, name in enumerate(names):
+        file = tmp_path / f"{name}.{kind}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rows = pa.table({"day": [f"2024-0{min(number, 2) + 1}-01"], "file": [number]})
+        if kind == "csv":
+            pyarrow.csv.write_csv(rows, file)
+        else:
+            pq.write_table(rows, file)
+    for first, end in ((0, 3), (0, 1), (1, 2), (1, 3), (2, 2)):
+        periods = PeriodFiles(along="when", first=first, end=end, patterns=patterns)
+        table = columns_of(read(tmp_path, domain, period_files=periods))
+        always = [3] if patterns else []
+        assert sorted(table.codes["file"].tolist()) == [*range(first, end), *always]
 
 
 @pytest.mark.parametrize(

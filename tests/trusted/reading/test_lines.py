@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._trusted.reading import _files
-from leastnoise._trusted.reading._files import WORD, parse_lines, split_line, to_texts, whole_lines
+from leastnoise._trusted.reading._files import (
+    WORD,
+    parse_lines,
+    parse_plain_lines,
+    split_line,
+    to_texts,
+    whole_lines,
+)
 
 ODD = [
     b"a",
@@ -45,12 +52,18 @@ def by_hand(content, delimiter, width, longest):
     return records
 
 
+def texts_of(columns):
+    return [[column.data[place] for place in column.index] for column in columns]
+
+
 def at_once(content, delimiter, width, places):
     records = []
     for block in whole_lines(io.BytesIO(content).read):
         rows, text, fields = parse_lines(block, delimiter, width, places)
         columns = [to_texts(np.append(text, BEHIND), *field) for field in fields]
-        texts = [[column.data[place] for place in column.index] for column in columns]
+        texts = texts_of(columns)
+        plain = parse_plain_lines(block, delimiter.decode(), width, places)
+        assert plain is None or texts_of(plain) == texts
         records += zip(*texts, strict=True) if places else [()] * rows
     return records
 
@@ -74,6 +87,26 @@ def test_line_blocks_split_like_single_lines(delimiter, content, width, block, l
             record[-1:] for record in expected
         ]
         assert at_once(content, delimiter, width, []) == [()] * len(expected)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("delimiter", [",", "\t", "\\", "]"])
+def test_plain_lines_have_all_their_bytes(width, delimiter):
+    """Blanks, marks of Unicode, NUL, bytes that are no text, long fields, empty lines."""
+    pieces = [b"", b"a", b" b ", b"\0", b"\xff", b"\x1f", b"\xef\xbb\xbf", b"'", b"#", b"long" * 99]
+    generator = np.random.default_rng(width)
+    for rows in (1, 2, 40):
+        for _ in range(10):
+            fields = generator.choice(np.array(pieces, dtype=object), (rows, width)).tolist()
+            block = b"".join(delimiter.encode().join(line) + b"\n" for line in fields)
+            columns = parse_plain_lines(block, delimiter, width, range(width))
+            assert width == 1 or parse_plain_lines(block + b"\n", delimiter, width, [0]) is None
+            if block.startswith(b"\xef\xbb\xbf"):
+                assert columns is None
+            else:
+                assert texts_of(columns) == [list(column) for column in zip(*fields, strict=True)]
+            assert parse_plain_lines(block + b'"\n', delimiter, width, [0]) is None
+            assert parse_plain_lines(block + b"x\r\n", delimiter, width, [0]) is None
 
 
 HARD = [

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from leastnoise._trusted.reading import _column, _files, _units
+from behind_the_wall import Column
+from leastnoise._trusted.reading import _column, _files, _unit_keys, _units
 from trusted.reading.neighbours import SOURCES, Pair
 
 # How many pairs of each source, and from which seed on: `make neighbours` has thousands, of others.
@@ -63,7 +64,7 @@ def plant_failure(patch):
     column = _column.Column
 
     def strict(data, *others, **more):
-        for value in data if isinstance(data, list) else ():
+        for value in () if isinstance(data, np.ndarray) else data:
             if isinstance(value, bytes) and len(value) < 4:
                 value.decode()
         return column(data, *others, **more)
@@ -79,7 +80,17 @@ def plant_one_row_more(patch):
 
 def plant_shared_choice(patch):
     """All units together keep the rows of one."""
-    patch.setattr(_units, "key_reader", lambda reading: lambda value: "the same")
+    key_columns = _unit_keys.key_columns
+
+    def shared(reading):
+        def keys_of(column):
+            keys = key_columns(reading)(Column(["the same"])).keys
+            rows = len(column.data) if column.index is None else len(column.index)
+            return _unit_keys.KeyColumn(keys, np.zeros(rows, dtype=np.int64))
+
+        return keys_of
+
+    patch.setattr(_unit_keys, "key_columns", shared)
 
 
 @pytest.mark.parametrize(

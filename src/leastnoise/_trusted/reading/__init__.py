@@ -13,6 +13,7 @@ from leastnoise._trusted.reading._location import (
 )
 from leastnoise._trusted.reading._locations import CSV, DatabaseTable, Joined, source_from_location
 from leastnoise._trusted.reading._read import (
+    PeriodFiles,
     ReadRequest,
     check_source,
     csv_delimiter,

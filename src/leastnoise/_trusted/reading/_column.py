@@ -7,10 +7,15 @@ Arrow arrays become columns in one way, whatever source they come from. No value
 label (E2) refers to PROOFS-reading.md.
 """
 
+import os
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
+from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -68,9 +73,84 @@ class Column:
         return encoded
 
 
+class DistinctTexts(Sequence[object]):
+    """The distinct byte strings of a column, which Python reads when they are needed.
+
+    Args:
+        array: an Arrow array of type large_binary, without nulls.
+    """
+
+    __slots__ = ("_values", "array")
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self._values: list[bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._listed()[place]
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self._listed())
+
+    def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
+        """Return all bytes, and where each byte string begins in them.
+
+        Behind the starts is the end of the last one.
+        """
+        _, offsets, content = self.array.buffers()
+        starts = np.frombuffer(offsets, dtype=np.int64)
+        starts = starts[self.array.offset : self.array.offset + len(self.array) + 1]
+        if content is None:
+            return np.zeros(0, dtype=np.uint8), np.zeros_like(starts)
+        raw = np.frombuffer(content, dtype=np.uint8)
+        return raw[starts[0] : starts[-1]], starts - starts[0]
+
+    def _listed(self) -> list[bytes]:
+        """Return all of them as Python's own."""
+        if self._values is None:
+            self._values = self.array.to_pylist()
+        return self._values
+
+
+@dataclass(frozen=True, slots=True)
+class SplitEncoder:
+    """An encoder in two steps, of which only the second may have a memory.
+
+    Attributes:
+        prepare: a function of the column alone; it may run in any thread.
+        finish: makes the encoded column of what was prepared; it runs in the caller's thread, chunk
+            after chunk in the order of the rows.
+    """
+
+    prepare: Callable[[Column], Any]
+    finish: Callable[[Any], IntArray]
+
+    def __call__(self, column: Column) -> IntArray:
+        """Return the encoded column."""
+        return self.finish(self.prepare(column))
+
+
 Encoder = Callable[[Column], IntArray]
 Encoders = Sequence[tuple[str, Encoder]]
+Item = TypeVar("Item")
 Made = TypeVar("Made")
+
+
+def stateless(encode: Encoder) -> SplitEncoder:
+    """Return an encoder without a memory, which may run in any thread.
+
+    >>> stateless(by_value(lambda values: np.arange(len(values))))(Column(["a", "b"])).tolist()
+    [0, 1]
+    """
+    return SplitEncoder(encode, _unchanged)
+
+
+def _unchanged(encoded: IntArray) -> IntArray:
+    """Return what the first step of an encoder has made."""
+    return encoded
 
 
 class Chunk(NamedTuple, Generic[Made]):
@@ -192,6 +272,19 @@ class SchemaField:
     zone: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file of a source by its name; nothing in it was looked at.
+
+    Attributes:
+        name: its path from the path of the source on, with ``/`` between folders.
+        values: the columns that all its rows have by the names of its folders (``month=2024-03``).
+    """
+
+    name: str
+    values: Mapping[str, str | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Source:
     """A source that has been opened: public facts, and a way to its private rows.
@@ -206,6 +299,9 @@ class Source:
             can only be read.
         delimiter: the separator of fields in CSV files; None for other sources.
         holds: what columns hold by their declared types, where that is known.
+        constants: the columns that all rows have by the names of folders.
+        restricted: given which files to read, gives the source of their rows only; None where rows
+            are not in several files.
     """
 
     what: str
@@ -215,6 +311,8 @@ class Source:
     engine: Any = None
     delimiter: str | None = None
     holds: Mapping[str, Holds] = field(default_factory=dict)
+    constants: Mapping[str, str | None] = field(default_factory=dict)
+    restricted: "Callable[[Callable[[SourceFile], bool]], Source] | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -240,14 +338,81 @@ def by_columns(
     >>> [(rows, codes.tolist()) for rows, (codes,), _ in source([("a", encode)])]
     [(2, [True, False])]
     """
+    return by_parts(lambda names: map(_part_of, chunks(names)))
+
+
+Part = Callable[[], Chunk[Column]]
+"""Some rows of a source, which are cut into columns when it is called, in any thread."""
+
+
+def _part_of(chunk: Chunk[Column]) -> Part:
+    """Return a chunk as a part of which nothing is left to do."""
+    return lambda: chunk
+
+
+def by_parts(
+    parts: Callable[[list[str]], Iterator[Part]],
+) -> Callable[[Encoders], Chunks[IntArray]]:
+    """Return a reader that cuts and encodes parts of a source in threads.
+
+    Given columns, none twice, ``parts`` yields the parts of the source in the order of its rows,
+    each a function without a memory that returns these columns in that order. What of an encoder
+    may have a memory runs in the caller's thread, in that order too.
+    """
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         names = list(dict.fromkeys(name for name, _ in wanted))
-        for rows, columns, malformed in chunks(names):
+
+        def prepared(part: Part) -> Chunk[Any]:
+            rows, columns, malformed = part()
             column = dict(zip(names, columns, strict=True))
-            yield Chunk(rows, [encode(column[name]) for name, encode in wanted], malformed)
+            made = []
+            for name, encode in wanted:
+                if isinstance(encode, SplitEncoder):
+                    made.append(encode.prepare(column[name]))
+                else:
+                    made.append(column[name])
+            return Chunk(rows, made, malformed)
+
+        for rows, columns, malformed in parallel_map(prepared, parts(names)):
+            codes = []
+            for column, (_, encode) in zip(columns, wanted, strict=True):
+                if isinstance(encode, SplitEncoder):
+                    codes.append(encode.finish(column))
+                else:
+                    codes.append(encode(column))
+            yield Chunk(rows, codes, malformed)
 
     return encoded
+
+
+def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """Yield a function of each item, computed in threads, in order.
+
+    The function must have no memory.
+
+    A few items are computed ahead; the caller's thread takes them one by one.
+
+    >>> list(parallel_map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    iterator = iter(items)
+    first = list(islice(iterator, 2))
+    if len(first) < 2:  # no thread for one item
+        yield from map(function, first)
+        return
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
+        for item in chain(first, iterator):
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +510,7 @@ def to_column(array: Any) -> Column:
     numpy and pandas have it.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
-    >>> column.data, column.index.tolist()
+    >>> list(column.data), column.index.tolist()
     ([b'F'], [0, -1, 0])
     """
     import pyarrow as pa
@@ -380,7 +545,7 @@ def to_column(array: Any) -> Column:
     if name in _TEXTS:
         encoded = array.cast(pa.large_binary()).dictionary_encode()
         return Column(
-            encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64)
+            DistinctTexts(encoded.dictionary), None, _numbers(encoded.indices, -1).astype(np.int64)
         )
     if name in {"date32", "date64", "timestamp"}:
         unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
@@ -428,10 +593,24 @@ def chunk_batches(
     >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
     [(2, [1, 2])]
     """
+    for part in batch_parts(batches, wanted):
+        yield part()
+
+
+def batch_parts(
+    batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+) -> Iterator[Part]:
+    """Yield the parts of Arrow batches; the arguments are those of `chunk_batches`."""
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
-            part = batch.slice(start, CHUNK)
-            yield Chunk(part.num_rows, [read(part.column(name)) for name, read in wanted])
+            yield partial(_cut_batch, batch.slice(start, CHUNK), wanted)
+
+
+def _cut_batch(
+    batch: Any, wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+) -> Chunk[Column]:
+    """Return an Arrow batch as columns."""
+    return Chunk(batch.num_rows, [read(batch.column(name)) for name, read in wanted])
 
 
 def unsupported_column(missing: Any) -> Column:

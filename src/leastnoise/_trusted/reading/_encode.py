@@ -27,7 +27,7 @@ from leastnoise._trusted.domain import (
     Steps,
     ValueCount,
 )
-from leastnoise._trusted.reading._column import Column, Encoder, by_value
+from leastnoise._trusted.reading._column import Column, Encoder, by_value, stateless
 from leastnoise._trusted.reading._values import (
     NO_DAY,
     counted_seconds,
@@ -59,12 +59,14 @@ def cell_encoder(rule: Rule) -> Encoder:
     [1, 0, -1, -1]
     """
     if isinstance(rule.table, Forms):
-        return _category_encoder(rule, rule.table)
+        return stateless(_category_encoder(rule, rule.table))
     if rule.clock is not None:
-        return _time_encoder(rule, rule.clock)
-    return _number_encoder(
-        lambda numbers, strange: _cells_of_numbers(rule, numbers, strange, np.isnan(numbers)),
-        rule.reading,
+        return stateless(_time_encoder(rule, rule.clock))
+    return stateless(
+        _number_encoder(
+            lambda numbers, strange: _cells_of_numbers(rule, numbers, strange, np.isnan(numbers)),
+            rule.reading,
+        )
     )
 
 
@@ -90,7 +92,7 @@ def amount_encoder(measure: Measure) -> Encoder:
             units = np.where(given, numbers, 0.0) * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
 
-    return _number_encoder(amounts, measure.reading)
+    return stateless(_number_encoder(amounts, measure.reading))
 
 
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
@@ -137,7 +139,7 @@ def unreadable_encoder(reading: Reading) -> Encoder:
     >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
     [0, 1, 0, 0, 0, 1]
     """
-    return _number_encoder(lambda _, strange: strange.astype(np.int64), reading)
+    return stateless(_number_encoder(lambda _, strange: strange.astype(np.int64), reading))
 
 
 def _category_encoder(rule: Rule, table: Forms) -> Encoder:

@@ -28,19 +28,18 @@ import gzip
 import os
 import re
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import InputError, InternalError, message
-from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
@@ -48,13 +47,16 @@ from leastnoise._trusted.reading._column import (
     Chunk,
     Chunks,
     Column,
+    DistinctTexts,
     Encoders,
     FileKind,
+    Part,
     SchemaField,
     Source,
+    SourceFile,
     arrow_fields,
-    by_columns,
-    chunk_batches,
+    batch_parts,
+    by_parts,
     to_column,
 )
 from leastnoise._trusted.reading._column_types import arrow_value_types, common_value_types
@@ -87,10 +89,10 @@ NO_RECORD = b'"\n'
 _LF = 10
 _CR = 13
 _QUOTE = 34
+_ASCII = 128
+_ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 
 Bytes = npt.NDArray[np.uint8]
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 # A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
 # its last byte.
 WORD = 8
@@ -252,28 +254,50 @@ def parse_lines(
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
-def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """Yield a function of each item, computed in threads, in order.
+def parse_plain_lines(
+    block: bytes, delimiter: str, width: int, wanted: Sequence[int]
+) -> list[Column] | None:
+    r"""Return some columns of a block whose lines are records without quotes.
 
-    The function must have no memory.
+    They are cut by pyarrow, which is faster; None if it is to be cut by `parse_lines`. A block with
+    a quote, a CR, a mark of Unicode at its beginning, or an empty line that is no record, is never
+    cut by pyarrow, and one with another line that is no record is refused by it.
 
-    A few items are computed ahead; the caller's thread takes them one by one.
-
-    >>> list(parallel_map(abs, [-1, 2, -3]))
-    [1, 2, 3]
+    >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
+    [[b'F', b'']]
+    >>> parse_plain_lines(b"1,F\n2\n", ",", 2, [1])
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > cores:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if len(block) > LONGEST or not wanted or block.startswith(codecs.BOM_UTF8):
+        return None
+    if b'"' in block or b"\r" in block:
+        return None
+    # of which pyarrow makes a record of any width
+    if width > 1 and (block.startswith(b"\n") or b"\n\n" in block):
+        return None
+    rows = block.count(b"\n")
+    if block.count(delimiter.encode()) != rows * (width - 1):
+        return None
+    names = [str(position) for position in range(width)]
+    chosen = [names[position] for position in wanted]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+            csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(chosen, pa.large_binary()),
+                include_columns=list(dict.fromkeys(chosen)),
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowException:  # some line is no record; its own text may quote it
+        return None
+    if table.num_rows != rows:
+        return None
+    return [to_column(table.column(name).combine_chunks()) for name in chosen]
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
@@ -282,7 +306,7 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     Fields are given by where they begin and end in a text with `WORD` further bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
-    >>> column.data, column.index.tolist()
+    >>> list(column.data), column.index.tolist()
     ([b'F', b'M'], [0, 1, 0])
     """
     import pyarrow as pa
@@ -300,13 +324,24 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     encoded = pa.Array.from_buffers(
         pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]
     ).dictionary_encode()
-    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the
-    # end are told from none
-    data = [
-        key.to_bytes(WORD, "little")[: key.bit_length() // 8]
-        for key in encoded.dictionary.to_pylist()
-    ]
-    return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
+    texts = _bytes_of_words(np.from_dlpack(encoded.dictionary))
+    return Column(texts, None, np.from_dlpack(encoded.indices).astype(np.int64))
+
+
+def _bytes_of_words(keys: Array) -> DistinctTexts:
+    """Return the byte strings that `to_texts` tells apart by these numbers.
+
+    They are the bytes below the highest bit, which stands behind the last of them, so that zeros at
+    the end are told from none.
+    """
+    import pyarrow as pa
+
+    lengths = np.searchsorted(_END, keys, side="right") - 1
+    in_bytes = np.ascontiguousarray(keys, dtype="<u8").view(np.uint8).reshape(-1, WORD)
+    content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    parts = [None, pa.py_buffer(starts), pa.py_buffer(content)]
+    return DistinctTexts(pa.Array.from_buffers(pa.large_binary(), len(keys), parts))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
@@ -335,30 +370,31 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     else:
         names = [*layout.header]
 
-    def chunks(columns: list[str]) -> Chunks[Column]:
+    def parts(columns: list[str]) -> Iterator[Part]:
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
-            rows, text, fields = parse_lines(block, delimiter, len(names), positions)
-            text = np.append(text, np.zeros(WORD, dtype=np.uint8))
-            read = [to_texts(text, *field) for field in fields]
+            read = parse_plain_lines(block, mark, len(names), positions)
+            rows = block.count(b"\n")
+            if read is None:
+                rows, text, fields = parse_lines(block, delimiter, len(names), positions)
+                text = np.append(text, np.zeros(WORD, dtype=np.uint8))
+                read = [to_texts(text, *field) for field in fields]
             if characters is not None:
-                read = [
-                    replace(column, data=[_text(raw, characters) for raw in column.data])
-                    for column in read
-                ]
+                read = [_decoded(column, characters) for column in read]
             return Chunk(rows, read, block.count(b"\n") - rows)
 
         try:
             with open_binary(path) as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
-                yield from parallel_map(in_columns, whole_lines(opened.read))
+                for block in whole_lines(opened.read):
+                    yield partial(in_columns, block)
         except _DAMAGED:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks), delimiter=mark)
+    return Source(what=what, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark)
 
 
 def _delimiter_of(header: str, path: Path) -> str:
@@ -390,6 +426,19 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     if fields is None or reason:
         raise InputError(message(reason, what=what))
     return [field.decode() for field in fields]
+
+
+def _decoded(column: Column, characters: str) -> Column:
+    """Return a column of bytes as texts, decoded by a table of characters.
+
+    Bytes that are ASCII stay as they are, where the table has ASCII too: they are that text.
+    """
+    data = column.data
+    if isinstance(data, DistinctTexts) and characters[:_ASCII] == _ASCII_TABLE:
+        content, _ = data.bytes_and_starts()
+        if (content < _ASCII).all():
+            return column
+    return replace(column, data=[_text(raw, characters) for raw in data])
 
 
 def _text(raw: Any, characters: str) -> object:
@@ -467,9 +516,9 @@ def open_parquet(path: Path) -> Source:
         raise InputError(message(NO_PARQUET, what=what)) from None
     schema = opened.schema_arrow
 
-    def chunks(columns: list[str]) -> Chunks[Column]:
+    def parts(columns: list[str]) -> Iterator[Part]:
         try:
-            yield from chunk_batches(
+            yield from batch_parts(
                 opened.iter_batches(batch_size=CHUNK, columns=columns),
                 [(name, to_column) for name in columns],
             )
@@ -481,7 +530,7 @@ def open_parquet(path: Path) -> Source:
         what=what,
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
-        encoded=by_columns(chunks),
+        encoded=by_parts(parts),
         holds=arrow_value_types(schema),
     )
 
@@ -589,6 +638,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     first: Source | None = None
     fields: dict[str, SchemaField] = {}
     types: list[Mapping[str, Holds]] = []
+    described: dict[Path, SourceFile] = {}
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
@@ -604,23 +654,39 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             for field in opened.fields
         }
         types.append(opened.holds)
+        name = _absolute(file).relative_to(below).as_posix()
+        described[file] = SourceFile(name=name, values=opened.constants)
         if total is None or opened.total is None:
             total = None
         else:
             total += opened.total
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        for file, _ in matched:
-            yield from open_one(file).encoded(wanted)
-
-    return Source(
+    source = Source(
         what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
         fields=tuple(fields[name] for name in (first.names if first else ())),
         total=total,
-        encoded=encoded,
+        encoded=_one_after_the_other(described, open_one),
         delimiter=first.delimiter if first else None,
         holds=common_value_types(types),
     )
+
+    def restricted(is_read: Callable[[SourceFile], bool]) -> Source:
+        files = [file for file, description in described.items() if is_read(description)]
+        return replace(source, total=None, encoded=_one_after_the_other(files, open_one))
+
+    return replace(source, restricted=restricted)
+
+
+def _one_after_the_other(
+    files: Iterable[Path], open_one: Callable[[Path], Source]
+) -> Callable[[Encoders], Chunks[IntArray]]:
+    """Return the reader of the rows of files in their order."""
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        for file in files:
+            yield from open_one(file).encoded(wanted)
+
+    return encoded
 
 
 def _absolute(path: Path) -> Path:
@@ -692,4 +758,4 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
             yield Chunk(rows, made, malformed)
 
     fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
-    return replace(source, fields=(*source.fields, *fields), encoded=encoded)
+    return replace(source, fields=(*source.fields, *fields), encoded=encoded, constants=added)

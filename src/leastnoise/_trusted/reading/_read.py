@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import chain
 from os import urandom
+from pathlib import PurePosixPath
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -51,6 +52,7 @@ from leastnoise._trusted.reading._column import (
     CountRequest,
     Encoders,
     Source,
+    SourceFile,
 )
 from leastnoise._trusted.reading._encode import (
     amount_encoder,
@@ -69,14 +71,13 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
+from leastnoise._trusted.reading._unit_keys import key_reader, numbering
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
     Units,
     cut_limit,
-    key_reader,
     lacking_rows,
-    numbering,
     usage_table,
 )
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
@@ -112,6 +113,25 @@ class ReadRequest:
     published: Sequence[tuple[str, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodFiles:
+    """Which files of a source can hold rows of the periods that are read (E16).
+
+    Args:
+        along: the attribute whose cells are the periods.
+        first: the first period that is read.
+        end: the period behind the last that is read.
+        patterns: for each period a pattern of the names of its files, such as
+            ``year=2024/month=03/*``; empty: only folders named after the column of the attribute
+            say of which period a file is. A file whose name says nothing is read.
+    """
+
+    along: str
+    first: int
+    end: int
+    patterns: Sequence[str] = ()
+
+
 def _with_reading_day(reader: Callable[_P, Table]) -> Callable[_P, Table]:
     """Return a reader whose tables have the day on which reading began."""
 
@@ -134,6 +154,7 @@ def read(
     max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
     allowance: RowAllowance | None = None,
+    period_files: PeriodFiles | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
     """Return the table of a source: encoded rows, or counts by its engine.
@@ -154,6 +175,7 @@ def read(
         unit_reading: how the values of the unit's column are read.
         allowance: the rows that each unit may still use in a series, of which ``max_rows`` is then
             the bound in all periods (E14). The rows are then read, by an engine too.
+        period_files: the files of a source of several that need to be read; None for all.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -203,6 +225,8 @@ def read(
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
+    if period_files is not None and opened.restricted is not None:
+        opened = opened.restricted(_is_of_periods(period_files, domain))
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -221,6 +245,22 @@ def read(
         if counted is not None:
             return counted
     return _read_rows(opened, names, domain, request, units, shown)
+
+
+def _is_of_periods(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
+    """Return the function that says whether a file has to be read (E16)."""
+    column = domain.kind(periods.along).reading.column or periods.along
+    encode = cell_encoder(domain.rule(periods.along))
+
+    def is_read(file: SourceFile) -> bool:
+        if column in file.values:
+            (cell,) = encode(Column([file.values[column]])).tolist()
+            return periods.first <= cell < periods.end
+        path = PurePosixPath(file.name)
+        of_file = [period for period, pattern in enumerate(periods.patterns) if path.match(pattern)]
+        return not of_file or any(periods.first <= period < periods.end for period in of_file)
+
+    return is_read
 
 
 def _read_rows(

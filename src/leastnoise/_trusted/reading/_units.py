@@ -3,7 +3,7 @@
 The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -22,8 +22,7 @@ from leastnoise._trusted.domain import (
     UnitCount,
     UnitTotal,
 )
-from leastnoise._trusted.reading._column import Column, Encoder, by_value
-from leastnoise._trusted.reading._values import is_null, text, without_zeros
+from leastnoise._trusted.reading._unit_keys import Numbers, UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # Random bytes asked for at a time.
@@ -36,8 +35,9 @@ class Units:
     Units are numbered chunk after chunk.
 
     Attributes:
-        number: from a column to the numbers of its units: two rows are of one unit if their values
-            have one key (`key_reader`). A value without a key is of no unit, -1.
+        number: the encoder from a column to what `add` takes: an entry for each row
+            (`UnitNumbers`). Two rows are of one unit if their values have one key (`key_reader`). A
+            value without a key is of no unit, -1.
 
     >>> units = Units()
     >>> units.add(units.number(Column(["a", "b", "a", None])))
@@ -53,9 +53,10 @@ class Units:
         reading: Reading = READ_AS_IT_IS,
         allowance: RowAllowance | None = None,
     ) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self.number: Callable[[Column], IntArray] = numbering(self._numbers, key_reader(reading))
-        self._chunks: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._numbers = UnitNumbers(reading)
+        self.number = self._numbers.entries
+        self._entries: list[IntArray] = []
+        self._chunks: list[Numbers] = [np.zeros(0, dtype=np.int32)]
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
             raise refuse(
@@ -77,14 +78,36 @@ class Units:
         """Add the rows of a chunk.
 
         Args:
-            units: their units, as `number` has them.
+            units: the entries of their units, as `number` has them.
             codes: of every attribute the rows' cells, where few rows of a unit are to be kept in
                 one; -1 is a cell like the others.
         """
-        self._chunks.append(units)
+        self._entries.append(units)
+        if self._numbers.is_full:
+            self._settle()
         if self._series is not None:
             self._series.add(codes)
-        self._cells.append(self._bounded_cells(len(units), codes))
+        if self._within:
+            self._cells.append(self._bounded_cells(len(units), codes))
+
+    def _settle(self) -> None:
+        """Number the units of all rows added."""
+        self._numbers.settle()
+        self._chunks += map(self._numbers.of_entries, self._entries)
+        self._entries = []
+
+    def _unit_of_rows(self) -> Numbers:
+        """Return the number of the unit of every row, -1 for a row without one."""
+        self._settle()
+        if len(self._chunks) > 1:
+            self._chunks = [np.concatenate(self._chunks)]
+        return self._chunks[0]
+
+    def _cells_of_rows(self) -> IntArray:
+        """Return the number of the bounded cell of every row; 0 without a bound."""
+        if not self._within:
+            return np.zeros(len(self._unit_of_rows()), dtype=np.int64)
+        return np.concatenate(self._cells)
 
     def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
         """Return the numbers of the cells in which the rows of a unit are bounded."""
@@ -143,13 +166,13 @@ class Units:
         keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
-                _first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1
+                _first(keys, self._bound.rows, units, self._cells_of_rows()), units, -1
             )
         return self._fits(keys, max_rows, units, None) & (units >= 0)
 
-    def _open_rows(self) -> IntArray:
+    def _open_rows(self) -> Numbers:
         """Return the unit of every row; -1 for one of a closed period."""
-        units = np.concatenate(self._chunks)
+        units = self._unit_of_rows()
         if self._series is None:
             return units
         return np.where(self._series.is_open(), units, -1)
@@ -158,7 +181,7 @@ class Units:
         self,
         keys: npt.NDArray[np.uint64],
         most: int,
-        units: IntArray,
+        units: Numbers,
         name: str | None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
@@ -187,7 +210,7 @@ class Units:
         """
         if self._series is None:
             return None
-        return self._series.use(np.concatenate(self._chunks), self._numbers, counted)
+        return self._series.use(self._unit_of_rows(), self._numbers, counted)
 
     def cut(self, keep: BoolArray, most: int) -> int:
         """Return the number of rows that are not kept, clipped for each unit.
@@ -203,7 +226,7 @@ class Units:
         >>> units.cut(units.keep(1, os.urandom), 3)
         4
         """
-        units = np.concatenate(self._chunks)
+        units = self._unit_of_rows()
         count = len(self._numbers)
         kept = np.bincount(units[keep], minlength=count)
         return int(
@@ -253,7 +276,7 @@ class Units:
             units = np.where(published, units, -1)
         if missing is not None:
             keys = _rank_keys(keys, missing)
-        bounded = np.concatenate(self._cells)[rows]
+        bounded = self._cells_of_rows()[rows]
         chosen = self._chosen(
             keys, most, units, [*map(np.asarray, cells)], bounded, name=name, rows=rows
         )
@@ -263,7 +286,7 @@ class Units:
         self,
         keys: npt.NDArray[np.uint64],
         most: int,
-        units: IntArray,
+        units: Numbers,
         cells: Sequence[IntArray],
         bounded: IntArray,
         *,
@@ -318,7 +341,7 @@ class Units:
                 ", ".join(counted.attributes),
                 "without a bound on the rows of a unit in all periods of a series",
             )
-        units = np.where(published, np.concatenate(self._chunks)[rows], -1)
+        units = np.where(published, self._unit_of_rows()[rows], -1)
         keys = _rank_keys(_random_keys(len(units), entropy_bytes), missing)
         cells = [codes[name].astype(np.int64) for name in counted.attributes]
         # one row of a unit in each cell has all the groups that its others there have
@@ -405,7 +428,7 @@ class Units:
         >>> units.totals(np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])).tolist()
         [3, 3, 7, 1]
         """
-        units = np.concatenate(self._chunks)[rows]
+        units = self._unit_of_rows()[rows]
         order, starts = _order_by_group(len(units), units, *map(np.asarray, cells))
         totals = np.zeros(len(units), dtype=np.int64)
         if len(starts):
@@ -448,20 +471,20 @@ class _SeriesRows:
         """Return which rows are in no closed period."""
         return self.periods >= self._before.periods
 
-    def digests(self, numbers: Mapping[Hashable, int]) -> tuple[bytes, ...]:
+    def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
         """Return the digest of every unit, in the order of their numbers."""
         if len(self._digests) != len(numbers):
-            self._digests = tuple(map(self._before.digest, numbers))
+            self._digests = tuple(map(self._before.digest, numbers.keys()))
         return self._digests
 
-    def used(self, numbers: Mapping[Hashable, int], name: str | None) -> IntArray:
+    def used(self, numbers: UnitNumbers, name: str | None) -> IntArray:
         """Return the rows that each unit used before, in the order of the numbers."""
         return self._before.of_units(self.digests(numbers), name)
 
     def use(
         self,
-        units: IntArray,
-        numbers: Mapping[Hashable, int],
+        units: Numbers,
+        numbers: UnitNumbers,
         counted: Mapping[str | None, BoolArray],
     ) -> PeriodUse:
         """Return the rows that units use in each open period."""
@@ -469,7 +492,7 @@ class _SeriesRows:
         uses: dict[str | None, tuple[IntArray, IntArray, IntArray]] = {}
         for name, mask in counted.items():
             rows = mask & has_period
-            cells = units[rows] * self._number_of_periods + self.periods[rows]
+            cells = units[rows].astype(np.int64) * self._number_of_periods + self.periods[rows]
             distinct, times = np.unique(cells, return_counts=True)
             unit, period = np.divmod(distinct, self._number_of_periods)
             uses[name] = (unit, period, times.astype(np.int64))
@@ -516,27 +539,117 @@ def _group_places(
 def _first(
     keys: npt.NDArray[np.uint64],
     most: int | IntArray,
-    *groups: IntArray,
+    *groups: Array,
     before: IntArray | None = None,
 ) -> BoolArray:
     """Return which rows have the ``most`` least keys of their group.
 
     ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
-    come first, whatever their keys.
+    come first, whatever their keys. Of rows with one key the earlier one is preferred.
     """
+    if before is None and isinstance(most, int):
+        group = _group_numbers(*groups)
+        if group is not None:
+            return _first_by_limits(keys, most, group)
     ranks: tuple[Array, ...] = (keys,)
     if before is not None:
         ranks = (keys, before)
     order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
-    # the place of a row within its group
-    places = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    places = _places_in_groups(len(keys), starts)
     first[order] = places < (most if isinstance(most, int) else most[order])
     return first
 
 
+def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
+    """Return which rows have the ``most`` least keys of their group, without an order of rows.
+
+    The number of a row's group and the first bits of its key make one number; these are sorted, and
+    the one at place ``most`` of each group is its limit: the rows up to it are first. Where the next
+    one is equal, the rows of that group are ordered by their whole keys.
+
+    Args:
+        keys: of each row.
+        most: at least 1.
+        group: of each row, from -1 on.
+    """
+    sizes = np.bincount(group + 1)
+    exceeds = sizes > most
+    if not exceeds.any():
+        return np.ones(len(keys), dtype=np.bool_)
+    # only groups with more rows are numbered; -1 stands for each of the others
+    number = np.where(exceeds, np.cumsum(exceeds) - 1, -1)
+    sizes = sizes[exceeds]
+    group_bits = len(sizes).bit_length()
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
+
+    def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
+        """Return the number of each row's group, and with it the first bits of its key."""
+        numbers = number[group[block] + 1]
+        shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
+        return numbers, shifted | (keys[block] >> np.uint64(group_bits))
+
+    ordered = np.empty(int(sizes.sum()), dtype=np.uint64)
+    end = 0
+    for block in blocks:
+        numbers, values = packed(block)
+        values = values[numbers >= 0]
+        ordered[end : end + len(values)] = values
+        end += len(values)
+    ordered.sort()
+    places = np.cumsum(sizes) - sizes + most - 1
+    limits = ordered[places]
+    is_tied = ordered[places + 1] == limits
+    first = np.empty(len(keys), dtype=np.bool_)
+    for block in blocks:
+        numbers, values = packed(block)
+        first[block] = (values <= limits[numbers]) | (numbers < 0)
+    if is_tied.any():
+        tied = np.flatnonzero(np.append(is_tied, False)[number[group + 1]])
+        order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
+        first[tied[order]] = _places_in_groups(len(tied), starts) < most
+    return first
+
+
+def _group_numbers(*groups: Array) -> Array | None:
+    """Return one number from -1 on for each row, equal where all of its groups are.
+
+    None where the groups have too many combinations for one 64-bit integer.
+    """
+    if len(groups) == 1:
+        return groups[0]
+    combined = _combined_groups(*groups)
+    if combined is None:
+        return None
+    return np.unique(combined, return_inverse=True)[1]
+
+
+def _combined_groups(*groups: Array) -> IntArray | None:
+    """Return one integer for each row, equal where all of its groups are.
+
+    None where the groups have too many combinations for 64 bits.
+    """
+    combined = np.zeros(len(groups[0]), dtype=np.int64)
+    combinations = 1
+    for group in groups:
+        low = int(group.min(initial=0))
+        size = int(group.max(initial=0)) - low + 1
+        combinations *= size
+        if combinations >= 2**63:
+            return None
+        combined = combined * size + (group.astype(np.int64) - low)
+    return combined
+
+
+def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
+    """Return the place of each row within its group, given where the groups start."""
+    sizes = np.diff(np.append(starts, rows))
+    places: IntArray = np.arange(rows) - np.repeat(starts, sizes)
+    return places
+
+
 def _order_by_group(
-    rows: int, *groups: IntArray, ranks: Sequence[Array] = ()
+    rows: int, *groups: Array, ranks: Sequence[Array] = ()
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return an order of rows by group, and the start of each group.
 
@@ -545,7 +658,14 @@ def _order_by_group(
         groups: rows that agree in all of these are a group.
         ranks: order the rows of a group, the last of them first; none: any order.
     """
-    order = np.lexsort((*ranks, *groups))
+    combined = None
+    if not ranks:
+        combined = _combined_groups(*groups)
+    if combined is None:
+        order = np.lexsort((*ranks, *groups))
+    else:
+        order = np.argsort(combined)
+        groups = (combined,)
     new = np.ones(rows, dtype=np.bool_)
     changes = []
     for group in groups:
@@ -553,66 +673,6 @@ def _order_by_group(
         changes.append(ordered[1:] != ordered[:-1])
     new[1:] = np.logical_or.reduce(changes)
     return order, np.flatnonzero(new)
-
-
-def numbering(
-    numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
-) -> Encoder:
-    """Return an encoder from a column to the numbers of its keys.
-
-    The number is -1 for a value that is no key.
-
-    A new key gets the next number; or -1, if only known ones have any.
-
-    >>> numbers, key = {"a": 0}, key_reader(Reading())
-    >>> numbering(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
-    [1, 0, -1, 1]
-    >>> numbering(numbers, key, known=True)(Column(["b", "c"])).tolist()
-    [1, -1]
-    """
-
-    def number(value: object) -> int:
-        form = key(value)
-        if form is None:
-            return -1
-        if known:
-            return numbers.get(form, -1)
-        return numbers.setdefault(form, len(numbers))
-
-    return by_value(
-        lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values))
-    )
-
-
-def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
-    """Return the function from a value to the key of a unit or join (E6).
-
-    The key of a value is its string form as the reading compares it, where text made of a whole
-    number, a point and zeros is that whole number; or its bytes, if these are not text. A null, a
-    spelling of one, and a value without a string form have no key.
-
-    >>> key = key_reader(Reading(trim=True, ignore_case=True, nulls=["NA"]))
-    >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
-    ['17', '17', '17', 'p17', 'p17', None, None, None]
-    """
-
-    def canonical_text(form: str) -> str:
-        """Return a text as keys compare it, such as 17 for 17.00."""
-        compared = reading.form(form)
-        return without_zeros(compared) or compared
-
-    nulls = {"", *map(canonical_text, reading.nulls)}
-
-    def key(value: object) -> Hashable | None:
-        if is_null(value):
-            return None
-        form = text(value)
-        if form is None:
-            return value if isinstance(value, bytes) else None
-        form = canonical_text(form)
-        return None if form in nulls else form
-
-    return key
 
 
 ROWS = "rows"

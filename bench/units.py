@@ -1,0 +1,161 @@
+"""Read events whose units may keep three rows each, against DuckDB with the same bound.
+
+    python bench/units.py [--rows 13000000] [--csv-rows 1300000] [--rounds 1] [--folder DIR]
+
+Parquet: twelve folders ``month=01`` ... ``month=12`` of events with ten rows a unit, whose ids are
+whole numbers, then texts. Ours reads and encodes them, chooses the rows of each unit and counts
+three tables; DuckDB numbers the rows of each unit in random order, keeps the first three and counts
+the same tables. CSV: the same events as text, beside the parse of all columns by pyarrow.
+
+Each measurement is a process of its own; the imports are not measured, the first use of a library
+is. Of several rounds the least CPU time counts.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAX_ROWS = 3
+TABLES = [("month", "region"), ("age", "sex"), ("region", "age")]
+
+
+class Measurement(NamedTuple):
+    """What a process needed: seconds of processors and of the clock, and the peak in GiB."""
+
+    cpu: float
+    clock: float
+    peak: float
+
+
+def write_events(folder: Path, rows: int, unit: str, kind: str) -> None:
+    """Write the events of twelve months, with an SQL expression as the id of a unit."""
+    import duckdb
+
+    columns = f"""{unit.format(units=rows // 10)} AS person,
+        ['N', 'S', 'E', 'W', 'C'][(hash(i * 7) % 5 + 1)::INT] AS region,
+        (hash(i * 3) % 90)::INTEGER AS age, (hash(i * 5) % 2)::INTEGER AS sex,
+        (hash(i * 11) % 1000) / 10.0 AS amount"""
+    with duckdb.connect() as database:
+        for month in range(12):
+            part = folder / f"month={month + 1:02}"
+            part.mkdir(parents=True)
+            first, last = month * rows // 12, (month + 1) * rows // 12
+            events = database.sql(f"SELECT {columns} FROM range({first}, {last}) r(i)")  # noqa: S608
+            path = str(part / f"part.{kind}")
+            if kind == "csv":
+                events.write_csv(path)
+            else:
+                events.write_parquet(path)
+
+
+def count_by_leastnoise(folder: str) -> None:
+    """Read, bound and count the events."""
+    import leastnoise as ln
+    from leastnoise._trusted.kernel._count import count
+    from leastnoise._trusted.reading import ReadRequest, read
+
+    domain = ln.Domain(
+        month=[f"{month:02}" for month in range(1, 13)],
+        region=["N", "S", "E", "W", "C"],
+        age=ln.Integers(0, 89),
+        sex=ln.Integers(0, 1),
+    ).as_complete()
+    wanted = ReadRequest(usage=True)
+    table = read(folder, domain, unit_column="person", max_rows=MAX_ROWS, wanted=wanted)
+    for _ in count(table, TABLES):
+        pass
+
+
+def count_by_duckdb(folder: str) -> None:
+    """Number the rows of each unit in random order, and count the first ones."""
+    import duckdb
+
+    sets = ", ".join(f"({', '.join(table)})" for table in TABLES)
+    # the folder is one of this program
+    query = f"""WITH kept AS MATERIALIZED (
+            SELECT month, region, age, sex FROM (
+                SELECT *, row_number() OVER (PARTITION BY person ORDER BY turn) AS place
+                FROM (SELECT *, random() AS turn FROM read_parquet('{folder}/*/*.parquet',
+                    hive_partitioning = true, hive_types_autocast = false))
+            ) WHERE place <= {MAX_ROWS}
+        ) SELECT month, region, age, sex, count(*) FROM kept GROUP BY GROUPING SETS ({sets})"""  # noqa: S608
+    with duckdb.connect() as database:
+        database.execute(query).fetchnumpy()
+
+
+def parse_by_pyarrow(folder: str) -> None:
+    """Parse all columns of CSV files."""
+    import pyarrow.csv
+
+    for file in sorted(Path(folder).rglob("*.csv")):
+        pyarrow.csv.read_csv(file)
+
+
+def measure(function: Callable[[str], None], folder: str) -> Measurement:
+    """Run a function on a folder in this process."""
+    import duckdb  # noqa: F401 - imports are not measured
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401
+
+    import leastnoise  # noqa: F401
+
+    start = time.perf_counter()
+    used = time.process_time()
+    function(folder)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return Measurement(time.process_time() - used, time.perf_counter() - start, peak)
+
+
+def compare(
+    title: str, rounds: int, folder: Path, functions: dict[str, Callable[[str], None]]
+) -> Iterator[str]:
+    """Yield a line for each function, the first of them with its ratio to the last."""
+    least: dict[str, Measurement] = {}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                measurement = pool.apply(measure, (function, str(folder)))
+            least[name] = min(measurement, least.get(name, measurement))
+    yield title
+    for name, (cpu, clock, peak) in least.items():
+        yield f"    {name:12} {cpu:8.2f} s of processors {clock:8.2f} s by the clock {peak:6.2f} GiB"
+    ours, *_, theirs = least.values()
+    yield f"    ratio        {ours.cpu / theirs.cpu:8.2f}"
+
+
+def main() -> None:
+    """Print the measurements."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=13_000_000)
+    parser.add_argument("--csv-rows", type=int, default=1_300_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=None)
+    options = parser.parse_args()
+    number = "(hash(i) % {units})::BIGINT"
+    text = "'p' || (hash(i) % {units})"
+    ours = {"leastnoise": count_by_leastnoise}
+    cases: list[tuple[str, int, str, str, dict[str, Any]]] = [
+        ("numbers as ids", options.rows, number, "parquet", {"DuckDB": count_by_duckdb}),
+        ("texts as ids", options.rows, text, "parquet", {"DuckDB": count_by_duckdb}),
+        ("texts as ids", options.csv_rows, text, "csv", {"pyarrow": parse_by_pyarrow}),
+    ]
+    for title, rows, unit, kind, theirs in cases:
+        if not rows:
+            continue
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            events = Path(folder, "events")
+            write_events(events, rows, unit, kind)
+            full_title = f"{kind}, {rows} rows, {title}"
+            for line in compare(full_title, options.rounds, events, {**ours, **theirs}):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+"""The keys of units: which rows are of one unit (E6 of PROOFS-reading.md).
+
+`key_reader` says it for one value. `UnitNumbers` says the same for whole columns: keys become byte
+strings, which pyarrow compares by all their bytes.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.domain import BLANKS, Reading
+from leastnoise._trusted.reading._column import (
+    Column,
+    DistinctTexts,
+    Encoder,
+    SplitEncoder,
+    by_value,
+    distinct,
+)
+from leastnoise._trusted.reading._values import is_null, text, without_zeros
+
+Numbers = npt.NDArray[np.int32]
+
+# Stands before the bytes of a key that is no text: no text in UTF-8 has this byte.
+_NO_TEXT = b"\xff"
+_ASCII = 128
+_POINT = ord(".")
+_ZERO = ord("0")
+_ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
+# A double below this in size that is a whole number is a 64-bit integer.
+_MOST_WHOLE = 2.0**63
+# Keys are numbered when the waiting ones take so many bytes, and at least twice the bytes of all
+# numbered ones. So each key is compared about one and a half times, however many there are.
+_WAITING_BYTES = 2**26
+
+
+def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
+    """Return the function from a value to the key of a unit or join (E6).
+
+    The key of a value is its string form as the reading compares it, where text made of a whole
+    number, a point and zeros is that whole number; or its bytes, if these are not text. A null, a
+    spelling of one, and a value without a string form have no key.
+
+    >>> key = key_reader(Reading(trim=True, ignore_case=True, nulls=["NA"]))
+    >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
+    ['17', '17', '17', 'p17', 'p17', None, None, None]
+    """
+    nulls = _null_keys(reading)
+
+    def key(value: object) -> Hashable | None:
+        if is_null(value):
+            return None
+        form = text(value)
+        if form is None:
+            return value if isinstance(value, bytes) else None
+        form = _canonical_text(form, reading)
+        return None if form in nulls else form
+
+    return key
+
+
+def _canonical_text(form: str, reading: Reading) -> str:
+    """Return a text as keys compare it, such as 17 for 17.00."""
+    compared = reading.form(form)
+    return without_zeros(compared) or compared
+
+
+def _null_keys(reading: Reading) -> set[str]:
+    """Return the texts that are no key, because they mean a null."""
+    return {"", *(_canonical_text(null, reading) for null in reading.nulls)}
+
+
+def numbering(
+    numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
+) -> Encoder:
+    """Return an encoder from a column to the numbers of its keys.
+
+    The number is -1 for a value that is no key.
+
+    A new key gets the next number; or -1, if only known ones have any.
+
+    >>> numbers, key = {"a": 0}, key_reader(Reading())
+    >>> numbering(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
+    [1, 0, -1, 1]
+    >>> numbering(numbers, key, known=True)(Column(["b", "c"])).tolist()
+    [1, -1]
+    """
+
+    def number(value: object) -> int:
+        form = key(value)
+        if form is None:
+            return -1
+        if known:
+            return numbers.get(form, -1)
+        return numbers.setdefault(form, len(numbers))
+
+    return by_value(
+        lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values))
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KeyColumn:
+    """The keys of the units of some rows.
+
+    Attributes:
+        keys: an Arrow array of the byte strings of `key_bytes`; one key may come several times.
+        rows: for each row the place of its key; -1 for a row without one.
+    """
+
+    keys: Any
+    rows: IntArray
+
+
+class UnitNumbers:
+    """Number the units of rows by their keys, exactly.
+
+    Each key of a chunk first gets an entry, a number that only its rows have. `settle` compares the
+    keys of all entries and numbers the different ones; `of_entries` returns these numbers. Equal
+    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree.
+    Each key is stored once.
+
+    Args:
+        reading: how the values of the unit's column are read.
+
+    Attributes:
+        entries: the encoder from a column to entries, -1 for a row without a unit. Its keys are
+            found by a function of the column alone, in any thread.
+
+    Guarantees: two entries have one number if and only if their values have one key (`key_reader`).
+
+    >>> units = UnitNumbers(Reading())
+    >>> entries = units.entries(Column(["a", 17, None, b"a", "17.0"]))
+    >>> units.settle()
+    >>> units.of_entries(entries).tolist(), units.keys()
+    ([0, 1, -1, 0, 1], ['a', '17'])
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.entries = SplitEncoder(key_columns(reading), self._enter)
+        self._keys = _byte_strings([])
+        self._waiting: list[Any] = []
+        self._waiting_bytes = 0
+        self._entered = 0
+        # numbers of the entries so far, and how many entries came before each of these arrays
+        self._settled: list[Numbers] = []
+        self._starts: list[int] = []
+
+    def __len__(self) -> int:
+        """Return how many units have a number."""
+        return len(self._keys)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many keys wait that they should be numbered."""
+        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
+
+    def _enter(self, column: KeyColumn) -> IntArray:
+        """Return the entry of each row, and keep the keys."""
+        entries = np.where(column.rows < 0, -1, column.rows + self._entered)
+        self._waiting.append(column.keys)
+        self._waiting_bytes += column.keys.nbytes
+        self._entered += len(column.keys)
+        return entries
+
+    def settle(self) -> None:
+        """Number all keys that were entered; those numbered before keep their numbers."""
+        import pyarrow as pa
+
+        number = len(self._keys)
+        count = sum(map(len, self._waiting))
+        if not count:
+            return
+        # The keys with a number come first, each once and in order, so their places are their
+        # numbers again.
+        encoded = pa.chunked_array([self._keys, *self._waiting]).dictionary_encode()
+        places = np.concatenate([_numbers_of(chunk.indices) for chunk in encoded.chunks])
+        if len(places) != number + count:
+            raise InternalError("every key must have one number; please report this.")
+        self._starts.append(self._entered - count)
+        self._settled.append(places[number:])
+        self._keys = encoded.chunks[-1].dictionary
+        self._waiting = []
+        self._waiting_bytes = 0
+        del encoded
+        pa.default_memory_pool().release_unused()
+
+    def of_entries(self, entries: IntArray) -> Numbers:
+        """Return the number of the unit of each entry, -1 for -1.
+
+        All entries must have been settled.
+        """
+        numbers = np.full(len(entries), -1, dtype=np.int32)
+        segments = np.searchsorted(self._starts, entries, side="right") - 1
+        for segment in np.unique(segments[entries >= 0]).tolist():
+            rows = segments == segment
+            numbers[rows] = self._settled[segment][entries[rows] - self._starts[segment]]
+        return numbers
+
+    def keys(self) -> list[Hashable]:
+        """Return the key of every unit, in the order of their numbers."""
+        return list(map(_key_of_bytes, self._keys.to_pylist()))
+
+
+def key_bytes(key: Hashable | None) -> bytes | None:
+    r"""Return a key of `key_reader` as bytes; other keys have other bytes.
+
+    >>> key_bytes("17"), key_bytes(b"\xe9"), key_bytes(None)
+    (b'17', b'\xff\xe9', None)
+    """
+    if isinstance(key, bytes):
+        return _NO_TEXT + key
+    if key is None:
+        return None
+    return str(key).encode("utf-8", "surrogatepass")
+
+
+def _key_of_bytes(raw: bytes) -> Hashable:
+    """Return the key that has these bytes."""
+    if raw.startswith(_NO_TEXT):
+        return raw.removeprefix(_NO_TEXT)
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
+    """Return the function from a column to the keys of its rows.
+
+    Its keys are those of `key_reader`, value by value, as `key_bytes` writes them.
+
+    >>> column = key_columns(Reading(nulls=["9"]))(Column(np.array([17, 9])))
+    >>> column.keys.to_pylist(), column.rows.tolist()
+    ([b'17'], [0, -1])
+    """
+    key = key_reader(reading)
+    nulls = _byte_strings([key_bytes(null) for null in _null_keys(reading)])
+
+    def keys_of(column: Column) -> KeyColumn:
+        import pyarrow.compute as pc
+
+        keys, places = _keys_of_values(column.data, reading, key)
+        has_key = ~_booleans(pc.is_in(keys, value_set=nulls))
+        if keys.null_count:
+            has_key &= _booleans(keys.is_valid())
+        if not has_key.all():
+            keys = keys.filter(_mask(has_key))
+            # -1 stands for a value without a key, and finds the last entry
+            places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
+        return KeyColumn(keys, column.rows(places, -1))
+
+    return keys_of
+
+
+def _keys_of_values(
+    data: Array | Sequence[object], reading: Reading, key: Callable[[object], Hashable | None]
+) -> tuple[Any, IntArray]:
+    """Return the keys of some values, and the place of each value among them.
+
+    The place is -1, or the key is null or the spelling of a null, where a value has no key.
+    """
+    if isinstance(data, DistinctTexts):
+        return _keys_of_texts(data.array, reading, key), np.arange(len(data))
+    if isinstance(data, np.ndarray):
+        wholes = _whole_numbers(data)
+        if wholes is not None:
+            return _keys_of_wholes(wholes), np.where(np.isnan(data), -1, np.arange(len(data)))
+    values, places = distinct(data)
+    keys = _byte_strings([key_bytes(key(value)) for value in values])
+    if places is None:
+        return keys, np.arange(len(values))
+    return keys, places.astype(np.int64)
+
+
+def _whole_numbers(data: Array) -> Array | None:
+    """Return numbers as integers, 0 for NaN; None if some are no whole numbers.
+
+    The text of a double is that of the integer that it equals (`text`).
+    """
+    if data.dtype.kind in "iu":
+        return data
+    if data.dtype != np.float64:
+        return None
+    numbers = np.where(np.isnan(data), 0.0, data)
+    if not ((np.floor(numbers) == numbers) & (np.abs(numbers) < _MOST_WHOLE)).all():
+        return None
+    return numbers.astype(np.int64)
+
+
+def _keys_of_wholes(wholes: Array) -> Any:
+    """Return the decimal digits of integers, as an Arrow array."""
+    import pyarrow as pa
+
+    buffer = pa.py_buffer(np.ascontiguousarray(wholes))
+    array = pa.Array.from_buffers(pa.from_numpy_dtype(wholes.dtype), len(wholes), [None, buffer])
+    return array.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
+    """Return the keys of an Arrow array of byte strings.
+
+    Texts that are their own keys stay as they are; those with blanks or capitals that do not count
+    are taken together if they are ASCII; ``key`` reads the others one by one.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bytes_of, starts = DistinctTexts(texts).bytes_and_starts()
+    is_ascii = np.ones(len(texts), dtype=np.bool_)
+    is_ascii[_owners(bytes_of >= _ASCII, starts)] = False
+    rewrites = reading.trim or reading.ignore_case
+    if rewrites or not _is_text(texts, ~is_ascii):
+        one_by_one = ~is_ascii
+    else:
+        one_by_one = np.zeros(len(texts), dtype=np.bool_)
+    keys = texts
+    if rewrites:
+        in_ascii = texts.filter(_mask(is_ascii)).cast(pa.large_string())
+        if reading.trim:
+            in_ascii = pc.ascii_trim(in_ascii, characters=_ASCII_BLANKS)
+        if reading.ignore_case:
+            in_ascii = pc.ascii_lower(in_ascii)
+        rewritten = in_ascii.cast(pa.large_binary())
+        keys = pc.replace_with_mask(texts, _mask(is_ascii), rewritten)
+        bytes_of, starts = DistinctTexts(keys).bytes_and_starts()
+    # 17.00 is 17
+    filled = starts[1:] > starts[:-1]
+    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
+    ends_in_zero[filled] = bytes_of[starts[1:][filled] - 1] == _ZERO
+    has_point = np.zeros(len(texts), dtype=np.bool_)
+    has_point[_owners(bytes_of == _POINT, starts)] = True
+    one_by_one |= ends_in_zero & has_point
+    if not one_by_one.any():
+        return keys
+    chosen = _mask(one_by_one)
+    replacements = [key_bytes(key(value)) for value in texts.filter(chosen).to_pylist()]
+    return pc.replace_with_mask(keys, chosen, _byte_strings(replacements))
+
+
+def _is_text(texts: Any, which: BoolArray) -> bool:
+    """Return whether some byte strings are all UTF-8."""
+    import pyarrow as pa
+
+    if not which.any():
+        return True
+    try:
+        texts.filter(_mask(which)).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _owners(which: BoolArray, starts: IntArray) -> IntArray:
+    """Return to which byte string each of some bytes belongs."""
+    owners: IntArray = np.searchsorted(starts, np.flatnonzero(which), side="right") - 1
+    return owners
+
+
+def _mask(which: BoolArray) -> Any:
+    """Return a mask as an Arrow array."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(which), [None, _packed(which)])
+
+
+def _byte_strings(values: Sequence[bytes | None]) -> Any:
+    """Return byte strings as an Arrow array; without pa.array, which loads pandas."""
+    import pyarrow as pa
+
+    content = [value or b"" for value in values]
+    starts = np.cumsum([0, *map(len, content)], dtype=np.int64)
+    is_valid = np.array([value is not None for value in values], dtype=np.bool_)
+    return pa.Array.from_buffers(
+        pa.large_binary(),
+        len(content),
+        [_packed(is_valid), pa.py_buffer(starts), pa.py_buffer(b"".join(content))],
+    )
+
+
+def _packed(which: BoolArray) -> Any:
+    """Return a mask as an Arrow buffer of bits."""
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(which, bitorder="little"))
+
+
+def _booleans(array: Any) -> BoolArray:
+    """Return the Booleans of an Arrow array without nulls."""
+    booleans: BoolArray = np.from_dlpack(array.cast("uint8")).view(np.bool_)
+    return booleans
+
+
+def _numbers_of(array: Any) -> Numbers:
+    """Return the 32-bit integers of an Arrow array, -1 for nulls."""
+    if array.null_count:
+        array = array.fill_null(-1)
+    numbers: Array = np.from_dlpack(array)
+    if numbers.dtype != np.int32:
+        raise InternalError("places of keys must be 32-bit integers; please report this.")
+    return numbers
