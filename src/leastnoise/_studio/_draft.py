@@ -193,9 +193,17 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
         if isinstance(request, Mapping):
             groups = groups_of(workload.domain, request.get("by", ()), "by")
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
-            if (statistic.of, statistic.along, statistic.at) == (request["of"], groups, shares):
+            requested = (_variables(request), groups, shares)
+            if (statistic.variables, statistic.along, statistic.at) == requested:
                 return statistic
     return None
+
+
+def _variables(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the measures or the attribute that a request for a statistic names."""
+    of = request["of"]
+    first = (of,) if isinstance(of, str) else tuple(of)
+    return (*first, *request.get("on", ()))
 
 
 def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
