@@ -258,5 +258,5 @@ def test_other_arguments_are_refused() -> None:
     ):
         with pytest.raises(ln.InputError, match=message):
             ln.audit(planned("Laplace"), **arguments)
-    with pytest.raises(ln.InputError, match="A search for categories has no guard"):
+    with pytest.raises(ln.InputError, match="A search has no guard"):
         ln.audit(searched("Laplace"), guard="1/100", trials=200)
