@@ -169,3 +169,47 @@ def test_bounds_of_another_search_are_refused(write, tmp_path) -> None:
 def test_wrong_requests_are_refused(write, settings, message) -> None:
     with pytest.raises(ln.InputError, match=message):
         read_spec(write(**settings))
+
+
+def test_bounds_found_with_a_seed_are_refused_by_a_paid_release(write, tmp_path) -> None:
+    spec = read_spec(write(max_rows="{ most = 500 }"))
+    plan = spec.bounds_searches[0].plan(spec.privacy)
+    seeded = ln.find_bounds(plan, tmp_path / "visits.csv", seed=1)
+    rehearsal = ln.read_spec(tmp_path / "spec.toml", bounds={"max_rows": seeded})
+    with pytest.raises(ln.InputError, match="a paid search for max_rows"):
+        rehearsal.release(tmp_path / "out")
+    assert not (tmp_path / "visits.ledger").exists()
+    assert not rehearsal.release(tmp_path / "out", seed=1).private
+
+
+@pytest.mark.parametrize(
+    ("query", "is_possible"),
+    [('"prefix"', True), ("{ ranges = [[0, 50], [51, 120]] }", False)],
+)
+def test_spec_must_be_possible_for_the_narrowest_bounds(write, query, is_possible) -> None:
+    file = write(integers="{ low = 0, most = 120 }")
+    text = file.read_text()
+    file.write_text(text.replace('age = "identity"', f"age = {query}"))
+    if is_possible:
+        assert read_spec(file).domain.kind("age").high == 120
+        return
+    with pytest.raises(ln.InputError, match="With the narrowest bounds that the searches may find"):
+        read_spec(file)
+
+
+def test_rows_in_a_cell_are_at_most_the_found_rows(write, tmp_path) -> None:
+    settings = 'max_per_cell = 8, cell = ["age"]'
+    spec = read_spec(write(budget='rho = "8"', max_rows=f"{{ most = 500 }}, {settings}"))
+    assert spec.privacy.max_per_cell.rows == 8
+    release = spec.release(tmp_path / "out")
+    assert (release.privacy.max_rows, release.privacy.max_per_cell.rows) == (5, 5)
+
+
+def test_each_search_and_the_release_have_their_own_directory(write, tmp_path) -> None:
+    same = {"integers": '{ low = 0, most = 9, found = "pay" }', "clip": FOUND["clip"]}
+    with pytest.raises(ln.InputError, match="Each search must have a directory of its own"):
+        read_spec(write(**same))
+    spec = ln.read_spec(write(max_rows="{ most = 500 }"))
+    with pytest.raises(ln.InputError, match="another directory than that of the search"):
+        spec.release(tmp_path / "max-rows")
+    assert not (tmp_path / "visits.ledger").exists()

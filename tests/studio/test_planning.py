@@ -200,6 +200,21 @@ def test_planning_page_states_data_dependent_error(spec, planned_here):
         assert typical(seen) == ["not computed yet"]
 
 
+def test_margins_of_covariances_and_coefficients_are_shown(spec, planned_here):
+    measures = "[measures.pay]\nclip = [0, 9]\n[measures.age]\nclip = [0, 99]\n"
+    parts = (
+        '[[workload]]\ncorrelations = { of = ["pay", "age"] }\nsize = 100\n'
+        '[[workload]]\nregression = { of = "pay", on = ["age"] }\nsize = 100\n'
+    )
+    spec.write_text(SPEC[: SPEC.index("# all small")] + measures + parts)
+    with serving(spec) as client:
+        client.enter()
+        pair, line = (row["verdict"] for row in client.planned()["rows"][-2:])
+    assert pair.startswith("covariance of pay x age: at most ± ")
+    assert line.startswith("coefficient of (intercept): ± ")
+    assert "; coefficient of age: ± " in line
+
+
 def test_data_that_were_opened_would_be_seen(tmp_path):
     pipe = tmp_path / "people.csv"
     os.mkfifo(pipe)

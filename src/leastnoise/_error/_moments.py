@@ -22,10 +22,10 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import (
     Factors,
     Statistic,
+    complete_rows_measures,
     in_domain_order,
     in_factor_order,
     join_measures,
-    name_sums,
     pair_names,
     term_names,
 )
@@ -137,12 +137,13 @@ def moment_scales(
     reaches = np.maximum(highs, -lows)
     row_scales = np.concatenate([[1.0], reaches])
     size = len(variables) + 1
+    ordered_factors = [in_factor_order(present, of_sum) for of_sum in factors]
+    expected = complete_rows_measures(domain, present, ordered_factors)
     names: dict[Entry, str] = {}
     steps = np.zeros((size, size))
     offsets = np.zeros((size, size))
-    for of_sum in factors:
-        name = name_sums(in_factor_order(present, of_sum), present)
-        if name not in domain.measures:
+    for of_sum, (name, declared) in zip(factors, expected.items(), strict=True):
+        if domain.measures.get(name) != declared:
             listed = join_measures(present)
             raise InputError(
                 f"The sums over rows with {listed} were not measured. Ask for correlations or a "
@@ -152,7 +153,6 @@ def moment_scales(
         entry = (*[0] * (2 - len(positions)), *positions)
         row, column = entry
         names[row, column] = name
-        declared = domain.measure(name)
         divisor = declared.divisor if isinstance(declared, DeviationProduct) else 1
         steps[row, column] = divisor / (row_scales[row] * row_scales[column])
         if of_sum:

@@ -129,7 +129,8 @@ class BoundsPlan:
     def rank_error(self) -> int:
         """The most units by which the bounds miss their share, with probability 1 - `RISK`.
 
-        The units are rows if every row is one. Two bounds miss theirs by half of it each.
+        The units are rows if every row is one. Two bounds miss theirs by half of it each. Values
+        beyond the outermost candidates count as within, because no choice could include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.shares)) / float(self.epsilon)
         number = len(self.shares)

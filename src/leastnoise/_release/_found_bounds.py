@@ -102,7 +102,8 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
         rule += ", by one random row of each unit"
     return (
         f"The search {rule}, from {plan.kind.size + 1} candidates. In 95 of 100 cases it misses "
-        f"this share by at most {plan.rank_error:,} {_counted(plan)}."
+        f"this share by at most {plan.rank_error:,} {_counted(plan)}; those beyond the outermost "
+        "candidates count as within."
     )
 
 

@@ -202,6 +202,19 @@ class StatisticTable(ResultTable):
         number_format = statistic_format(self.statistic, self.domain, catalogue)
         return catalogue.with_format(number_format)
 
+    def plot(self) -> Any:
+        """Return an Altair chart, which notebooks show.
+
+        Raises:
+            InputError: coefficients, which have different units, a single number, or too many.
+        """
+        if self.statistic.kind == "regression":
+            raise InputError(
+                f"{self.id} ({self.name}) has coefficients of different units, which no axis has. "
+                "Use the table."
+            )
+        return ResultTable.plot(self)
+
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
         picture = self.picture(catalogue)

@@ -51,7 +51,7 @@ from leastnoise._spec import (
     spec_warnings,
 )
 from leastnoise._spec import read_spec as read_spec_content
-from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.kernel import Entry, Ledger
 from leastnoise._trusted.reading import DatabaseTable, ledger_beside
 
@@ -373,6 +373,7 @@ def run_spec(
         if published is not None:
             return published
         folder = check_target(out).parent
+        _refuse_directory_of_search(spec, out)
     check_before_planning(ledger_path, spec, folder)
     observer.warn(warnings_of_spec(spec))
     is_new_ledger = not ledger_path.exists()
@@ -393,6 +394,17 @@ def run_spec(
         is_new_ledger,
         missed_targets=missed_targets(finished.plan, spec.options.level),
     )
+
+
+def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
+    """Refuse to write a release where a search writes its result."""
+    for search in spec.all_searches:
+        if out.absolute() == search.directory.absolute():
+            raise refuse(
+                "the directory of the release",
+                str(out),
+                f"another directory than that of the search for {search.name}",
+            )
 
 
 def require_release(run: SpecRun) -> Release:
@@ -430,6 +442,19 @@ def check_run(
         )
     if spec.series is not None and seed is not None:
         raise InputError("A series has no seeded run; leave out --seed.")
+    if seed is None:
+        _refuse_seeded_searches(spec)
+
+
+def _refuse_seeded_searches(spec: Spec) -> None:
+    """Refuse a paid run with results of a search that nobody paid for."""
+    for search in spec.all_searches:
+        if search.found is not None and not search.found.private:
+            raise InputError(
+                f"A release that is paid needs a paid search for {search.name}; its result was "
+                "found with a seed, which protects nobody. Search again without a seed, or release "
+                "with one."
+            )
 
 
 def with_data(

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from leastnoise._domain import Domain, Reading, known_keys
-from leastnoise._plan import COVERS, BoundsPlan, plan_bounds, plan_max_rows
+from leastnoise._plan import COVERS, BoundsPlan, candidate_edges, plan_bounds, plan_max_rows
 from leastnoise._planning import Least, stated_privacy
 from leastnoise._release import FoundBounds, read_bounds
 from leastnoise._spec._domain import within
@@ -96,11 +97,17 @@ class BoundsRequest:
 
     def value(self, found: FoundBounds | None) -> Any:
         """Return what stands in the place of the table: found bounds, or the widest ones."""
+        if found is not None:
+            return self.value_between(found.low, found.high)
         if self.path[0] == "privacy":
-            most = whole(f"{self.where} most", self.settings.get("most"), 1, MOST_ROWS)
-            return most if found is None else found.max_rows
-        low = self.lowest if found is None else found.low
-        high = self.most if found is None else found.high
+            whole(f"{self.where} most", self.settings.get("most"), 1, MOST_ROWS)
+            return self.value_between(Fraction(0), self.most)
+        return self.value_between(self.lowest, self.most)
+
+    def value_between(self, low: Fraction, high: Fraction) -> Any:
+        """Return what stands in the place of the table for two bounds."""
+        if self.path[0] == "privacy":
+            return int(high)
         if self.path[2] == "integers":
             with within(f"{self.where}: "):
                 return [_whole_number(low), _whole_number(high)]
@@ -135,6 +142,23 @@ class BoundsSearch:
     unit: Fraction | None
     reading: Reading
     found: FoundBounds | None = None
+
+    @property
+    def narrowest_value(self) -> Any:
+        """What stands in the place of the request if the narrowest bounds are found."""
+        lowest = Fraction(0)
+        if self.column:
+            lowest = self.request.lowest
+        edges = candidate_edges(
+            lowest,
+            self.request.most,
+            unit=self.unit or (None if self.column else Fraction(1)),
+            is_low_found="least" in self.request.settings,
+        )
+        pairs = [*pairwise(edges)]
+        if "least" not in self.request.settings:
+            pairs = pairs[:1]
+        return self.request.value_between(*min(pairs, key=lambda pair: pair[1] - pair[0]))
 
     def plan(self, whole_privacy: Privacy) -> BoundsPlan:
         """Return the plan of the search within its share of a budget."""
@@ -226,12 +250,31 @@ def with_bounds(
     parts: Mapping[str, Any], requests: Sequence[BoundsRequest], found: Mapping[str, FoundBounds]
 ) -> dict[str, Any]:
     """Return the parts of a spec with numbers in the places of the requests."""
-    numbered = deepcopy(dict(parts)) if requests else dict(parts)
-    for request in requests:
+    values = {request.path: request.value(found.get(request.name)) for request in requests}
+    return _with_values(parts, values)
+
+
+def with_narrowest_bounds(
+    parts: Mapping[str, Any], searches: Sequence[BoundsSearch]
+) -> dict[str, Any]:
+    """Return the parts of a spec as if each search still to come found its narrowest bounds."""
+    values = {
+        search.request.path: search.narrowest_value for search in searches if search.found is None
+    }
+    return _with_values(parts, values)
+
+
+def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Return the parts of a spec with values at the places of some keys."""
+    numbered = deepcopy(dict(parts)) if values else dict(parts)
+    for path, value in values.items():
         table = numbered
-        for key in request.path[:-1]:
+        for key in path[:-1]:
             table = table[key]
-        table[request.path[-1]] = request.value(found.get(request.name))
+        table[path[-1]] = value
+        per_cell = table.get("max_per_cell")
+        if path[0] == "privacy" and isinstance(per_cell, int):
+            table["max_per_cell"] = min(per_cell, value)
     return numbered
 
 
@@ -242,7 +285,7 @@ def bounds_searches(
     found: Mapping[str, FoundBounds],
 ) -> tuple[BoundsSearch, ...]:
     """Return the searches of the requests, with the readings of their columns."""
-    searches = []
+    searches: list[BoundsSearch] = []
     for request in requests:
         column = ""
         unit: Fraction | None = None

@@ -68,6 +68,7 @@ from leastnoise._spec._bounds import (
     read_bounds_requests,
     read_found_bounds,
     with_bounds,
+    with_narrowest_bounds,
 )
 from leastnoise._spec._domain import (
     JOIN_PART,
@@ -139,6 +140,11 @@ class CategorySearch:
     share: Fraction
     directory: Path
     found: FoundCategories | None = None
+
+    @property
+    def name(self) -> str:
+        """What the search finds, such as categories of job."""
+        return f"categories of {self.attribute}"
 
 
 def read_searches(
@@ -525,6 +531,10 @@ def spec_from_table(
     _check_together(source, described, budget, options, requested.workload)
     if "impossible" in parts:
         _check_impossible_is_used(plan["strategy"], options)
+    if any(search.found is None for search in described.bounds_searches):
+        narrow_parts = with_narrowest_bounds(parts, described.bounds_searches)
+        with within("With the narrowest bounds that the searches may find: "):
+            spec_from_table(narrow_parts, folder, name, categories, statements_file)
     domain = requested.workload.domain
     return Spec(
         source=source.table or source.path,
@@ -647,6 +657,7 @@ def _read_domain(
         files=files,
     )
     _check_shares(described.all_searches)
+    _check_directories(described.all_searches)
     return described
 
 
@@ -835,6 +846,18 @@ def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
             "The shares of the budget that searches cost must leave some of it. Give them smaller "
             "shares."
         )
+
+
+def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
+    """Raise if two searches write to one directory."""
+    names: dict[Path, str] = {}
+    for search in searches:
+        other = names.setdefault(search.directory.absolute(), search.name)
+        if other != search.name:
+            raise InputError(
+                f"Each search must have a directory of its own; those for {other} and "
+                f"{search.name} have {str(search.directory)!r}. Give one of them another: found = ..."
+            )
 
 
 def _paid_search_facts(

@@ -195,10 +195,17 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
             weight = entry.get("weighted_by")
             is_same_weight = statistic.form.of_measure or statistic.weighted_by == weight
-            requested = (request["of"], groups, shares)
-            if is_same_weight and (statistic.of, statistic.along, statistic.at) == requested:
+            requested = (_variables(request), groups, shares)
+            if is_same_weight and (statistic.variables, statistic.along, statistic.at) == requested:
                 return statistic
     return None
+
+
+def _variables(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the measures or the attribute that a request for a statistic names."""
+    of = request["of"]
+    first = (of,) if isinstance(of, str) else tuple(of)
+    return (*first, *request.get("on", ()))
 
 
 def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:

@@ -15,6 +15,7 @@ from leastnoise._workload._complete_rows import (
     INTERCEPT,
     Factors,
     checked_variables,
+    complete_rows_measures,
     factors_of_sums,
     in_domain_order,
     in_factor_order,

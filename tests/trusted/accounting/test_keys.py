@@ -11,9 +11,9 @@ from leastnoise._trusted.accounting import (
     KeyRule,
     Noise,
     Privacy,
+    gaussian_delta,
     keys_are_private,
 )
-from leastnoise._trusted.accounting._deltas import gaussian_delta
 
 RULES = [
     (Fraction(scale, 7), threshold) for scale in range(2, 62, 3) for threshold in (2, 5, 19, 33)

@@ -43,7 +43,12 @@ from leastnoise._trusted.accounting._cost import (
     covers,
     rho_of,
 )
-from leastnoise._trusted.accounting._deltas import LEAST_DELTA, gaussian_is_private, zcdp_delta
+from leastnoise._trusted.accounting._deltas import (
+    LEAST_DELTA,
+    gaussian_delta,
+    gaussian_is_private,
+    zcdp_delta,
+)
 from leastnoise._trusted.accounting._json import (
     budget_from_json,
     charge_from_json,

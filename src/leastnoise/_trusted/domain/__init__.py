@@ -43,6 +43,7 @@ from leastnoise._trusted.domain._levels import (
     one_value_each,
 )
 from leastnoise._trusted.domain._measure import (
+    COMBINED_MEASURES,
     MOST_UNITS,
     CompleteCount,
     DeviationProduct,

@@ -638,3 +638,7 @@ def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     if isinstance(measure, UnitCount):
         return ()
     return (measure,)
+
+
+COMBINED_MEASURES = (CompleteCount, DeviationProduct, SquaredDeviation, Weighted)
+"""The measures whose amounts are computed from several numbers of a row, and clipped after that."""

@@ -16,6 +16,7 @@ import numpy as np
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import (
+    COMBINED_MEASURES,
     Clocked,
     Cuts,
     DeviationProduct,
@@ -116,7 +117,7 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
         combined = _deviation_products(measure, amounts)
     else:
         combined = reduce(np.multiply, amounts)
-    if len(amounts) == 1:
+    if not isinstance(measure, COMBINED_MEASURES):
         return combined
     return np.clip(combined, measure.low_units, measure.high_units)
 

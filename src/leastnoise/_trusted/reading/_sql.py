@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from leastnoise._trusted.domain import (
+    COMBINED_MEASURES,
     READ_AS_IT_IS,
     Clocked,
     DeviationProduct,
@@ -553,7 +554,7 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
         for position, centre in enumerate(measure.centres):
             known[position] = sql(":value - :centre", value=known[position], centre=centre)
     combined = reduce(lambda one, other: sql(":one * :other", one=one, other=other), known)
-    if len(amounts) == 1:
+    if not isinstance(measure, COMBINED_MEASURES):
         return combined
     return sql(
         "LEAST(GREATEST(:it, :low), :high)",
