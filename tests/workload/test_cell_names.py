@@ -99,6 +99,8 @@ k = IMPOSSIBLE
 h = [0, 0]
 [domain.h]
 integers = [0, 1]
+[plan]
+strategy = "model"
 """
 
 

@@ -677,40 +677,10 @@ def checked_statistic(
     if kind == "regression":
         further_measures = checked_variables(domain, "on", on)
         of, *_ = checked_variables(domain, "of and on", [of, *further_measures], least=2)
-    is_measure = isinstance(of, str) and of in domain.measures
-    if of_measure and not is_measure:
-        raise refuse(
-            "of",
-            of,
-            f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})",
-            MEASURES_ARE_DECLARED,
-        )
-    if of_measure and isinstance(domain.measure(str(of)), PerUnit):
-        raise refuse(
-            "of",
-            of,
-            "a measure of values of rows, with clip",
-            "A total of units has no mean of rows: declare another measure of the same column.",
-        )
-    if kind == "variances" and type(domain.measure(str(of))) is not Measure:
-        raise refuse(
-            "of",
-            of,
-            "a measure of values of rows, with clip",
-            "Weighted values and squares have no variances here.",
-        )
-    if not of_measure and is_measure and of not in domain.names:
-        advice = (
-            f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
-        )
-        raise refuse(
-            "of",
-            of,
-            f"an attribute of numbers ({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
-            advice,
-        )
-    if not of_measure:
-        number_cells(domain, of)
+    if of_measure:
+        _check_statistic_measure(domain, kind, of)
+    else:
+        _check_statistic_attribute(domain, of)
     groups = groups_of(domain, by, "by")
     if not of_measure and of in groups:
         raise InputError(message(_OF_ITSELF, of=of, kind=kind))
@@ -719,9 +689,8 @@ def checked_statistic(
             "at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]'
         )
     shares = tuple(exact("at", share) for share in at or ())
-    if size is None:
-        known_size = None
-    else:
+    known_size = None
+    if size is not None:
         known_size = exact_positive("size", size)
     return Statistic(
         kind=kind,
@@ -733,6 +702,44 @@ def checked_statistic(
         size=known_size,
         target=error_target,
     )
+
+
+def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
+    """Raise unless a statistic of a measure can be of this one."""
+    if not (isinstance(of, str) and of in domain.measures):
+        raise refuse(
+            "of",
+            of,
+            f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})",
+            MEASURES_ARE_DECLARED,
+        )
+    allowed = "a measure of values of rows, with clip"
+    measure = domain.measure(of)
+    if isinstance(measure, PerUnit):
+        raise refuse(
+            "of",
+            of,
+            allowed,
+            "A total of units has no mean of rows: declare another measure of the same column.",
+        )
+    if kind == "variances" and type(measure) is not Measure:
+        raise refuse("of", of, allowed, "Weighted values and squares have no variances here.")
+
+
+def _check_statistic_attribute(domain: Domain, of: object) -> None:
+    """Raise unless a statistic along an attribute can be along this one."""
+    is_measure = isinstance(of, str) and of in domain.measures
+    if is_measure and of not in domain.names:
+        advice = (
+            f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
+        )
+        raise refuse(
+            "of",
+            of,
+            f"an attribute of numbers ({', '.join(_numeric_attributes(domain)) or 'none is declared'})",
+            advice,
+        )
+    number_cells(domain, of)
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:

@@ -285,6 +285,35 @@ class Workload:
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
+        self._check_weight(weight)
+        self._check_weightable()
+        measures = self.domain.measures
+        weighted_names = {}
+        for product in self:
+            if product.measure and product.values_of:
+                weighted_names[product.measure] = f"{weight} of rows with {product.values_of}"
+            elif product.measure:
+                weighted_names[product.measure] = f"{product.measure} weighted by {weight}"
+        weighted_measures = {
+            new_name: Weighted(measures[name], measures[weight])
+            for name, new_name in weighted_names.items()
+        }
+        with_measures = _with_measures(self, weighted_measures)
+        products = []
+        for product in with_measures:
+            measure = weighted_names[product.measure] if product.measure else weight
+            weighted = replace(product, measure=measure)
+            products.append(weighted.with_operators(product.operators))
+        statistics = []
+        for statistic in self.statistics:
+            if statistic.form.of_measure:
+                statistics.append(replace(statistic, of=weighted_names[statistic.of]))
+            else:
+                statistics.append(replace(statistic, weighted_by=weight))
+        return replace(with_measures, products=tuple(products), statistics=tuple(statistics))
+
+    def _check_weight(self, weight: object) -> None:
+        """Raise unless a measure can be the weight of rows."""
         measures = self.domain.measures
         if isinstance(weight, str):
             weight_measure = measures.get(weight)
@@ -301,6 +330,10 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
+
+    def _check_weightable(self) -> None:
+        """Raise for tables and statistics that can have no weights."""
+        measures = self.domain.measures
         if any(entry.kind == "variances" for entry in self.statistics):
             raise InputError(
                 "weighted_by is for counts, sums, means, quantiles and distribution functions; "
@@ -316,35 +349,6 @@ class Workload:
                 "weighted_by is for counts of rows and of values and for sums; counts of units, "
                 "and weighted tables, have no weights."
             )
-        values = {product.measure: product.values_of for product in self}
-        weighted_names = {
-            name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}"
-            for name, of in values.items()
-            if name
-        }
-        with_measures = _with_measures(
-            self,
-            {
-                weighted_names[name]: Weighted(measures[name], measures[weight])
-                for name in weighted_names
-            },
-        )
-        products = tuple(
-            replace(
-                entry, measure=weighted_names[entry.measure] if entry.measure else weight
-            ).with_operators(entry.operators)
-            for entry in with_measures
-        )
-        return replace(
-            with_measures,
-            products=products,
-            statistics=tuple(
-                replace(entry, of=weighted_names[entry.of])
-                if entry.form.of_measure
-                else replace(entry, weighted_by=weight)
-                for entry in self.statistics
-            ),
-        )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
         """Return the weight of the rows of a statistic; None for equal weights."""
