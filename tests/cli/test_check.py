@@ -144,7 +144,7 @@ WARNED = {
         "margin = 300000\n[output]\nround = 5\n[plan]",
         "widens published intervals by 2.5 to each side",
     ),
-    "nobody asks": ("", "", "No query uses [domain.unused]"),
+    "nobody asks": ("", "", "No query uses the attribute [domain.unused]"),
 }
 
 
@@ -156,7 +156,7 @@ def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
     (folder / "pay.toml").write_text(
         spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8"
     )
-    assert ("No query uses [domain.pay]" in run("plan", "pay.toml").err) is not read
+    assert ("No query uses the attribute [domain.pay]" in run("plan", "pay.toml").err) is not read
     assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
 
 
