@@ -11,7 +11,7 @@ import leastnoise as ln
 from leastnoise._mechanisms import _dawa
 from leastnoise._plan import AdaptiveDetails
 from leastnoise._release import _writing
-from leastnoise._session import _release_job
+from leastnoise._session import _release_job, _session
 from leastnoise._trusted.accounting import Charge, Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
 from leastnoise._trusted.ledgers import _choice, find_unrecorded_releases
@@ -213,6 +213,22 @@ def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
     for module in (_ledger, _read):
         patch.setattr(module, "today", lambda: day)
     return day
+
+
+def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
+    """Its counts are those of the rows of that period, and the data have changed."""
+    book = book.set_budget(ln.PureDP(1), period="month")
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
+    options = ln.Options(guard="1/2")
+    with stopped(_session, "with_note") as told:
+        ln.release(plan, PEOPLE, ledger=book, options=options)
+    assert told.value.state == "guard"
+    day = next_month(book, monkeypatch)
+    ln.release(plan, PEOPLE.head(50), ledger=book, options=options)
+    paid_on = [entry.reserved_on for entry in book.entries()[1:]]
+    assert paid_on[0] < day
+    assert paid_on[1:] == [day, day]
+    assert book.left().epsilon == 0
 
 
 @pytest.mark.parametrize("out", [True, False])
