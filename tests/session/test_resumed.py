@@ -190,6 +190,25 @@ def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str
     assert book.spent() != Charge()
 
 
+def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> None:
+    """Rows that are read over midnight may be of people who are gone on the next day."""
+    first = dt.date(2026, 11, 30)
+    days = [first]
+    monkeypatch.setattr(_read, "today", lambda: days[-1])
+    real = _read.open_columns
+
+    def open_columns(*arguments: object) -> object:
+        days.append(first + dt.timedelta(1))
+        return real(*arguments)
+
+    monkeypatch.setattr(_read, "open_columns", open_columns)
+    table = _read.read(PEOPLE, PLAN.domain, wanted=_read.ReadRequest(usage=True))
+    assert len(days) == 2
+    assert (table.read_on, table.usage.read_on) == (first, first)
+    days.append(first)
+    assert _read.read_keys(PEOPLE, ln.Domain(sex=ln.Unknown(9)), "sex").read_on == first
+
+
 @pytest.mark.parametrize("period", ["", "month"])
 def test_resumed_rows_were_read_in_the_period_of_payment(
     tmp_path, monkeypatch, book, period: str
