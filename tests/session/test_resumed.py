@@ -11,7 +11,7 @@ import leastnoise as ln
 from leastnoise._mechanisms import _dawa
 from leastnoise._plan import AdaptiveDetails
 from leastnoise._release import _writing
-from leastnoise._session import _release_job
+from leastnoise._session import _release_job, _session
 from leastnoise._trusted.accounting import Charge, Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
 from leastnoise._trusted.ledgers import _choice, find_unrecorded_releases
@@ -190,6 +190,25 @@ def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str
     assert book.spent() != Charge()
 
 
+def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> None:
+    """Rows that are read over midnight may be of people who are gone on the next day."""
+    first = dt.date(2026, 11, 30)
+    days = [first]
+    monkeypatch.setattr(_read, "today", lambda: days[-1])
+    real = _read.open_columns
+
+    def open_columns(*arguments: object) -> object:
+        days.append(first + dt.timedelta(1))
+        return real(*arguments)
+
+    monkeypatch.setattr(_read, "open_columns", open_columns)
+    table = _read.read(PEOPLE, PLAN.domain, wanted=_read.ReadRequest(usage=True))
+    assert len(days) == 2
+    assert (table.read_on, table.usage.read_on) == (first, first)
+    days.append(first)
+    assert _read.read_keys(PEOPLE, ln.Domain(sex=ln.Unknown(9)), "sex").read_on == first
+
+
 @pytest.mark.parametrize("period", ["", "month"])
 def test_resumed_rows_were_read_in_the_period_of_payment(
     tmp_path, monkeypatch, book, period: str
@@ -213,6 +232,22 @@ def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
     for module in (_ledger, _read):
         patch.setattr(module, "today", lambda: day)
     return day
+
+
+def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
+    """Its counts are those of the rows of that period, and the data have changed."""
+    book = book.set_budget(ln.PureDP(1), period="month")
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
+    options = ln.Options(guard="1/2")
+    with stopped(_session, "with_note") as told:
+        ln.release(plan, PEOPLE, ledger=book, options=options)
+    assert told.value.state == "guard"
+    day = next_month(book, monkeypatch)
+    ln.release(plan, PEOPLE.head(50), ledger=book, options=options)
+    paid_on = [entry.reserved_on for entry in book.entries()[1:]]
+    assert paid_on[0] < day
+    assert paid_on[1:] == [day, day]
+    assert book.left().epsilon == 0
 
 
 @pytest.mark.parametrize("out", [True, False])

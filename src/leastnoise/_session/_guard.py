@@ -228,7 +228,8 @@ class PaidGuard:
 def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
     """Return the entry of a paid guard that waits for this plan, or None.
 
-    Its run was stopped before it paid for the plan.
+    Its run was stopped before it paid for the plan. A guard of an earlier period of the budget does
+    not wait: it counted the rows of that period.
 
     Args:
         ledger: the ledger.
@@ -247,6 +248,7 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
             and entry.resumable
             and not ledger.is_running(entry)
             and ledger.pending(entry).steps
+            and not ledger.period_is_over(entry)
         ):
             return entry
     return None

@@ -1,5 +1,6 @@
 """The bound for keys found by noisy counts against the chance itself, in many digits."""
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -11,7 +12,7 @@ from leastnoise._trusted.accounting import (
     KeyRule,
     Noise,
     Privacy,
-    gaussian_delta,
+    gaussian_mu_squared,
     keys_are_private,
 )
 
@@ -115,9 +116,9 @@ def test_replaced_units_differ_in_twice_the_keys(most: int) -> None:
             budget = ApproxDP(epsilon, "1e-9")
             found = is_private(neighbours, Noise.DISCRETE_LAPLACE, Fraction(1), budget)
             assert found is private
-        scale = Fraction(5)
-        delta = gaussian_delta(1, keys / scale**2)
-        for factor, private in ((Fraction(1001, 1000), True), (Fraction(999, 1000), False)):
-            budget = ApproxDP(1, delta * factor)
+        budget = ApproxDP(1, "1e-9")
+        least_scale = math.sqrt(keys / gaussian_mu_squared(1, "1e-9"))
+        for factor, private in ((1.0001, True), (0.9999, False)):
+            scale = Fraction(round(factor * least_scale * 2**30), 2**30)
             found = is_private(neighbours, Noise.ROUNDED_GAUSSIAN, scale, budget)
             assert found is private
