@@ -303,14 +303,13 @@ def _cells_added(
             advice,
         )
     outside = np.ones((len(options), len(shape)), dtype=np.float32)
-    for row, attributes in zip(outside, options, strict=True):
-        row[list(attributes)] = 0
+    rows = np.repeat(np.arange(len(options)), [len(attributes) for attributes in options])
+    outside[rows, list(itertools.chain.from_iterable(options))] = 0
     member = np.zeros((len(shape), len(requested)), dtype=np.float32)
     for column, attributes in enumerate(requested):
         member[list(attributes), column] = 1
-    ratio = np.rint(table_sizes(shape, options) / table_sizes(shape, requested)[:, None]).astype(
-        np.float32
-    )
+    option_sizes = np.where(outside > 0, 1.0, np.asarray(shape, dtype=np.float64)).prod(axis=1)
+    ratio = np.rint(option_sizes / table_sizes(shape, requested)[:, None]).astype(np.float32)
     ratio[member.T @ outside.T > 0] = np.inf
     return ratio
 
@@ -320,15 +319,16 @@ def _greedy_cover(covers: BoolArray) -> list[int]:
 
     The first of equal columns is taken. Ends if no column covers another row.
     """
+    # The narrowest type that holds the counts: their sums take most of the time.
+    count_type = np.min_scalar_type(len(covers))
     uncovered = np.ones(len(covers), dtype=bool)
-    counts = np.count_nonzero(covers, axis=0)
+    counts = covers.sum(axis=0, dtype=count_type)
     chosen: list[int] = []
-    while counts.any():
-        at = int(counts.argmax())
+    while counts[at := int(counts.argmax())]:
         new = covers[:, at] & uncovered
         chosen.append(at)
         uncovered &= ~new
-        counts = counts - np.count_nonzero(covers[new], axis=0)
+        counts -= covers[new].sum(axis=0, dtype=count_type)
     return chosen
 
 
