@@ -371,3 +371,37 @@ def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, perio
     assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum(
         (one[0] for one in paid), Fraction(0)
     )
+
+
+# The last day of each period, and the first one of the next; 2027-01-01 is in week 53 of 2026.
+ENDS = {
+    "day": ("2026-11-29", "2026-11-30"),
+    "week": ("2027-01-03", "2027-01-04"),
+    "month": ("2026-11-30", "2026-12-01"),
+    "year": ("2026-12-31", "2027-01-01"),
+}
+
+
+@pytest.mark.parametrize("period", ENDS)
+@pytest.mark.parametrize("is_paid_first", [True, False])
+def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first) -> None:
+    """From the beginning of reading to its end, whether they are read before the payment or after."""
+    last, first = map(date.fromisoformat, ENDS[period])
+    on(monkeypatch, str(last))
+    ledger.set_budget(PureDP(1), period=period)
+    receipt = take(ledger, "1/9") if is_paid_first else None
+
+    def read(began: date, ended: date) -> None:
+        on(monkeypatch, str(ended))
+        if receipt is None:
+            take(ledger, "1/9", read_on=began)
+        else:
+            ledger.check_period_of(receipt, began)
+
+    read(last, last)
+    days = [(last, first)] if receipt is None else [(last, first), (first, last), (first, first)]
+    for began, ended in days:
+        with pytest.raises(LedgerError, match=f"{period}"):
+            read(began, ended)
+    ledger.set_budget(PureDP(1), period="")
+    read(last, first)

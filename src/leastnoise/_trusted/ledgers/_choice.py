@@ -218,8 +218,16 @@ def check_no_missing_releases(
 ) -> None:
     """Raise for a ledger that lacks releases that it paid, or steps of them.
 
+    Args:
+        ledger: the path of the ledger.
+        opened_ledger: the ledger; None if its file does not exist.
+        folders: further folders to search for releases.
+
     Raises:
         LedgerError: there is such a release; the message names the first one.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_no_missing_releases(Path(folder, "people.ledger"), None)
     """
     releases = find_unrecorded_releases(ledger, opened_ledger, folders)
     if not releases:
