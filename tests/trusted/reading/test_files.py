@@ -42,6 +42,37 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
     )
 
 
+def test_damaged_parquet_file_raises_input_error(tmp_path):
+    """Indices into a dictionary are looked at in another thread than the file is opened in."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"b": pa.array(["x", "y", "z"] * 500).dictionary_encode()})
+    pq.write_table(table, path, compression="none")
+    whole = path.read_bytes()
+    outcomes = set()
+    for position in range(4, len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] = 0xFF
+        path.write_bytes(damaged)
+        try:
+            read(path, Domain(b=["x", "y", "z"]))
+            outcomes.add("read")
+        except InputError:
+            outcomes.add("refused")
+    assert outcomes == {"read", "refused"}
+
+
+def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
+    table = pa.table({"b": ["x", "y", "z"] * 60_000})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=20_000)
+
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    counted = read(tmp_path / "x.parquet", Domain(b=["x", "y", "z"]))
+    assert len(rows_of(counted)) == 180_000
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -341,6 +341,8 @@ def by_columns(
     return by_parts(lambda names: map(_part_of, chunks(names)))
 
 
+_MOST_WORKERS = 4
+"""Threads that read, and parts that wait for the caller; a part of long texts takes 30 MiB."""
 Part = Callable[[], Chunk[Column]]
 """Some rows of a source, which are cut into columns when it is called, in any thread."""
 
@@ -386,6 +388,13 @@ def by_parts(
     return encoded
 
 
+def _count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
     """Yield a function of each item, computed in threads, in order.
 
@@ -401,15 +410,17 @@ def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Ite
     if len(first) < 2:  # no thread for one item
         yield from map(function, first)
         return
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
+    workers = min(_count_cores(), _MOST_WORKERS)
     waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
-        for item in chain(first, iterator):
+    with ThreadPoolExecutor(workers, thread_name_prefix="leastnoise-read") as pool:
+        try:
+            waiting.append(pool.submit(function, first[0]))
+        except RuntimeError:  # the system lets no thread start
+            yield from map(function, chain(first, iterator))
+            return
+        for item in chain(first[1:], iterator):
             waiting.append(pool.submit(function, item))
-            if len(waiting) > cores:
+            if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -512,19 +512,27 @@ def open_parquet(path: Path) -> Source:
     try:
         # the time stamps of old files, which 64 bits of nanoseconds do not hold
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InputError(message(NO_PARQUET, what=what)) from None
     schema = opened.schema_arrow
 
-    def parts(columns: list[str]) -> Iterator[Part]:
+    def not_whole() -> InputError:
+        # the text of PyArrow's own errors may quote the file
+        return InputError(message(NOT_WHOLE, what=what))
+
+    def cut(part: Part) -> Chunk[Column]:
         try:
-            yield from batch_parts(
-                opened.iter_batches(batch_size=CHUNK, columns=columns),
-                [(name, to_column) for name in columns],
-            )
+            return part()
         except (pa.ArrowException, OSError):
-            # their own text may quote the file
-            raise InputError(message(NOT_WHOLE, what=what)) from None
+            raise not_whole() from None
+
+    def parts(columns: list[str]) -> Iterator[Part]:
+        batches = opened.iter_batches(batch_size=CHUNK, columns=columns)
+        try:
+            for part in batch_parts(batches, [(name, to_column) for name in columns]):
+                yield partial(cut, part)
+        except (pa.ArrowException, OSError):
+            raise not_whole() from None
 
     return Source(
         what=what,
