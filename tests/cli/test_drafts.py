@@ -69,6 +69,8 @@ CANDIDATES = {
     "patientunitstayid uniquepid": "patientunitstayid uniquepid gender",
     "subject_id hadm_id": "subject_id hadm_id admittime",
     "phone_number": "phone_number calls",
+    "client member": "client member age",
+    "panelist username": "panelist username score",
 }
 
 
@@ -94,7 +96,7 @@ def test_draft_names_only_person_columns_as_unit(candidates):
 
 
 ABOUT_PERSONS = """passenger_count num_customers new_customer customer_type is_patient patient_age
-    member_since person_weight user_agent client customers_total paid_by_client"""
+    member_since person_weight user_agent customers_total paid_by_client"""
 
 
 @pytest.mark.parametrize("name", tuple(ABOUT_PERSONS.split()))

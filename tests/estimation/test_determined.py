@@ -472,7 +472,7 @@ def test_intervals_cover_at_their_stated_rate() -> None:
 def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")
-    first, second = (
+    first, second, *_ = (
         dedent(block)
         for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", page, flags=re.MULTILINE)
     )

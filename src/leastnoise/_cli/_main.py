@@ -96,7 +96,7 @@ _COMMANDS = {
     "categories": (
         "_release",
         "categories",
-        "Find unknown categories privately, for a share of the budget.",
+        "Find unknown categories and bounds privately, for a share of the budget.",
     ),
     "release": (
         "_release",

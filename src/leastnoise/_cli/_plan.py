@@ -36,6 +36,7 @@ from leastnoise._cli._output import (
     spec_option,
     write_new_file,
 )
+from leastnoise._domain import UnitCount
 from leastnoise._error import LEVEL, interval_multiplier, memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import (
@@ -120,7 +121,7 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, views
-from leastnoise._workload import Statistic, leaves_out
+from leastnoise._workload import Product, Statistic, leaves_out
 
 _MOST_SIZES = 8  # values of --budgets or --max-rows
 _MOST_TABLES = 40  # rows that are printed; --json has all
@@ -1055,7 +1056,11 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
     Empty if the workload counts no units.
     """
-    names = {product.measure: product.name for product in plan.workload if product.is_per_unit}
+    names = {
+        product.measure: _name_unit_count(product)
+        for product in plan.workload
+        if product.is_per_unit
+    }
     if not names:
         return []
     measurements = plan.measurements if isinstance(plan, LinearPlan) else plan.measured()
@@ -1066,6 +1071,14 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     total = sum(costs.values())
     shares = [f"{name} {view_cost / total:.0%}" for name, view_cost in costs.items()]
     return [("of which for", ", ".join(shares))]
+
+
+def _name_unit_count(product: Product) -> str:
+    """Return the name of the count of units that a table shows."""
+    counted = product.domain.measure(str(product.measure))
+    if isinstance(counted, UnitCount) and counted.has_groups:
+        return product.name
+    return str(product.measure)
 
 
 def _print_periods(plan: Plan, catalogue: Catalogue) -> None:

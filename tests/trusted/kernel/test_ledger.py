@@ -101,7 +101,7 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
         r"Plan with at most what is left, a guard included: a share of the budget \(\[privacy\] share, or GDP\)",
     ):
         take(approx, "1/2")
-    with pytest.raises(BudgetError, match=r"delta of its own .* is paid before the other charges"):
+    with pytest.raises(BudgetError, match=r"its own delta .* is paid before the other charges"):
         take(approx, cost=SeriesCost(ApproxDP("1e-3", "1e-9")), declared=ApproxDP("1e-3", "1e-9"))
     with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
         take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
