@@ -183,11 +183,16 @@ def test_bounds_found_with_a_seed_are_refused_by_a_paid_release(write, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("query", "is_possible"),
-    [('"prefix"', True), ("{ ranges = [[0, 50], [51, 120]] }", False)],
+    ("end", "query", "is_possible"),
+    [
+        ("low", '"prefix"', True),
+        ("low", "{ ranges = [[0, 50], [51, 120]] }", False),
+        ("least", '"prefix"', True),
+        ("least", "{ ranges = [[2, 3]] }", False),
+    ],
 )
-def test_spec_must_be_possible_for_the_narrowest_bounds(write, query, is_possible) -> None:
-    file = write(integers="{ low = 0, most = 120 }")
+def test_spec_must_be_possible_for_the_narrowest_bounds(write, end, query, is_possible) -> None:
+    file = write(integers=f"{{ {end} = 0, most = 120 }}")
     text = file.read_text()
     file.write_text(text.replace('age = "identity"', f"age = {query}"))
     if is_possible:

@@ -28,7 +28,15 @@ from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._plan._categories import CategoryPlan
 from leastnoise._plan._json import read, read_json
 from leastnoise._trusted.accounting import Budget, Privacy, fraction_from_text, privacy_from_json
-from leastnoise._trusted.check import Exact, InputError, exact, exact_positive, refuse, whole
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact,
+    exact_positive,
+    number_text,
+    refuse,
+    whole,
+)
 from leastnoise._trusted.measurements import MOST_ROWS
 
 BOUNDS_FORMAT = "leastnoise search for bounds 1"
@@ -41,6 +49,7 @@ _ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows
 _STEPS = ("1", "1.5", "2", "3", "5", "7")  # candidates in each decade: at most 1.5 times the last
 _DECADES = 6  # of candidates below the largest one, where no unit limits them
 _MOST_PARTS = 500  # of a share, so that both halves of the rest have denominators up to 1000
+_LARGEST_WIDTH = Fraction(10) ** 100  # of candidates, as of the units of measures
 _GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
 
 
@@ -171,7 +180,7 @@ SearchPlan: TypeAlias = CategoryPlan | BoundsPlan
 
 def read_search_plan(text: str) -> SearchPlan:
     """Return the plan of a search for bounds or categories from its JSON text."""
-    if text.startswith(f'{{"search":"{BOUNDS_FORMAT}"'):
+    if read(lambda: read_json(text).get("search"), "search", _ADVICE) == BOUNDS_FORMAT:
         return BoundsPlan.from_json(text)
     return CategoryPlan.from_json(text)
 
@@ -325,6 +334,8 @@ def candidate_edges(
             f"above the lower bound, {lowest}",
             "It is the largest upper bound that may be found.",
         )
+    if not 1 / _LARGEST_WIDTH <= most - lowest <= _LARGEST_WIDTH:
+        raise refuse("most", number_text(most), "from 1e-100 to 1e100 above the lower bound")
     for name, bound in (("the lower bound", lowest), ("most", most)):
         if unit is not None and (bound / unit).denominator != 1:
             raise refuse(name, str(bound), f"a whole multiple of the unit, {unit}")

@@ -101,10 +101,17 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
     if not plan.is_of_rows and plan.privacy.unit_column is not None:
         rule += ", by one random row of each unit"
     return (
-        f"The search {rule}, from {plan.kind.size + 1} candidates. In 95 of 100 cases it misses "
+        f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it misses "
         f"this share by at most {plan.rank_error:,} {_counted(plan)}; those beyond the outermost "
         "candidates count as within."
     )
+
+
+def _count_candidates(plan: BoundsPlan) -> int:
+    """Return the number of candidates; the public lower bound is none."""
+    if plan.is_low_found:
+        return plan.kind.size + 1
+    return plan.kind.size
 
 
 def _counted(plan: BoundsPlan) -> str:

@@ -479,7 +479,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
 
 def _finish_stopped(
     ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
-) -> Release | FoundCategories | None:
+) -> ReleaseResult | None:
     """Finish a release of this plan that was paid for the same target, if any.
 
     Without a target, warn of releases that can be finished.

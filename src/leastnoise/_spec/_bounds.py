@@ -6,11 +6,10 @@ read with the widest bounds that may be found, and after it with those that were
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +143,12 @@ class BoundsSearch:
     found: FoundBounds | None = None
 
     @property
-    def narrowest_value(self) -> Any:
-        """What stands in the place of the request if the narrowest bounds are found."""
+    def narrowest_values(self) -> tuple[Any, Any]:
+        """What replaces the request if the lowest, or the highest, narrow bounds are found.
+
+        The two have no value in common if both bounds are found, so that nothing else can be
+        possible for all bounds.
+        """
         lowest = Fraction(0)
         if self.column:
             lowest = self.request.lowest
@@ -155,10 +158,12 @@ class BoundsSearch:
             unit=self.unit or (None if self.column else Fraction(1)),
             is_low_found="least" in self.request.settings,
         )
-        pairs = [*pairwise(edges)]
-        if "least" not in self.request.settings:
-            pairs = pairs[:1]
-        return self.request.value_between(*min(pairs, key=lambda pair: pair[1] - pair[0]))
+        lowest_pair = edges[:2]
+        highest_pair = lowest_pair
+        if "least" in self.request.settings:
+            highest_pair = edges[-2:]
+        low, high = (self.request.value_between(*pair) for pair in (lowest_pair, highest_pair))
+        return low, high
 
     def plan(self, whole_privacy: Privacy) -> BoundsPlan:
         """Return the plan of the search within its share of a budget."""
@@ -256,12 +261,15 @@ def with_bounds(
 
 def with_narrowest_bounds(
     parts: Mapping[str, Any], searches: Sequence[BoundsSearch]
-) -> dict[str, Any]:
-    """Return the parts of a spec as if each search still to come found its narrowest bounds."""
-    values = {
-        search.request.path: search.narrowest_value for search in searches if search.found is None
-    }
-    return _with_values(parts, values)
+) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a spec as if each search still to come found narrow bounds."""
+    for end in range(2):
+        values = {
+            search.request.path: search.narrowest_values[end]
+            for search in searches
+            if search.found is None
+        }
+        yield _with_values(parts, values)
 
 
 def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:

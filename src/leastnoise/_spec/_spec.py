@@ -532,9 +532,9 @@ def spec_from_table(
     if "impossible" in parts:
         _check_impossible_is_used(plan["strategy"], options)
     if any(search.found is None for search in described.bounds_searches):
-        narrow_parts = with_narrowest_bounds(parts, described.bounds_searches)
-        with within("With the narrowest bounds that the searches may find: "):
-            spec_from_table(narrow_parts, folder, name, categories, statements_file)
+        for narrow_parts in with_narrowest_bounds(parts, described.bounds_searches):
+            with within("With the narrowest bounds that the searches may find: "):
+                spec_from_table(narrow_parts, folder, name, categories, statements_file)
     domain = requested.workload.domain
     return Spec(
         source=source.table or source.path,
@@ -1484,9 +1484,9 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
-        # its bound on the rows of a unit is a part of the plan's privacy, and names of files are
-        # the source's
         "[plan] after": _earlier_digests(plan) == _after_digests(spec),
+        # Its bound on the rows of a unit is a part of the plan's privacy, and names of files are
+        # a part of the source.
         "[series]": series_of(plan)
         == (spec.series and replace(spec.series, max_rows=None, files=None)),
     }
