@@ -17,7 +17,7 @@ async function reach(selector) {
     const element = document.querySelector(wanted);
     if (document.activeElement.matches("input, select, button, summary") && element
       && document.activeElement.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) return;
-    const top = document.querySelector("h1");
+    const top = document.querySelector("header");
     top.tabIndex = -1;
     top.focus();
   }, selector);

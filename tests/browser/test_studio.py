@@ -67,7 +67,7 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
     )
     assert (found["focus"], found["rows"][0], found["again"]) == (
         "result",
-        "sex x age:group",
+        "Zeilen nach sex und group",
         "people.toml planen",
     )
     assert found["invented"].startswith("ERFUNDEN")
