@@ -12,14 +12,18 @@ try {
   await page.goto(address, { waitUntil: "networkidle0", timeout: 0 });
   const column = (name) => page.$eval(`[data-name="${name}"]`, (part) => `c${part.dataset.column}`);
   const fill = (field, text) => page.type(`[name="${field}"]`, text);
+  const open = (name) => page.$eval(`[data-name="${name}"]`, (part) => { part.open = true; });
   const choose = (field, value) => page.select(`[name="${field}"]`, value);
   const [sex, age, region] = [await column("sex"), await column("age"), await column("region")];
+  await open("sex");
   await choose(`${sex}.kind`, "list");
   await fill(`${sex}.list`, "F\nM");
+  await open("age");
   await choose(`${age}.kind`, "whole");
   await fill(`${age}.low`, "18");
   await fill(`${age}.high`, "97");
   await fill(`${age}.edges`, "18, 30, 45, 65");
+  await open("region");
   await choose(`${region}.kind`, "list");
   await fill(`${region}.list`, "North, North East, East, South East, South, South West, West, North West, Centre, Capital, Coast, Islands".split(", ").join("\n"));
   await fill("max_rows", "1");

@@ -15,9 +15,9 @@ const column = (place) => page.$$eval("#rows tr", (rows, at) => rows.map((row) =
 async function reach(selector) {
   await page.evaluate((wanted) => {
     const element = document.querySelector(wanted);
-    if (document.activeElement.matches("input, select, button") && element
+    if (document.activeElement.matches("input, select, button, summary") && element
       && document.activeElement.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) return;
-    const top = document.querySelector("h1");
+    const top = document.querySelector("header");
     top.tabIndex = -1;
     top.focus();
   }, selector);
@@ -113,6 +113,7 @@ async function begins() {
   found.narrow = [];
   const fill = async (selector, words) => { found.reached.push(await reach(selector)); await page.keyboard.type(words); };
   const press = async (selector, key = "Enter") => { found.reached.push(await reach(selector)); await page.keyboard.press(key); };
+  const open = (column) => press(`[data-column='${column}'] > summary`);
   const over = async () => found.narrow.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
   const leads = (act) => Promise.all([page.waitForNavigation({ waitUntil: "load", timeout: 0 }), act()]);
   found.english = await text("h1");
@@ -122,10 +123,13 @@ async function begins() {
   found.axe_begin = await violations();
   await leads(() => press("#form button"));
   found.german = await text("h1");
+  await open(1);
   await fill("[id='c1.kind']", "Codes oder");
   await fill("[id='c1.list']", "F");
   await page.keyboard.press("Enter");
   await page.keyboard.type("M");
+  await open(2); // which closes the other
+  found.open = await page.$$eval("details[data-column][open]", (opened) => opened.map((column) => column.dataset.name));
   await fill("[id='c2.kind']", "ganze");
   await fill("[id='c2.low']", "0");
   await fill("[id='c2.high']", "99");
@@ -133,13 +137,25 @@ async function begins() {
   found.dragged = await dragged("[data-column='2'] p[aria-live]", "18");
   await press(".edges input:nth-of-type(2)", "ArrowRight"); // an edge is moved by keys: 19
   found.groups = await text("[data-column='2'] p[aria-live]");
+  await press("[data-column='2'] .add-level");
+  await page.keyboard.type("Jahrfünft"); // the name has the focus
+  await fill("[id='c2.l0.way']", "eine Anzahl");
+  await fill("[id='c2.l0.width']", "5");
+  await press("[data-column='2'] .level button"); // removed, and brought back
+  await press("#undo");
+  found.undone = [await page.$eval("[id='c2.l0.width']", (field) => field.value), await text("[data-column='2'] .state")];
+  await open(3);
   await fill("[id='c3.kind']", "Zahlen");
   for (const [field, words] of [["low", "0"], ["high", "1000"], ["step", "10"], ["unit", "EUR"]]) await fill(`[id='c3.${field}']`, words);
+  await open(5);
   await fill("[id='c5.kind']", "Zahlen");
   for (const [field, words] of [["low", "0"], ["high", "5"], ["step", "0,25"]]) await fill(`[id='c5.${field}']`, words);
   await press("[name='a0.by.1.cells']", " ");
+  await press("[name='a0.by.2.l0']", " ");
   await press("[name='a0.by.2.cells']", " ");
   await press("[name='a0.by.2.group']", " "); // in the place of the values
+  await press("#undo");
+  await press("#redo");
   await press("#more");
   await fill("[id='a1.what']", "Mittel");
   await fill("[id='a1.of']", "pay");

@@ -59,13 +59,15 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
         "0, 18, 65",
     ]  # every edge on the way is read
     assert found["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
+    assert found["open"] == ["age"]
+    assert found["undone"] == ["5", "0 \u2013 99; [0, 19, 65]; Jahrfünft"]
     assert found["refused"] == (
         "die Höchstzahl der Zeilen ist ungültig (angegeben: ''); "
         "erlaubt ist eine ganze Zahl, mindestens 1."
     )
     assert (found["focus"], found["rows"][0], found["again"]) == (
         "result",
-        "sex x age:group",
+        "Zeilen nach sex und group",
         "people.toml planen",
     )
     assert found["invented"].startswith("ERFUNDEN")
@@ -73,7 +75,7 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
     saved = read_spec(tmp_path / "people.toml")
     assert (saved.privacy.unit_column, saved.privacy.max_rows) == ("customer_id", 20)
     assert [statistic.name for statistic in saved.workload.statistics] == [
-        "mean of pay (EUR) weighted by weight by sex"
+        "mean of pay weighted by weight by sex"
     ]
     assert saved.domain.measure("weight").unit * 4 == 1
 

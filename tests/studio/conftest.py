@@ -69,7 +69,7 @@ class Client:
         self.host, self.first, self.cookie = parts.netloc, f"{parts.path}?{parts.query}", None
         self.version = None  # of the settings that it was shown last
 
-    def ask(self, path, body=None, *, host=None, origin=""):
+    def ask(self, path, body=None, *, host=None, origin="", language=None):
         content = (
             b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         )
@@ -78,6 +78,7 @@ class Client:
             "Host": host or self.host,
             "Origin": own if origin == "" else origin,
             "Cookie": self.cookie,
+            "Accept-Language": language,
         }
         headers["Content-Length"] = str(len(content)) if content else None
         with closing(HTTPConnection(*self.host.split(":"), timeout=HANGS)) as connection:
@@ -91,8 +92,8 @@ class Client:
             answer = connection.getresponse()
             return answer.status, dict(answer.getheaders()), answer.read()
 
-    def enter(self):
-        status, headers, page = self.ask(self.first)
+    def enter(self, language=None):
+        status, headers, page = self.ask(self.first, language=language)
         assert status == 200
         self.cookie = headers["set-cookie"].split(";")[0]
         return page.decode()

@@ -42,10 +42,10 @@ def fields(text: str) -> dict[str, str]:
 FORM = fields("""
     c1.kind=list c1.list=F;_M_; c2.kind=whole c2.low=0 c2.high=99 c2.edges=0,_18,_65 c2.other=on
     c3.kind=number c3.low=0 c3.high=1000 c3.step=12.5 c3.unit=EUR
-    c4.kind=file c4.file=stores.csv c4.file_column=name c4.level=region c4.level_file=stores.csv c4.level_key=name c4.level_value=region
+    c4.kind=file c4.file=stores.csv c4.file_column=name c4.l0.name=region c4.l0.file=stores.csv c4.l0.key=name c4.l0.value=region
     c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month c6.kind=truth
     unit=0 max_rows=20 epsilon=0.5 title=A_survey
-    a0.what=counts a0.by.1.cells=on a0.by.2.group=on a1.what=means a1.of=3 a1.by.4.level=on a1.size=500
+    a0.what=counts a0.by.1.cells=on a0.by.2.group=on a1.what=means a1.of=3 a1.by.4.l0=on a1.size=500
     a3.what=quartiles a3.of=3 a3.by.1.cells=on a4.what=top a4.by.5.cells=on a5.what=cdf a5.of=2
     a6.what=sums a6.of=3 a7.what=median a7.of=2 a8.what=counts a8.by.6.cells=on
 """)
@@ -72,6 +72,92 @@ def test_begin_page_suggests_forms_and_unit(data):
         zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True)
     )
     assert [column.name for column in data.columns if column.names_person] == ["customer_id"]
+
+
+def test_begin_page_states_levels_labels_and_names(data):
+    (data.folder / "titles.csv").write_text("name,region,title\ns1,north,One\ns2,south,Two\n")
+    form = {**FORM, **fields("""
+        c2.l0.name=width5 c2.l0.way=width c2.l0.width=5 c2.l1.name=old c2.l1.way=edges c2.l1.edges=0,65
+        c2.name=age_in_years c2.rounding=down c3.name=income c3.decimals=2 c4.labels_value=title
+        c4.file=titles.csv c4.l1.name=first c4.l1.way=digits c4.l1.digits=1
+        c1.l0.name=both c1.l0.way=groups c1.labels=F_=_women;M=men rows_name=visits units_name=people
+        a9.what=counts a9.by.2.l0=on a9.by.1.l0=on a10.what=counts a10.by.2.l1=on a10.by.4.l1=on
+    """), "c1.l0.groups": "people = F, M"}  # fmt: skip
+    spec = parse_spec(spec_from_form(data, form, "en"), data.folder)
+    levels = {
+        name: [level.name for level in spec.domain.kind(name).levels]
+        for name in ("age", "store", "sex")
+    }
+    assert levels == {
+        "age": ["group", "width5", "old"],
+        "store": ["region", "first"],
+        "sex": ["both"],
+    }
+    assert spec.domain.kind("age").levels[1].labels[:2] == ("0 .. 4", "5 .. 9")
+    assert {"sex:both x age:width5", "age:old x store:first"} <= {
+        product.name for product in spec.workload.products
+    }
+    assert spec.options.labels["sex"] == {"F": "women", "M": "men"}
+    assert spec.options.labels["store"]["s2"] == "Two"
+    names = spec.options.catalogue().names
+    assert (names.rows, names.units, names.attribute("age").name) == (
+        "visits",
+        "people",
+        "age in years",
+    )
+    assert (names.measure("pay").name, names.measure("pay").unit) == ("income", "EUR")
+    assert names.measure("pay").number_format.decimals == 2
+    assert spec.domain.kind("age").rounding == "down"
+
+
+def test_begin_page_states_totals_and_people(data):
+    form = {**FORM, **fields("""
+        a2.what=totals a2.of=3 a2.low=0 a2.high=2500 a2.by.1.cells=on a2.by.2.group=on
+        a9.what=people a9.by.1.cells=on
+    """)}  # fmt: skip
+    text = spec_from_form(data, form, "en")
+    total = parse_spec(text, data.folder).domain.measure("pay total 3")
+    assert (total.column, total.low, total.high, total.attributes) == (
+        "pay",
+        0,
+        2500,
+        ("sex", "age"),
+    )
+    assert 'count = "units"' in text
+    alone = fields(
+        "c3.kind=number c3.low=0 c3.high=9 c3.step=1 unit=0 max_rows=2 epsilon=1 a0.what=totals a0.of=3 a0.low=0 a0.high=5"
+    )
+    assert "by = []" in spec_from_form(data, alone, "en")
+
+
+def test_begin_page_states_series_and_outputs(data):
+    form = fields("""
+        c1.kind=list c1.list=F;M c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month epsilon=1
+        a0.what=counts a0.by.1.cells=on a0.by.5.cells=on series=5 late=arrival
+        formats.csv=on formats.sdmx=on languages.en=on languages.de=on level=0.9 round=2,5 below=10
+        rounding=controlled integer=on agency=Office contact=a@b.example source=Survey
+    """)  # fmt: skip
+    spec = parse_spec(spec_from_form(data, form, "de"), data.folder)
+    assert (spec.series.along, spec.series.late) == ("bought", "arrival")
+    options = spec.options
+    assert (options.formats, options.languages, options.level) == (
+        ("csv", "sdmx"),
+        ("de", "en"),
+        0.9,
+    )
+    assert (options.rounding, options.integer, options.agency) == ("controlled", True, "Office")
+    assert [float(limit) for limit in (options.round, options.below)] == [2.5, 10]
+    form |= {
+        "formats.parquet": "on",
+        "formats.sdmx": "",
+        "languages.de": "",
+        "level": "0.95",
+        "late": "",
+    }
+    form |= {"unit": "0", "max_rows": "2", "series_rows": "9", "round": "2.5"}
+    plain = spec_from_form(data, form, "en")
+    assert parse_spec(plain, data.folder).series.max_rows == 9
+    assert not any(key in plain for key in ("formats", "languages", "level =", "late"))
 
 
 def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
@@ -142,22 +228,22 @@ def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
         ln.PureDP("1/100").epsilon,
     )
     domain = spec.domain
-    assert domain.names == ("sex", "age", "pay (EUR)", "store", "bought", "gone")
+    assert domain.names == ("sex", "age", "pay", "store", "bought", "gone")
     assert domain.kind("sex").values == ("F", "M")
     assert domain.kind("age").has_other
     assert [level.labels for level in domain.kind("age").levels] == [("0-17", "18-64", "65+")]
-    assert domain.kind("pay (EUR)").regular == 80
-    assert domain.kind("pay (EUR)").reading.column == "pay"
+    assert domain.kind("pay").regular == 80
+    assert spec.options.catalogue().names.attribute("pay").unit == "EUR"
     assert domain.kind("bought").regular == 12
-    assert (domain.measure("pay (EUR)").column, domain.measure("pay (EUR)").high) == ("pay", 1000)
+    assert (domain.measure("pay").column, domain.measure("pay").high) == ("pay", 1000)
     statistics = [
-        "mean of pay (EUR) by store:region",
-        "quantiles of pay (EUR) by sex",
+        "mean of pay by store:region",
+        "quantiles of pay by sex",
         "distribution of age",
         "quantiles of age",
     ]
     assert [statistic.name for statistic in spec.workload.statistics] == statistics
-    assert {"sex x age:group", "bought", "gone", "sum of pay (EUR)"} <= {
+    assert {"sex x age:group", "bought", "gone", "sum of pay"} <= {
         product.name for product in spec.workload.products
     }
 
@@ -190,9 +276,31 @@ def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
             {"c2.high": "2000000"},
             "age would have 2000000 values here, and at most 1000000 are allowed",
         ),
-        ({"c3.step": "0.0001"}, "pay (EUR) would have 10000000 values here"),
+        ({"c3.step": "0.0001"}, "pay would have 10000000 values here"),
         ({"c3.high": "1e30", "c3.step": "1e30"}, "between -(2^53 - 1) and 2^53 - 1"),
         ({"c3.unit": "a\tb"}, "has no control characters"),
+        ({"c3.decimals": "13"}, "decimals of means and sums must be a whole number from 0"),
+        ({"c1.labels": "F women"}, "Labels of sex must have a line for each code"),
+        (
+            {"c2.l0.name": "a", "c2.l0.way": "width", "c2.l0.width": "0"},
+            "the size of the groups a must",
+        ),
+        ({"c2.l0.name": "group", "c2.l0.way": "width"}, "Two groups have the name group"),
+        ({"c1.l0.name": "a", "c1.l0.way": "groups", "c1.l0.groups": "x"}, "for each, such as"),
+        ({"c1.l0.name": "a", "c1.l0.way": "groups", "c1.l0.groups": "x = F"}, "1 have none"),
+        (
+            {"c1.l0.name": "a", "c1.l0.way": "digits", "c1.l0.digits": "x"},
+            "the size of the groups a must",
+        ),
+        ({"a0.what": "totals", "a0.of": "3"}, "low must be"),
+        ({"a0.what": "totals"}, "of a column of numbers"),
+        ({"a0.what": "people", "unit": ""}, "need a column that identifies"),
+        ({"series": "1"}, "A series must be along a column of dates"),
+        ({"series": "5", "late": "never"}, "late rows of a series must be one of"),
+        ({"round": "0"}, "the multiples to publish must be"),
+        ({"below": "x"}, "the lowest number to publish must be"),
+        ({"rounding": "odd"}, "the rounding of answers must be one of"),
+        ({"level": "1"}, "the probability of intervals must be one of"),
         ({"c2.edges": "5, 18"}, "a list of rising numbers, the first of them at most 0"),
         ({"c3.edges": "0, 13"}, "edges between cells"),
         ({"c4.file_column": "nam"}, "which has name, region; got 'nam'. Did you mean 'name'?"),
@@ -200,29 +308,29 @@ def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
             {"c4.file_column": "region"},
             "the level 'region' must give every cell a group; 2 have none: 'north', 'south'",
         ),
-        ({"c4.level": "identity"}, "the name of a level must be none of identity"),
+        ({"c4.l0.name": "identity"}, "the name of a level must be none of identity"),
         (
-            {"c4.level_key": "region", "c4.level_value": "name", "c4.level_file": "twice.csv"},
+            {"c4.l0.key": "region", "c4.l0.value": "name", "c4.l0.file": "twice.csv"},
             "must give every key one value",
         ),
-        ({"c4.level_file": "binary.csv"}, "cannot be read as CSV: UnicodeDecodeError"),
+        ({"c4.l0.file": "binary.csv"}, "cannot be read as CSV: UnicodeDecodeError"),
         ({"c5.from": "2025-13-01"}, "the first day of dates must be a day"),
         ({"c5.to": "2023-01-01"}, "must not be after the last"),
         ({"c5.by": ""}, "by must be one of 'year'"),
         ({"a1.of": "1"}, "[measures.sex]: low must be"),
         ({"a1.size": "-1"}, "[[workload]] number 2: size must be a number above 0"),
-        ({"a5.of": "1"}, "whose cells are numbers (age, pay (EUR)); got 'sex'"),
+        ({"a5.of": "1"}, "whose cells are numbers (age, pay); got 'sex'"),
         ({"a5.by.2.cells": "on"}, "age cannot be both of and in by"),
         (
-            {"c4.kind": "unknown", "c4.most": "0", "c4.level": ""},
+            {"c4.kind": "unknown", "c4.most": "0", "c4.l0.name": ""},
             "most must be a whole number from 1 to 1000000",
         ),
         (
             {
                 "c4.kind": "unknown",
                 "c4.most": "9",
-                "c4.level": "",
-                "a1.by.4.level": "",
+                "c4.l0.name": "",
+                "a1.by.4.l0": "",
                 "a1.by.4.cells": "on",
                 "delta": "1",
             },
@@ -333,7 +441,7 @@ def test_sql_needs_no_question_on_the_page(data):
         "c1.kind": "file",
         "c1.file": "codes.csv",
         "c1.file_column": "code",
-        "c1.level": "region",
+        "c1.l0.name": "region",
     }
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
     assert (
@@ -371,14 +479,14 @@ def test_distance_sets_targets_and_budget(data):
                 "sex x age:group",
                 "bought",
                 "gone",
-                "sum of pay (EUR)",
+                "sum of pay",
                 "age:prefix",
-                "sex x pay (EUR):prefix",
+                "sex x pay:prefix",
             ),
             500,
         ),
-        "count of pay (EUR) by store:region": 500,
-        "sum of pay (EUR) by store:region": 500_000,
+        "count of pay by store:region": 500,
+        "sum of pay by store:region": 500_000,
     }
 
 
@@ -404,10 +512,10 @@ def test_survey_weights_have_bounds_unit_and_cost(data):
         for words in list_sum_contributions(spec.workload)
     )
     weighted, of_pay = (
-        "sum of pay (EUR) weighted by age by store:region",
-        "sum of age of rows with pay (EUR) by store:region",
+        "sum of pay weighted by age by store:region",
+        "sum of age of rows with pay by store:region",
     )
-    assert {"sum of age by sex", of_pay, weighted, "sum of pay (EUR) weighted by age"} <= {
+    assert {"sum of age by sex", of_pay, weighted, "sum of pay weighted by age"} <= {
         *margins_of(spec.workload)
     }
     targets = margins_of(within.workload)

@@ -12,7 +12,7 @@ from leastnoise._studio._draft import (
     save_spec,
 )
 from leastnoise._studio._explore_page import ReleaseExplorer, exploring_page
-from leastnoise._studio._pages import ASSETS
+from leastnoise._studio._pages import ASSETS, preferred_language
 from leastnoise._studio._planning import (
     Background,
     Planning,

@@ -5,9 +5,10 @@ They show the names and types of columns, and no value.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,27 @@ from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
 from leastnoise._studio._draft import save_spec, to_toml
 from leastnoise._studio._explore_page import MOST_CELLS
+from leastnoise._studio._form_parts import (
+    FORMATS,
+    FURTHER_ANSWERS,
+    LATE,
+    LEVEL_WAYS,
+    LEVELS,
+    MOST_LEVELS,
+    OUTPUT_ROUNDING,
+    READINGS,
+    Form,
+    attribute_labels,
+    attribute_levels,
+    names_table,
+    output_table,
+    parse_number,
+    series_table,
+    total_table,
+)
 from leastnoise._studio._pages import (
     Page,
+    ShowPage,
     action_route,
     asset_routes,
     chart_json,
@@ -36,8 +56,6 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import apply
 from leastnoise._workload import Product
 
-Form = Mapping[str, str]
-"""The fields of the form by name: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
 """The suggested form of each kind of column."""
 # The keys of [domain.NAME] for each form of a column, with $ before the names of fields.
@@ -62,9 +80,12 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "quartiles": {"quantiles": {"of": "$of", "by": "$by", "at": ["0.25", "0.5", "0.75"]}},
     "cdf": {"cdf": {"of": "$of", "by": "$by"}},
     "sums": {"queries": "$groups", "sum": "$of"},
+    "people": {"queries": "$groups", "count": "units"},
+    "totals": {"queries": "$groups", "sum": "$of"},
 }
 _ORDERED = ("median", "quartiles", "cdf")  # questions whose column is an attribute
 _SUMMED = ("means", "sums")  # questions whose column is a measure
+_OF_PERSONS = ("people", "totals")  # questions that need a column of persons
 WEIGHTED = ("counts", "top", "means", "sums")
 """The questions in which rows may have weights."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
@@ -78,7 +99,10 @@ DAYS = {
 }
 """``format`` of dates for each format of days."""
 # The fields of numbers.
-_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
+_NUMBERS = {
+    *("low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"),
+    *("round", "below", "width"),
+}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 
@@ -87,13 +111,12 @@ _NO_STEPS = (
     "The step of {name} must divide the range from {low} to {high} into whole steps; got {step}."
 )
 _TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
+_LEVEL_SPLITS = tuple(f"l{number}" for number in range(MOST_LEVELS))
 _MOST_DRAWN = 4  # charts of invented counts
 _MOST_VALUES = 10**6  # of a column; the page could not show the groups of more without a wait
 _MOST_MARKS = 2000  # marks of a chart
 _HILL_CELLS = 12  # invented counts over more cells have the shape of a hill
 _INVENTED_ROWS = 10_000
-ShowPage = Callable[[Page], Mapping[str, str]]
-"""Shows another page; returns the reply to the browser, which then requests that page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +185,16 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     if language == "de":
         form = _replace_decimal_commas(form)
     question_numbers = _question_numbers(form)
-    columns = _column_numbers(data, form, with_measurement_units=bool(question_numbers))
+    columns = _column_numbers(data, form)
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
     if not questions and (not in_sql or _has_margin(form)):
         raise InputError("No table is chosen yet; choose what to publish.")
+    if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
+        raise InputError(
+            "Numbers and totals of persons need a column that identifies a person; choose it in "
+            "section 2."
+        )
     margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
@@ -176,7 +204,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         measures = _number_columns(columns, form)
     has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
     # A domain needs an attribute, even if no question is about one.
-    described = attributes or measures
+    described = attributes or measures or {question.of for question in questions if question.of}
     table: dict[str, Any] = {
         "source": {**data.table, **_source_settings(form)},
         "privacy": _privacy_table(data, form, margin, has_search=has_search),
@@ -187,16 +215,29 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         if name in described
     }
     weights = {question.weight for question in questions}
-    for name in sorted(measures):
-        number = columns[name]
-        measure = _measure_table(data.columns[number], number, form, is_weight=name in weights)
-        table.setdefault("measures", {})[name] = measure
+    measure_columns = {name: columns[name] for name in sorted(measures)}
+    measure_tables = {
+        name: _measure_table(data.columns[number], number, form, is_weight=name in weights)
+        for name, number in measure_columns.items()
+    }
+    for number, question in zip(question_numbers, questions, strict=True):
+        if question.kind == "totals":
+            column = columns[question.of]
+            measure_columns[question.measure] = column
+            measure_tables[question.measure] = total_table(
+                data.columns[column], form, number, [*question.groups]
+            )
+    if measure_tables:
+        table["measures"] = measure_tables
     if questions:
-        table["workload"] = _workload_entries(questions, margin, table.get("measures", {}))
+        table["workload"] = _workload_entries(questions, margin, measure_tables)
     table["plan"] = {"guard": "1/100"}
-    output = _output_table(form, language)
-    if output:
-        table["output"] = output
+    further_parts = {
+        "series": series_table(form, names),
+        "names": names_table(form, columns, [*table["domain"]], measure_columns),
+        "output": output_table(form, language),
+    }
+    table |= {name: part for name, part in further_parts.items() if part}
     text = _HEAD + _format_toml(table)
     complete_text = text
     if not questions:
@@ -215,21 +256,13 @@ def _question_numbers(form: Form) -> list[int]:
     return sorted(numbers)
 
 
-def _column_numbers(data: Data, form: Form, *, with_measurement_units: bool) -> dict[str, int]:
-    """Return the numbers of the columns that the form describes, by attribute.
-
-    With units of measure, the attribute of a number is named such as "pay (EUR)". SQL uses the name
-    of the column.
-    """
-    numbers = {}
-    for number, column in enumerate(data.columns):
-        kind = form.get(f"c{number}.kind")
-        if not kind:
-            continue
-        unit = form.get(f"c{number}.unit", "")
-        has_unit = with_measurement_units and kind == "number" and unit
-        numbers[f"{column.attribute} ({unit})" if has_unit else column.attribute] = number
-    return numbers
+def _column_numbers(data: Data, form: Form) -> dict[str, int]:
+    """Return the numbers of the columns that the form describes, by attribute."""
+    return {
+        column.attribute: number
+        for number, column in enumerate(data.columns)
+        if form.get(f"c{number}.kind")
+    }
 
 
 def _used_attributes(questions: Sequence["Question"]) -> set[str]:
@@ -262,7 +295,7 @@ def _privacy_table(data: Data, form: Form, margin: str, *, has_search: bool) -> 
         raise InputError(
             "The protected unit must be each row, or each value of a column; choose one."
         )
-    max_rows = _parse_number(form.get("max_rows", ""))
+    max_rows = parse_number(form.get("max_rows", ""))
     return {**privacy, "unit": {"column": data.columns[int(unit)].name, "max_rows": max_rows}}
 
 
@@ -279,21 +312,11 @@ def _measure_table(
     column: SourceColumn, number: int, form: Form, *, is_weight: bool
 ) -> dict[str, Any]:
     """Return the table [measures.NAME] of a column."""
-    low, high = (_parse_number(form.get(f"c{number}.{field}", "")) for field in ("low", "high"))
+    low, high = (parse_number(form.get(f"c{number}.{field}", "")) for field in ("low", "high"))
     measure: dict[str, Any] = {"column": column.name, "clip": [low, high]}
     if is_weight and form[f"c{number}.kind"] == "number":
         measure["unit"] = form.get(f"c{number}.step", "")
     return measure
-
-
-def _output_table(form: Form, language: str) -> dict[str, str]:
-    """Return the keys of [output] that are filled in."""
-    output = {
-        "title": form.get("title", ""),
-        "source": form.get("source", ""),
-        "language": "" if language == "en" else language,
-    }
-    return {key: text for key, text in output.items() if text}
 
 
 def _replace_decimal_commas(form: Form) -> dict[str, str]:
@@ -336,6 +359,7 @@ class Question(NamedTuple):
         of: the column whose sum or distribution is requested; empty for counts.
         weight: the column of weights; empty without weights.
         size: the public number of rows of a group; empty without one.
+        measure: the name of the measure of its totals of units; empty without them.
     """
 
     kind: str
@@ -343,6 +367,7 @@ class Question(NamedTuple):
     of: str
     weight: str
     size: str
+    measure: str
 
     @property
     def attributes(self) -> set[str]:
@@ -360,7 +385,7 @@ class Question(NamedTuple):
                 group_list.append(name)
             else:
                 group_list.append({name: sets})
-        fields = {"groups": self.groups, "by": group_list, "of": self.of}
+        fields = {"groups": self.groups, "by": group_list, "of": self.measure or self.of}
         entry: dict[str, Any] = {**_fill_template(_QUESTIONS[self.kind], fields)}
         if self.size and "queries" not in entry:
             entry["size"] = self.size
@@ -382,12 +407,15 @@ def _read_question(number: int, names: Mapping[int, str], form: Form) -> Questio
     of = weight = ""
     if kind in WEIGHTED and form.get(f"a{number}.weight"):
         weight = _read_column(form[f"a{number}.weight"], names, "Weights")
-    if kind in (*_SUMMED, *_ORDERED):
+    if kind in (*_SUMMED, *_ORDERED, "totals"):
         subject = "Means, medians, distributions and sums"
         of = _read_column(form.get(f"a{number}.of", ""), names, subject)
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
-    return Question(kind, groups, of, weight, size=form.get(f"a{number}.size", ""))
+    measure = ""
+    if kind == "totals":
+        measure = f"{of} total {number + 1}"
+    return Question(kind, groups, of, weight, form.get(f"a{number}.size", ""), measure)
 
 
 def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
@@ -396,7 +424,7 @@ def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str,
     for column, name in names.items():
         splits = [
             split
-            for split in ("cells", "group", "level")
+            for split in ("cells", "group", *_LEVEL_SPLITS)
             if form.get(f"a{number}.by.{column}.{split}")
         ]
         if len(splits) > 1:
@@ -412,7 +440,7 @@ def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str,
         elif splits == ["group"]:
             groups[name] = {"level": "group"}
         elif splits:
-            groups[name] = {"level": form.get(f"c{column}.level", "")}
+            groups[name] = {"level": form.get(f"c{column}.{splits[0]}.name", "")}
     return groups
 
 
@@ -493,10 +521,14 @@ def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -
     if kind in {"whole", "number"}:
         what = message("values of {name} beyond the bounds", name=name)
         table["outside"] = one_of(what, texts.get("beyond") or "clip", _BEYOND)
-    levels = _attribute_levels(kind, texts)
-    if levels:
-        table["levels"] = levels
-    return table
+    if kind == "whole" and texts.get("rounding"):
+        what = message("the reading of fractions in {name}", name=name)
+        table["rounding"] = one_of(what, texts["rounding"], READINGS)
+    further_keys = {
+        "levels": attribute_levels(kind, texts),
+        "labels": attribute_labels(kind, name, texts),
+    }
+    return table | {key: entry for key, entry in further_keys.items() if entry}
 
 
 def _attribute_fields(
@@ -509,10 +541,10 @@ def _attribute_fields(
     fields: dict[str, Any] = {}
     for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most"):
         text = texts.get(field, "")
-        fields[field] = _parse_number(text) if field in _NUMBERS else text
+        fields[field] = parse_number(text) if field in _NUMBERS else text
     codes: list[Any] = [code.strip() for code in texts.get("list", "").splitlines() if code.strip()]
     if column.kind == "whole":
-        codes = [_parse_number(code) for code in codes]
+        codes = [parse_number(code) for code in codes]
     fields["codes"] = [*dict.fromkeys(codes)]
     count = 0
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
@@ -536,30 +568,6 @@ def _step_count(name: str, texts: Mapping[str, str]) -> int:
     if count.denominator != 1 or count < 1:
         raise InputError(message(_NO_STEPS, name=name, **bounds))
     return int(count)
-
-
-def _attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the levels of an attribute."""
-    levels: dict[str, Any] = {}
-    if texts.get("edges") and kind in {"whole", "number"}:
-        edges = re.split(r"[\s,;]+", texts["edges"])
-        levels["group"] = {"edges": [_parse_number(edge) for edge in edges]}
-    level = texts.get("level")
-    if level and kind in {"list", "file", "whole"}:
-        levels[level] = {
-            "file": texts.get("level_file") or texts.get("file", ""),
-            "key": texts.get("level_key") or texts.get("file_column", ""),
-            "value": texts.get("level_value") or level,
-        }
-    return levels
-
-
-def _parse_number(text: str) -> int | str:
-    """Return a whole number as int, and any other text unchanged, which is exact."""
-    text = text.strip()
-    if re.fullmatch(r"-?\d{1,18}", text):
-        return int(text)
-    return text
 
 
 def _format_toml(table: Mapping[str, Any]) -> str:
@@ -626,13 +634,14 @@ def source_page(show_page: ShowPage, language: str = "en") -> Page:
         [
             page_route("/", page),
             *asset_routes("choosing.js"),
-            action_route("/choose", choose, catalogue),
+            action_route("/choose", choose, catalogue.translate),
             action_route(
                 "/language",
                 lambda arguments: show_page(source_page(show_page, _read_language(arguments))),
-                catalogue,
+                catalogue.translate,
             ),
-        ]
+        ],
+        in_language=partial(source_page, show_page),
     )
 
 
@@ -650,7 +659,7 @@ def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
         path = data.folder / Path(str(arguments.get("name", ""))).name
         if path.suffix != ".toml" or not path.is_file():
             raise InputError("Save the spec first.")
-        return show_page(planning_page(path))
+        return show_page(planning_page(path, language))
 
     def change_language(arguments: dict[str, Any]) -> Any:
         return show_page(form_page(data, show_page, _read_language(arguments)))
@@ -660,12 +669,13 @@ def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
             page_route("/", render),
             *asset_routes("beginning.js", charts=True),
             page_route("/view", drafting.view, JSONResponse),
-            action_route("/plan", drafting.plan, catalogue),
-            action_route("/save", drafting.save, catalogue),
-            action_route("/further", open_planning, catalogue),
-            action_route("/language", change_language, catalogue),
+            action_route("/plan", drafting.plan, catalogue.translate),
+            action_route("/save", drafting.save, catalogue.translate),
+            action_route("/further", open_planning, catalogue.translate),
+            action_route("/language", change_language, catalogue.translate),
         ],
         close=drafting.stop,
+        in_language=partial(form_page, data, show_page),
     )
 
 
@@ -699,10 +709,11 @@ class _FormPlanning:
         if planning is None:
             return {"refused": "Nothing is planned yet."}
         state = planning.state
+        catalogue = state.draft.spec.options.catalogue(self._language)
         charts = []
         if state.plan is not None and state.ready:
-            charts = _invented_charts(state.plan, state.draft.level, self._catalogue)
-        names = [row.name(self._catalogue) for row in state.draft.rows]
+            charts = _invented_charts(state.plan, state.draft.level, catalogue)
+        names = [row.name(catalogue) for row in state.draft.rows]
         return {
             **state_json(state),
             "names": names,
@@ -760,6 +771,20 @@ def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
         "asked": [(kind, catalogue.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.declares_type for column in data.columns),
         "weighted": WEIGHTED,
+        "ways": [
+            (way, " ".join(kinds), catalogue.say(f"sd_way_{way}"))
+            for way, kinds in LEVEL_WAYS.items()
+        ],
+        "readings": [
+            (reading, catalogue.say(f"sd_read_{reading or 'not'}")) for reading in READINGS
+        ],
+        "formats": FORMATS,
+        "further_answers": [(key, catalogue.say(f"sd_{key}")) for key in FURTHER_ANSWERS],
+        "roundings": [(key, catalogue.say(f"sd_round_{key}")) for key in OUTPUT_ROUNDING],
+        "levels": [(level, catalogue.format_percent(float(level))) for level in LEVELS],
+        "late": [(key, catalogue.say(f"sd_late_{key}")) for key in LATE],
+        "languages": LANGUAGES,
+        "most_levels": MOST_LEVELS,
         "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],
         "files": files,
         "rows": _INVENTED_ROWS,

@@ -98,6 +98,7 @@ class Draft:
         level: the coverage of intervals.
         dates: the periods of a series in the opened spec; None without one.
         periods: the current number of periods of a series; 0 without one.
+        language: the language of the page; empty for the language of the spec.
     """
 
     text: str
@@ -111,6 +112,12 @@ class Draft:
     level: float
     dates: Dates | None
     periods: int
+    language: str = ""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The sentences of the page with the display names of the spec."""
+        return self.spec.options.catalogue(self.language)
 
     @cached_property
     def spec(self) -> Spec:

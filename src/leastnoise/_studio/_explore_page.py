@@ -16,6 +16,7 @@ from leastnoise._charts import draw_chart
 from leastnoise._domain import Domain
 from leastnoise._frames import number_or_null
 from leastnoise._release import (
+    LANGUAGES,
     Catalogue,
     Release,
     StatisticTable,
@@ -35,6 +36,7 @@ from leastnoise._release import (
 from leastnoise._session import read_release
 from leastnoise._studio._pages import (
     Page,
+    ShowPage,
     action_route,
     asset_routes,
     chart_json,
@@ -135,11 +137,23 @@ class ReleaseExplorer:
         return round_table(sum_table, self.release.options)
 
 
-def exploring_page(path: Path) -> Page:
-    """Return the page for one release."""
+def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
+    """Return the page for one release, in its language until the browser states another.
+
+    Args:
+        path: the directory of the release.
+        show_page: shows the page in another language; None to have only one.
+    """
     explorer = ReleaseExplorer(read_release(path))
+    return _release_page(explorer, path.resolve().name, show_page, "")
+
+
+def _release_page(
+    explorer: ReleaseExplorer, name: str, show_page: ShowPage | None, language: str
+) -> Page:
+    """Return the page for an opened release in a language."""
     release = explorer.release
-    catalogue = release.options.catalogue()
+    catalogue = release.options.catalogue(language)
 
     def table(body: dict[str, Any]) -> Any:
         request, measure = _read_request(body, release)
@@ -159,26 +173,37 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         table = release.statistics[key]
-        name = statistic_title(table.statistic, table.domain, catalogue)
+        title = statistic_title(table.statistic, table.domain, catalogue)
         return chart_json(
-            table.chart_spec(catalogue), catalogue, catalogue.say("st_chart", name=name)
+            table.chart_spec(catalogue), catalogue, catalogue.say("st_chart", name=title)
         )
+
+    def in_language(other: str) -> Page:
+        return _release_page(explorer, name, show_page, other)
+
+    def choose_language(arguments: dict[str, Any]) -> Any:
+        other = one_of("the language", arguments.get("language"), LANGUAGES)
+        if show_page is None:
+            return {}
+        return show_page(in_language(other))
 
     # Rendered now, so that a release that cannot be shown is refused when it is opened.
     page = render_page(
         "exploring.html",
         t=catalogue,
-        name=path.resolve().name,
+        name=name,
         **_template_choices(explorer, catalogue),
     )
     return Page(
         [
             page_route("/", lambda: page),
             *asset_routes("exploring.js", charts=True),
-            action_route("/table", table, catalogue),
-            action_route("/sum", total, catalogue),
-            action_route("/statistic", statistic, catalogue),
-        ]
+            action_route("/table", table, catalogue.translate),
+            action_route("/sum", total, catalogue.translate),
+            action_route("/statistic", statistic, catalogue.translate),
+            action_route("/language", choose_language, catalogue.translate),
+        ],
+        in_language=in_language,
     )
 
 

@@ -15,7 +15,7 @@ All other requests are refused with status 403 and an empty body.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._charts import set_locale
 from leastnoise._plan import read_json
-from leastnoise._release import Catalogue, load_templates
+from leastnoise._release import LANGUAGES, Catalogue, load_templates
 from leastnoise._trusted.check import InternalError, LeastNoiseError
 
 HOST = "127.0.0.1"
@@ -115,11 +115,44 @@ class Guard:
 
 
 class Page(NamedTuple):
-    """A page of the studio: its routes, and the functions that open and close it."""
+    """A page of the studio.
+
+    Args:
+        routes: its routes.
+        begin: opens it.
+        close: closes it.
+        in_language: returns the page in the language of the browser; None if it has its own.
+    """
 
     routes: Sequence[Route]
     begin: Callable[[], None] = lambda: None
     close: Callable[[], None] = lambda: None
+    in_language: Callable[[str], "Page"] | None = None
+
+
+ShowPage = Callable[[Page], Mapping[str, str]]
+"""Shows another page; returns the reply to the browser, which then requests that page."""
+
+
+def preferred_language(accepted: str) -> str:
+    """Return the language of the pages that a browser prefers; empty if it states none of them.
+
+    Args:
+        accepted: the header Accept-Language, such as ``de-AT, en;q=0.5``.
+    """
+    best_language = ""
+    best_quality = 0.0
+    for entry in accepted.split(","):
+        tag, _, parameter = entry.partition(";")
+        language = tag.strip().partition("-")[0].lower()
+        try:
+            quality = float(parameter.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if language in LANGUAGES and quality > best_quality:
+            best_language = language
+            best_quality = quality
+    return best_language
 
 
 def render_page(template: str, **values: Any) -> str:
@@ -140,7 +173,7 @@ def page_route(
 
 def asset_routes(script: str, *, charts: bool = False) -> Iterator[Route]:
     """Yield the routes of the style sheet and the scripts that a page needs."""
-    for name in ("studio.css", "asking.js", script):
+    for name in ("tokens.css", "studio.css", "asking.js", script):
         content = (ASSETS / name).read_text(encoding="utf-8")
         yield page_route(
             f"/{name}",
@@ -170,7 +203,9 @@ def chart_json(spec: dict[str, Any] | None, catalogue: Catalogue, alt: str) -> d
     return {"chart": spec and set_locale(spec, catalogue.language), "alt": alt}
 
 
-def action_route(path: str, handle: Callable[[dict[str, Any]], Any], catalogue: Catalogue) -> Route:
+def action_route(
+    path: str, handle: Callable[[dict[str, Any]], Any], translate: Callable[[Any], str]
+) -> Route:
     """Return the route of an action, which takes and returns JSON.
 
     If the action cannot be done, the response is ``refused`` with a sentence. Its status is 200,
@@ -194,6 +229,6 @@ def action_route(path: str, handle: Callable[[dict[str, Any]], Any], catalogue: 
         try:
             return JSONResponse(await run_in_threadpool(handle, arguments))
         except LeastNoiseError as error:
-            return JSONResponse({"refused": catalogue.translate(error.args[0])})
+            return JSONResponse({"refused": translate(error.args[0])})
 
     return Route(path, respond, methods=["POST"])

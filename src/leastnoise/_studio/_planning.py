@@ -29,6 +29,7 @@ from leastnoise._planning import (
     target_statuses,
 )
 from leastnoise._release import (
+    LANGUAGES,
     Catalogue,
     describe_guessing_chance,
     error_over_bound,
@@ -36,7 +37,7 @@ from leastnoise._release import (
     list_sum_contributions,
     table_title,
 )
-from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
+from leastnoise._spec import Spec, plan_warnings, read_spec_text, read_toml, spec_warnings
 from leastnoise._studio._draft import (
     MOST_PERIODS,
     OBJECTIVES,
@@ -51,12 +52,13 @@ from leastnoise._studio._draft import (
     save_spec,
 )
 from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
-from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._workload import Workload, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
+_MOST_UNDONE = 200  # changes; of each, a draft of some kilobytes is kept
 _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -208,6 +210,9 @@ class PlanningState:
             leaving it out saves.
         reference: the plan to compare with.
         version: the number of changes of the draft.
+        past: earlier drafts that undo brings back, the last one first used.
+        future: drafts that were undone, the last one first used.
+        drag: the number of the movement of a slider that made the last change; 0 without one.
     """
 
     number: int
@@ -220,6 +225,9 @@ class PlanningState:
     prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     reference: ReferencePlan | None = None
     version: int = 0
+    past: tuple[Draft, ...] = ()
+    future: tuple[Draft, ...] = ()
+    drag: int = 0
 
     @property
     def promised(self) -> Plan | None:
@@ -235,9 +243,10 @@ class Planning:
     Pages and the background process call it from several threads.
     """
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path, text: str, language: str = "") -> None:
         self.path = path
-        self.state = PlanningState(0, draft_from_text(text, path.parent, str(path)))
+        draft = draft_from_text(text, path.parent, str(path))
+        self.state = PlanningState(0, replace(draft, language=language))
         self._saved = text
         self._lock = threading.RLock()
         # The plan whose measurements a changed draft is shown with until it is planned.
@@ -248,6 +257,16 @@ class Planning:
         """Start to plan the current draft."""
         with self._lock:
             self._plan_for(self.state.draft)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The sentences of the page."""
+        return self.state.draft.catalogue
+
+    def set_language(self, language: str) -> None:
+        """Show the page in another language; the spec does not change."""
+        with self._lock:
+            self.state = replace(self.state, draft=replace(self.state.draft, language=language))
 
     def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out an action of the page, and return the new state.
@@ -265,12 +284,34 @@ class Planning:
             return {**state_json(self.state), "done": message}
 
     def change(self, arguments: Mapping[str, Any]) -> None:
-        """Change the draft as `change_draft` does, and start to plan it."""
+        """Change the draft as `change_draft` does, and start to plan it.
+
+        All changes of one movement of a slider are undone together.
+        """
         rows = arguments.get("rows", [])
         changes = arguments.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
-        self._plan_for(change_draft(self.state.draft, changes, rows))
+        drag = whole("the movement of a slider", arguments.get("drag", 0), 0, 10**9)
+        state = self.state
+        past = state.past
+        if not drag or drag != state.drag:
+            past = (*past, state.draft)[-_MOST_UNDONE:]
+        self._plan_for(change_draft(state.draft, changes, rows), past, drag=drag)
+
+    def undo(self, _: Mapping[str, Any]) -> None:
+        """Bring back the draft before the last change."""
+        state = self.state
+        if not state.past:
+            raise InputError("There is no change to undo.")
+        self._plan_for(state.past[-1], state.past[:-1], (*state.future, state.draft))
+
+    def redo(self, _: Mapping[str, Any]) -> None:
+        """Bring back the draft before the last undo."""
+        state = self.state
+        if not state.future:
+            raise InputError("There is no change to redo.")
+        self._plan_for(state.future[-1], (*state.past, state.draft), state.future[:-1])
 
     def price(self, arguments: Mapping[str, Any]) -> None:
         """Start to compute the prices of rows, one after the other."""
@@ -324,6 +365,7 @@ class Planning:
             ready=True,
             reference=new_reference,
             version=state.version + 1,
+            past=(*state.past, state.draft),
         )
 
     def save(self, arguments: Mapping[str, Any]) -> str:
@@ -332,10 +374,17 @@ class Planning:
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
             self._saved = text
-        return self.state.draft.spec.options.catalogue().say("st_saved", file=path.name)
+        return self.state.draft.catalogue.say("st_saved", file=path.name)
 
-    def _plan_for(self, draft: Draft) -> None:
-        """Begin to plan a draft in the background."""
+    def _plan_for(
+        self,
+        draft: Draft,
+        past: tuple[Draft, ...] = (),
+        future: tuple[Draft, ...] = (),
+        drag: int = 0,
+    ) -> None:
+        """Begin to plan a draft in the background, in the language of the page."""
+        draft = replace(draft, language=self.state.draft.language)
         if self._base is None:
             plan = None
         else:
@@ -348,6 +397,9 @@ class Planning:
             doing="planning",
             reference=previous.reference,
             version=previous.version + 1,
+            past=past,
+            future=future,
+            drag=drag,
         )
         self.background.start(
             self.state.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
@@ -383,6 +435,8 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
     "price": Planning.price,
     "keep": Planning.keep,
     "swap": Planning.swap,
+    "undo": Planning.undo,
+    "redo": Planning.redo,
     "save": Planning.save,
 }
 
@@ -392,14 +446,14 @@ def _request(draft: Draft) -> dict[str, Any]:
     return {
         "text": format_spec(draft),
         "folder": str(draft.folder),
-        "language": draft.spec.options.language,
+        "language": draft.catalogue.language,
     }
 
 
 def state_json(state: PlanningState) -> dict[str, Any]:
     """Return a state as the JSON object that a page shows."""
     draft = state.draft
-    catalogue = draft.spec.options.catalogue()
+    catalogue = draft.catalogue
     warnings = [*spec_warnings(draft.spec, catalogue)]
     if state.plan is not None and state.ready:
         warnings += plan_warnings(draft.spec, state.plan, catalogue)
@@ -423,6 +477,8 @@ def state_json(state: PlanningState) -> dict[str, Any]:
         "horizon": draft.horizon,
         "facts": _draft_facts(draft, state.plan, catalogue),
         "kept": reference_facts,
+        "undo": bool(state.past),
+        "redo": bool(state.future),
         "warnings": warnings,
         "ready": state.ready,
         "rows": _rows_json(state, catalogue),
@@ -695,22 +751,46 @@ def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:
     return choices
 
 
-def planning_page(path: Path) -> Page:
-    """Return the page for one spec."""
-    planning = Planning(path, read_spec_text(path))
-    catalogue = planning.state.draft.spec.options.catalogue()
+def planning_page(path: Path, language: str = "") -> Page:
+    """Return the page for one spec.
 
-    return Page(
+    Args:
+        path: the spec.
+        language: the language of the page; empty for the language that the spec states, or else of
+            the browser.
+    """
+    text = read_spec_text(path)
+    planning = Planning(path, text, language)
+    states_language = language or "language" in read_toml(text).get("output", {})
+
+    def translate(fault: Any) -> str:
+        return planning.catalogue.translate(fault)
+
+    def choose_language(arguments: Mapping[str, Any]) -> dict[str, str]:
+        planning.set_language(one_of("the language", arguments.get("language"), LANGUAGES))
+        return {}
+
+    def in_language(browser_language: str) -> Page:
+        if not states_language:
+            planning.set_language(browser_language)
+        return page
+
+    page = Page(
         routes=[
-            page_route("/", lambda: _render_planning(planning.state, path.name, catalogue)),
+            page_route(
+                "/", lambda: _render_planning(planning.state, path.name, planning.catalogue)
+            ),
             *asset_routes("planning.js"),
             page_route("/view", lambda: state_json(planning.state), JSONResponse),
             page_route("/spec", lambda: format_spec(planning.state.draft), PlainTextResponse),
             *(
-                action_route(f"/{name}", partial(planning.act, name), catalogue)
+                action_route(f"/{name}", partial(planning.act, name), translate)
                 for name in _ACTIONS
             ),
+            action_route("/language", choose_language, translate),
         ],
         begin=planning.begin,
         close=planning.background.stop,
+        in_language=in_language,
     )
+    return page

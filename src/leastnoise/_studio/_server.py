@@ -6,11 +6,12 @@ from secrets import token_urlsafe
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from leastnoise._studio._begin_page import form_page, read_columns, source_page
 from leastnoise._studio._explore_page import exploring_page
-from leastnoise._studio._pages import HOST, Guard, Page
+from leastnoise._studio._pages import HOST, Guard, Page, preferred_language
 from leastnoise._studio._planning import planning_page
 
 
@@ -29,11 +30,12 @@ class Studio:
         if path is None:
             self._page = source_page(self.show)
         elif path.is_dir():
-            self._page = exploring_page(path)
+            self._page = exploring_page(path, self.show)
         elif path.suffix == ".toml" or not path.exists():
             self._page = planning_page(path)
         else:
             self._page = form_page(read_columns(path, {}), self.show)
+        self._has_language = False
         token = token_urlsafe(32)
         self.app = Starlette()
         config = uvicorn.Config(
@@ -70,8 +72,21 @@ class Studio:
         return {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request to the shown page."""
+        """Pass a request to the shown page.
+
+        The first request states the language of the browser.
+        """
+        if not self._has_language:
+            self._has_language = True
+            self._set_language(preferred_language(Headers(scope=scope).get("accept-language", "")))
         await self.app(scope, receive, send)
+
+    def _set_language(self, language: str) -> None:
+        """Show the page in the language of the browser, unless the page has its own."""
+        if language and self._page.in_language is not None:
+            page = self._page.in_language(language)
+            if page is not self._page:
+                self.show(page)
 
     def run(self) -> None:
         """Serve until the server is stopped."""

@@ -47,3 +47,17 @@ if (at("language")) at("language").addEventListener("change", async () => {
   await ask("/language", { language: at("language").value });
   again();
 });
+
+// Undo and redo by their buttons, and by keys outside of texts, which have an undo of their own.
+function undoing(undo, redo) {
+  at("undo").addEventListener("click", undo);
+  at("redo").addEventListener("click", redo);
+  document.addEventListener("keydown", (event) => {
+    const key = event.key.toLowerCase();
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || !["z", "y"].includes(key)) return;
+    if (event.target.matches("textarea, input:not([type=checkbox], [type=radio], [type=range])")) return;
+    event.preventDefault();
+    const button = at(key === "y" || event.shiftKey ? "redo" : "undo");
+    if (!button.disabled) button.click();
+  });
+}

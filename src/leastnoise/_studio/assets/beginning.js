@@ -4,7 +4,12 @@ const columns = [...document.querySelectorAll("[data-column]")];
 const kind = (column) => column.querySelector("select").value;
 const filled = () => Object.fromEntries([...new FormData(at("form"))].map(([name, value]) => [name, String(value)]));
 const numeric = ["number", "whole"];
+// The fields that a column needs, by its form.
+const REQUIRED = { list: ["list"], file: ["file", "file_column"], whole: ["low", "high"], number: ["low", "high", "step"], dates: ["from", "to"], unknown: ["most"], truth: [] };
+const PLAIN = ["counts", "top", "people"]; // questions without a column of numbers
+const SIZED = ["means", "median", "quartiles", "cdf"]; // questions with a size
 let questions = 0;
+let refused = false; // whether the last form was refused, so that empty fields are marked
 
 function make(tag, properties, ...inside) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -62,17 +67,86 @@ function ways() {
     const value = (field) => at(`c${number}.${field}`).value.trim();
     const made = [[`${number}.cells`, name]];
     if (numeric.includes(kind(column)) && value("edges")) made.push([`${number}.group`, `${name}: ${value("edges")}`]);
-    if (["list", "file", "whole"].includes(kind(column)) && value("level")) made.push([`${number}.level`, `${name}: ${value("level")}`]);
+    for (const level of column.querySelectorAll(".level")) {
+      const [title, way] = ["name", "way"].map((part) => at(`c${number}.${level.dataset.level}.${part}`));
+      if (title.value.trim() && !way.selectedOptions[0].hidden) made.push([`${number}.${level.dataset.level}`, `${name}: ${title.value.trim()}`]);
+    }
     return made;
   });
+}
+
+// The levels of a column: the fields of the way in which each is stated.
+function levels(column) {
+  for (const level of column.querySelectorAll(".level")) {
+    const way = level.querySelector("[data-field=way]");
+    for (const option of way.options) option.hidden = option.disabled = !option.dataset.kinds.split(" ").includes(kind(column));
+    const first = [...way.options].find((option) => !option.hidden);
+    if (way.selectedOptions[0].hidden && first) way.value = first.value;
+    for (const part of level.querySelectorAll("[data-way]")) part.hidden = part.dataset.way !== way.value;
+  }
+}
+
+// What the line of a column says: its form, and what it holds or still needs.
+function describe(column) {
+  const field = (name) => at(`c${column.dataset.column}.${name}`);
+  const value = (name) => field(name).value.trim();
+  const [form, state] = [column.querySelector(".kind"), column.querySelector(".state")];
+  write(form, field("kind").selectedOptions[0].dataset.short);
+  const empty = (REQUIRED[kind(column)] || []).filter((name) => !value(name));
+  for (const name of new Set(Object.values(REQUIRED).flat())) {
+    if (refused && empty.includes(name)) field(name).setAttribute("aria-invalid", "true");
+    else field(name).removeAttribute("aria-invalid");
+  }
+  state.dataset.state = !kind(column) ? "" : empty.length ? "open" : "done";
+  const contents = {
+    list: () => `${document.body.dataset.codes} ${value("list").split("\n").length}`,
+    file: () => value("file"),
+    whole: () => `${value("low")} \u2013 ${value("high")}`,
+    number: () => `${value("low")} \u2013 ${value("high")} / ${value("step")}`,
+    dates: () => `${value("from")} \u2013 ${value("to")}`,
+    unknown: () => `\u2264 ${value("most")}`,
+  };
+  const names = [...column.querySelectorAll(".level [data-field=name]")].map((name) => name.value.trim()).filter(Boolean);
+  const unit = numeric.includes(kind(column)) ? value("unit") : "";
+  const groups = numeric.includes(kind(column)) && value("edges") ? [`[${value("edges")}]`] : [];
+  const parts = [(contents[kind(column)] || (() => ""))() + (unit && ` ${unit}`), ...groups, ...names];
+  const missing = empty.map((name) => column.querySelector(`label[for="c${column.dataset.column}.${name}"]`).textContent);
+  write(state, empty.length ? `${document.body.dataset.missing} ${missing.join(", ")}` : parts.filter(Boolean).join("; "));
+}
+
+// The list of sections: what each holds, and whether something is missing.
+function sections() {
+  const chosen = columns.filter(kind);
+  const facts = {
+    columns: [`${chosen.length} / ${columns.length}`, chosen.length && chosen.every((column) => column.querySelector(".state").dataset.state === "done")],
+    unit: ["", at("unit").value !== "choose" && (!at("unit").value || at("max_rows").value.trim())],
+    asked: [String(at("questions").children.length), at("questions").children.length > 0],
+    how: at("how1").checked ? [`\u03b5 = ${at("epsilon").value}`, at("epsilon").value.trim()] : [`\u00b1 ${at("margin").value}`, at("margin").value.trim()],
+    publication: [document.body.dataset.optional, at("title").value.trim() || null],
+    save: ["", at("after").hidden ? null : true],
+  };
+  for (const [name, [text, done]] of Object.entries(facts)) {
+    const item = document.querySelector(`[data-section=${name}]`);
+    item.dataset.state = done ? "done" : done === null ? "" : "open";
+    write(item.querySelector("span"), text);
+  }
 }
 
 function refresh() {
   for (const column of columns) {
     for (const part of column.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(kind(column));
-    column.classList.toggle("chosen", Boolean(kind(column)));
     if (numeric.includes(kind(column))) edges(column);
+    levels(column);
+    describe(column);
   }
+  const days = columns.filter((column) => kind(column) === "dates");
+  const along = at("series").value;
+  const none = at("series").options[0];
+  at("series").replaceChildren(none, ...days.map((column) => make("option", { value: column.dataset.column, textContent: column.dataset.name })));
+  at("series").value = days.some((column) => column.dataset.column === along) ? along : "";
+  document.querySelector("[data-series]").hidden = !days.length;
+  for (const part of document.querySelectorAll("[data-along]")) part.hidden = !at("series").value;
+  document.querySelector("[data-rows]").hidden ||= !at("unit").value;
   document.querySelector("[data-unit]").hidden = !at("unit").value;
   document.querySelector("[data-delta]").hidden = !columns.some((column) => kind(column) === "unknown");
   at("epsilon").parentElement.hidden = !at("how1").checked;
@@ -80,8 +154,9 @@ function refresh() {
   const [split, numbers] = [ways(), columns.filter((column) => numeric.includes(kind(column)))];
   for (const question of at("questions").children) {
     const [what, of, weight] = question.querySelectorAll("select");
-    question.querySelector("[data-of]").hidden = ["counts", "top"].includes(what.value);
-    question.querySelector("[data-size]").hidden = ["counts", "top", "sums"].includes(what.value);
+    question.querySelector("[data-of]").hidden = PLAIN.includes(what.value);
+    question.querySelector("[data-size]").hidden = !SIZED.includes(what.value);
+    for (const part of question.querySelectorAll("[data-total]")) part.hidden = what.value !== "totals";
     question.querySelector("[data-weight]").hidden = !numbers.length || !document.body.dataset.weighted.split(" ").includes(what.value);
     for (const list of [of, weight]) {
       const [chosen, once] = [list.value, list === weight ? [make("option", { value: "", textContent: document.body.dataset.once })] : []];
@@ -95,18 +170,52 @@ function refresh() {
     for (const old of ticks.querySelectorAll("label")) old.remove();
     ticks.append(...wanted.map(([name, words]) => make("label", {}, make("input", { type: "checkbox", name, checked: before.has(name) }), ` ${words}`)));
   }
+  sections();
+}
+
+function addLevel(column, name) {
+  const made = at("level").content.cloneNode(true).firstElementChild;
+  const prefix = `c${column.dataset.column}.${name}`;
+  made.dataset.level = name;
+  made.setAttribute("aria-label", `${column.dataset.name}: ${name.slice(1)}`);
+  for (const field of made.querySelectorAll("[data-field]")) {
+    field.id = field.name = `${prefix}.${field.dataset.field}`;
+    field.previousElementSibling.htmlFor = field.id;
+  }
+  made.querySelector("button").addEventListener("click", () => {
+    made.remove();
+    column.querySelector(".add-level").focus();
+    refresh();
+    record();
+  });
+  column.querySelector(".levels").append(made);
+  return made;
+}
+for (const column of columns) {
+  column.querySelector(".add-level").addEventListener("click", () => {
+    const used = new Set([...column.querySelectorAll(".level")].map((level) => level.dataset.level));
+    const free = [...Array(Number(document.body.dataset.levels)).keys()].map((number) => `l${number}`).find((name) => !used.has(name));
+    if (!free) return;
+    const made = addLevel(column, free);
+    refresh();
+    made.querySelector("input").focus();
+  });
+  // One column is open at a time, also where the browser does not close the others by itself.
+  column.addEventListener("toggle", () => {
+    if (column.open) for (const other of columns) if (other !== column) other.open = false;
+  });
 }
 
 function question(number = questions) {
   const made = at("question").content.cloneNode(true).firstElementChild;
   questions = number + 1;
   made.dataset.number = number;
-  made.querySelector("legend").textContent = `${number + 1}`;
+  made.querySelector("legend").textContent = `${document.body.dataset.table} ${number + 1}`;
   for (const field of made.querySelectorAll("[data-field]")) {
     field.id = field.name = `a${number}.${field.dataset.field}`;
     field.previousElementSibling.htmlFor = field.id;
   }
-  made.querySelector("button").addEventListener("click", () => { made.remove(); at("more").focus(); });
+  made.querySelector("button").addEventListener("click", () => { made.remove(); at("more").focus(); refresh(); record(); });
   at("questions").append(made);
   refresh();
   return made;
@@ -115,20 +224,58 @@ function question(number = questions) {
 // What was filled in is kept while the language changes, by this tab alone.
 addEventListener("leaving", () => sessionStorage.setItem("filled", JSON.stringify(filled())));
 function restore() {
-  const kept = Object.entries(JSON.parse(sessionStorage.getItem("filled") || "{}"));
+  const kept = sessionStorage.getItem("filled");
   sessionStorage.removeItem("filled");
-  for (const [name] of kept) if (/^a\d+\.what$/.test(name)) question(Number(name.slice(1, -5)));
-  if (!questions) question();
+  if (kept) fillIn(JSON.parse(kept));
+  else question();
+}
+
+// Fill the form in with these fields alone.
+function fillIn(fields) {
+  at("questions").replaceChildren();
+  questions = 0;
+  for (const column of columns) column.querySelector(".levels").replaceChildren();
+  for (const name of Object.keys(fields)) {
+    const level = name.match(/^c(\d+)\.(l\d+)\.name$/);
+    if (level) addLevel(columns.find((column) => column.dataset.column === level[1]), level[2]);
+    if (/^a\d+\.what$/.test(name)) question(Number(name.slice(1, -5)));
+  }
   for (let pass = 0; pass < 2; pass += 1) { // the second one finds what the first one made
-    for (const [name, value] of kept) {
-      const field = at("form").elements[name];
-      if (!field) continue;
-      if (field.type === "checkbox") field.checked = true;
-      else field.value = value;
+    for (const field of at("form").elements) {
+      if (!field.name) continue;
+      if (field.type === "checkbox") field.checked = field.name in fields;
+      else if (field.type === "radio") field.checked = fields[field.name] === field.value;
+      else if (field.name in fields) field.value = fields[field.name];
     }
     refresh();
   }
 }
+
+// What was filled in before each change, and what was undone: forms as texts.
+const [past, future] = [[], []];
+let current = "";
+function buttons() { at("undo").disabled = !past.length; at("redo").disabled = !future.length; }
+function record() {
+  const now = JSON.stringify(filled());
+  if (now === current) return;
+  past.push(current);
+  future.length = 0;
+  current = now;
+  buttons();
+}
+function move(from, to, words) {
+  if (!from.length) return;
+  to.push(current);
+  current = from.pop();
+  fillIn(JSON.parse(current));
+  buttons();
+  say("");
+  write(at("status"), words);
+}
+undoing(
+  () => { record(); move(past, future, document.body.dataset.undone); },
+  () => move(future, past, document.body.dataset.redone),
+);
 
 function cell(tag, text, className) { return make(tag, { textContent: text, className: className || "" }); }
 
@@ -151,13 +298,22 @@ async function show(view) {
   }
 }
 
+// After a refusal, mark the fields that are empty, and open the first column with one.
+function mark() {
+  refused = true;
+  refresh();
+  const first = columns.find((column) => column.querySelector("[aria-invalid]"));
+  if (first) first.open = true;
+}
+
 let planning = 0;
 at("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   planning += 1;
   const number = planning;
   say("");
-  for (let view = await ask("/plan", { form: filled() }); view && number === planning; view = await ask("/view")) {
+  for (let view = await ask("/plan", { form: filled() }, mark); view && number === planning; view = await ask("/view")) {
+    refused = false;
     if (view.error) { say(view.error); return; }
     if (view.ended) { await show(view); at("result").focus(); at("result").scrollIntoView(); return; }
     write(at("status"), view.status);
@@ -173,8 +329,9 @@ at("form").addEventListener("change", ({ target }) => {
     }
   }
   refresh();
+  record();
 });
-at("more").addEventListener("click", () => question().querySelector("select").focus());
+at("more").addEventListener("click", () => { question().querySelector("select").focus(); record(); });
 at("save").addEventListener("click", async () => {
   say("");
   const saved = await ask("/save", { form: filled(), name: at("name").value });
@@ -184,6 +341,8 @@ at("save").addEventListener("click", async () => {
   at("after").hidden = false;
   at("further").dataset.name = saved.name;
   at("further").hidden = !saved.asked;
+  sections();
 });
 at("further").addEventListener("click", async () => { if (await ask("/further", { name: at("further").dataset.name })) again(); });
 restore();
+current = JSON.stringify(filled());

@@ -52,6 +52,8 @@ function show(view, all = false) {
   list(at("kept"), view.kept);
   at("none").hidden = Boolean(view.kept);
   at("swap").hidden = !view.kept;
+  at("undo").disabled = !view.undo;
+  at("redo").disabled = !view.redo;
   at("keep").disabled = at("all-prices").disabled = !view.ready;
   document.body.classList.toggle("compared", Boolean(view.kept));
   document.body.classList.toggle("waiting", !view.ready);
@@ -78,7 +80,7 @@ function show(view, all = false) {
 async function want(path, body) {
   if (!seen) return;
   const last = wishes.at(-1);
-  if (path === "/change" && last && last.path === path && String(last.body.rows) === String(body.rows)) Object.assign(last.body.changes, body.changes);
+  if (path === "/change" && last && last.path === path && String(last.body.rows) === String(body.rows) && last.body.drag === body.drag) Object.assign(last.body.changes, body.changes);
   else wishes.push({ path, body });
   if (working) return;
   working = true;
@@ -103,7 +105,17 @@ async function refused(text) {
   if (view) show(view, true);
 }
 
-const change = (changes, places) => want("/change", { changes, rows: places || [] });
+let drag = 0; // all changes of one movement of a slider are undone together
+const change = (changes, places, number = 0) => want("/change", { changes, rows: places || [], drag: number });
+function slides(slider, changes) {
+  let moving = false;
+  slider.addEventListener("input", () => {
+    if (!moving) drag += 1;
+    moving = true;
+    change(changes(), [], drag);
+  });
+  slider.addEventListener("change", () => { moving = false; });
+}
 
 // The page follows what is planned, and what other pages change.
 let wake = () => {};
@@ -131,12 +143,13 @@ function sized(place) {
   return number.toFixed(Math.max(0, 2 - Math.floor(Math.log10(number)))).replace(/\.?0+$/, (zeros) => (zeros.includes(".") ? "" : zeros));
 }
 
-at("slider").addEventListener("input", () => {
+slides(at("slider"), () => {
   const size = sized(Number(at("slider").value));
   at("size").value = size;
-  change({ size });
+  return { size };
 });
-if (at("horizon")) at("horizon").addEventListener("input", () => change({ periods: Number(at("horizon").value) }));
+if (at("horizon")) slides(at("horizon"), () => ({ periods: Number(at("horizon").value) }));
+undoing(() => want("/undo", {}), () => want("/redo", {}));
 at("size").addEventListener("change", () => change({ size: at("size").value }));
 if (at("delta")) at("delta").addEventListener("change", () => change({ delta: at("delta").value }));
 at("least").addEventListener("change", () => change({ size: at("least").checked ? "least" : sized(Number(at("slider").value)) }));

@@ -1,0 +1,258 @@
+"""The optional parts of a spec that the first form can state.
+
+Levels, labels, display names, totals of units, a series and the outputs of a release.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leastnoise._release import LANGUAGES
+from leastnoise._spec import SourceColumn
+from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
+
+Form = Mapping[str, str]
+"""The fields of the form by name: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
+LEVEL_WAYS: Mapping[str, tuple[str, ...]] = {
+    "file": ("list", "file", "whole"),
+    "groups": ("list", "file", "whole", "truth"),
+    "digits": ("list", "file"),
+    "width": ("whole",),
+    "edges": ("whole", "number"),
+}
+"""The ways to state a level, each with the forms of columns that have it."""
+MOST_LEVELS = 10  # of a column, besides the groups from edge to edge
+_MOST_WIDE = 10**6  # values or digits of a group
+READINGS = ("", "nearest", "down", "up")
+"""How whole numbers read a number with a fraction; empty for outside."""
+FORMATS = ("csv", "parquet", "xlsx", "sdmx")
+"""The formats of the files with answers."""
+_DEFAULT_FORMATS = ["csv", "parquet"]
+FURTHER_ANSWERS = ("non_negative", "integer", "nnls", "local_non_negative", "top_down")
+"""The flags of [output] that add columns of biased answers."""
+_LIMITS = {"round": "the multiples to publish", "below": "the lowest number to publish"}
+OUTPUT_ROUNDING = ("nearest", "controlled")
+LEVELS = ("0.8", "0.9", "0.95", "0.99", "0.999")
+"""The levels of intervals that the form offers."""
+_TEXTS = ("title", "source", "agency", "contact")
+_MOST_DECIMALS = 12  # as [names] allows
+LATE = ("drop", "arrival")
+"""How a series counts rows that arrive late; the first is the default."""
+_NO_GROUPS = (
+    "Groups must have a line for each, such as 'north = Kiel, Mainz'; got the line {line!r}."
+)
+_NO_LABELS = (
+    "Labels of {name} must have a line for each code, such as '1 = men'; got the line {line!r}."
+)
+
+
+def parse_number(text: str) -> int | str:
+    """Return a whole number as int, and any other text unchanged, which is exact."""
+    text = text.strip()
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    return text
+
+
+def level_numbers(texts: Mapping[str, str]) -> list[int]:
+    """Return the numbers of the levels that have a name, in order."""
+    return [number for number in range(MOST_LEVELS) if texts.get(f"l{number}.name")]
+
+
+def attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the levels of an attribute.
+
+    Args:
+        kind: the form of its column.
+        texts: the fields of the column without its prefix.
+    """
+    levels: dict[str, Any] = {}
+    if texts.get("edges") and kind in {"whole", "number"}:
+        levels["group"] = {"edges": _parse_edges(texts["edges"])}
+    for number in level_numbers(texts):
+        level = texts[f"l{number}.name"]
+        prefix = f"l{number}."
+        fields = {
+            key.removeprefix(prefix): text for key, text in texts.items() if key.startswith(prefix)
+        }
+        what = message("the groups of {name}", name=level)
+        way = one_of(what, fields.get("way") or "file", LEVEL_WAYS)
+        if kind not in LEVEL_WAYS[way]:
+            continue
+        if level in levels:
+            raise InputError(message("Two groups have the name {name}; rename one.", name=level))
+        levels[level] = _level_table(way, level, fields, texts)
+    return levels
+
+
+def _level_table(
+    way: str, level: str, fields: Mapping[str, str], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the table of one level; its file is the file of the codes by default."""
+    if way == "groups":
+        return {"groups": _parse_groups(fields.get("groups", ""))}
+    if way == "edges":
+        return {"edges": _parse_edges(fields.get("edges", ""))}
+    if way in {"width", "digits"}:
+        what = message("the size of the groups {name}", name=level)
+        return {way: whole(what, parse_number(fields.get(way, "")), 1, _MOST_WIDE)}
+    return {
+        "file": fields.get("file") or texts.get("file", ""),
+        "key": fields.get("key") or texts.get("file_column", ""),
+        "value": fields.get("value") or level,
+    }
+
+
+def _parse_edges(text: str) -> list[int | str]:
+    """Return the edges of groups from a text with blanks or commas between them."""
+    return [parse_number(edge) for edge in re.split(r"[\s,;]+", text.strip(" ,;"))]
+
+
+def _parse_groups(text: str) -> dict[str, list[str]]:
+    """Return groups and their cells from lines such as ``north = Kiel, Mainz``."""
+    groups: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, separator, cells = line.partition("=")
+        members = [cell.strip() for cell in cells.split(",") if cell.strip()]
+        if not separator or not name.strip() or not members:
+            raise InputError(message(_NO_GROUPS, line=line))
+        groups.setdefault(name.strip(), []).extend(members)
+    return groups
+
+
+def attribute_labels(kind: str, name: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of an attribute's codes, or the public file that has them."""
+    if kind not in {"list", "file", "whole", "truth"}:
+        return {}
+    if kind == "file" and texts.get("labels_value"):
+        return {
+            "file": texts.get("file", ""),
+            "key": texts.get("file_column", ""),
+            "value": texts["labels_value"],
+        }
+    labels: dict[str, str] = {}
+    for line in filter(None, map(str.strip, texts.get("labels", "").splitlines())):
+        code, separator, label = line.partition("=")
+        if not separator or not code.strip() or not label.strip():
+            raise InputError(message(_NO_LABELS, name=name, line=line))
+        labels[code.strip()] = label.strip()
+    return labels
+
+
+def names_table(
+    form: Form, numbers: Mapping[str, int], attributes: Sequence[str], measures: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the table [names] of a spec.
+
+    Args:
+        form: the form.
+        numbers: the number of each column by its attribute.
+        attributes: the attributes of the spec.
+        measures: the number of the column of each measure.
+    """
+    names: dict[str, Any] = {}
+    for key in ("rows", "units"):
+        if form.get(f"{key}_name"):
+            names[key] = form[f"{key}_name"]
+    described = {
+        "attributes": {name: numbers[name] for name in attributes},
+        "measures": measures,
+    }
+    for part, columns in described.items():
+        for name, number in columns.items():
+            entry = _column_names(form, number, is_measure=part == "measures")
+            if entry:
+                names.setdefault(part, {})[name] = entry
+    return names
+
+
+def _column_names(form: Form, number: int, *, is_measure: bool) -> dict[str, Any]:
+    """Return the display name, unit and decimals of a column."""
+    entry: dict[str, Any] = {}
+    prefix = f"c{number}."
+    keys = ["name"]
+    if form[f"{prefix}kind"] in {"whole", "number"}:
+        keys.append("unit")
+    for key in keys:
+        text = form.get(f"{prefix}{key}", "")
+        if not text.isprintable():
+            allowed = "text that is not empty and has no control characters"
+            raise refuse("the name or unit of a column", text, allowed)
+        if text:
+            entry[key] = text
+    decimals = form.get(f"{prefix}decimals", "")
+    if is_measure and decimals:
+        entry["decimals"] = whole(
+            "decimals of means and sums", parse_number(decimals), 0, _MOST_DECIMALS
+        )
+    return entry
+
+
+def series_table(form: Form, names: Mapping[int, str]) -> dict[str, Any]:
+    """Return the table [series] of a spec; empty without a series.
+
+    Args:
+        form: the form.
+        names: the name of each column that the form describes, by its number.
+    """
+    column = form.get("series", "")
+    if not column:
+        return {}
+    is_dates = column.isdecimal() and form.get(f"c{column}.kind") == "dates"
+    if not is_dates or int(column) not in names:
+        raise InputError("A series must be along a column of dates; choose one.")
+    series: dict[str, Any] = {"along": names[int(column)]}
+    late = one_of("late rows of a series", form.get("late") or LATE[0], LATE)
+    if late != LATE[0]:
+        series["late"] = late
+    if form.get("series_rows"):
+        series["max_rows"] = parse_number(form["series_rows"])
+    return series
+
+
+def output_table(form: Form, language: str) -> dict[str, Any]:
+    """Return the keys of [output] that differ from their defaults."""
+    output: dict[str, Any] = {}
+    level = one_of("the probability of intervals", form.get("level") or "0.95", LEVELS)
+    if level != "0.95":
+        output["level"] = float(level)
+    formats = [name for name in FORMATS if form.get(f"formats.{name}")]
+    if formats and formats != _DEFAULT_FORMATS:
+        output["formats"] = formats
+    for key in _TEXTS:
+        if form.get(key):
+            output[key] = form[key]
+    if language != "en":
+        output["language"] = language
+    languages = [name for name in LANGUAGES if form.get(f"languages.{name}") or name == language]
+    if len(languages) > 1:
+        output["languages"] = languages
+    for key in FURTHER_ANSWERS:
+        if form.get(key):
+            output[key] = True
+    for key, what in _LIMITS.items():
+        if form.get(key):
+            exact_positive(what, form[key])
+            output[key] = parse_number(form[key])
+    rounding = one_of("the rounding of answers", form.get("rounding") or "nearest", OUTPUT_ROUNDING)
+    if "round" in output and rounding != "nearest":
+        output["rounding"] = rounding
+    return output
+
+
+def total_table(
+    column: SourceColumn, form: Form, question: int, attributes: Sequence[str]
+) -> dict[str, Any]:
+    """Return the table [measures.NAME] of the totals of units in a question.
+
+    Args:
+        column: the column that is added up.
+        form: the form.
+        question: the number of the question, which states the bounds of a total.
+        attributes: the attributes whose values together are a cell.
+    """
+    low, high = (parse_number(form.get(f"a{question}.{field}", "")) for field in ("low", "high"))
+    return {
+        "column": column.name,
+        "unit_total": {"clip": [low, high], "by": [*attributes]},
+    }
