@@ -275,10 +275,10 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     return combinations_of, added
 
 
-def several_errors(
+def expected_statistic_errors(
     measured: Measurements, statistic: Statistic, stds: Sequence[float], size: float
 ) -> tuple[tuple[str, float], ...]:
-    """Return the promised standard errors of covariances or of coefficients.
+    """Return the expected error of each covariance or coefficient by name.
 
     Of a covariance it is the largest over all means and covariances that the bounds allow. Of a
     coefficient it is the error for measures with means in the middle of their bounds and standard
