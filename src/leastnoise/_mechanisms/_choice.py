@@ -48,7 +48,7 @@ class Search:
 
     strategy: str = "auto"
     seconds: float = SECONDS
-    tell: Progress = None
+    progress: Progress = None
     every: bool = False
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
@@ -193,7 +193,7 @@ def try_strategies(
     privacy: Privacy,
     strategy: str | Planner = "auto",
     seconds: float = SECONDS,
-    tell: Progress = None,
+    progress: Progress = None,
     *,
     every: bool = True,
     now: Callable[[], float] = time.thread_time,
@@ -209,7 +209,7 @@ def try_strategies(
         privacy: budget, neighbours and privacy unit.
         strategy: "auto", the name of a planner, or a planner.
         seconds: CPU seconds that the automatic choice may take.
-        tell: is called with the name of each strategy that is tried.
+        progress: is called with the name of each strategy that is tried.
         every: whether to try strategies that a lower bound proves to gain next to nothing.
         now: the clock.
     """
@@ -220,8 +220,8 @@ def try_strategies(
         if reason:
             yield trial.without_plan(reason)
             continue
-        if tell is not None:
-            tell(trial.planner.name)
+        if progress is not None:
+            progress(trial.planner.name)
         yield trials.carry_out(trial)
 
 
@@ -797,7 +797,7 @@ def choose_plan(
                 privacy,
                 requested_strategy,
                 search.seconds,
-                search.tell,
+                search.progress,
                 every=search.every,
                 now=search.now,
             )

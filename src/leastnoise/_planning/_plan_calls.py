@@ -209,9 +209,13 @@ def plan(
     )
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
-    ) as tell:
+    ) as report_strategy:
         return plan_workload(
-            checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
+            checked_workload,
+            privacy,
+            replace(search, progress=report_strategy),
+            objective,
+            checked_level(level),
         )
 
 
@@ -519,12 +523,14 @@ def compare(
     _check_cell(workload, privacy)
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
-    with show_planning(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
-        tried = [*cached_candidates(workload, privacy, replace(search, tell=tell))]
+    with show_planning(
+        progress, lambda: expected_seconds(workload, privacy, search)
+    ) as report_strategy:
+        tried = [*cached_candidates(workload, privacy, replace(search, progress=report_strategy))]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
         ):
-            tried += try_strategies(workload, privacy, name, tell=tell)
+            tried += try_strategies(workload, privacy, name, progress=report_strategy)
         if own is not None:
-            tried += try_strategies(workload, privacy, user_planner(own), tell=tell)
+            tried += try_strategies(workload, privacy, user_planner(own), progress=report_strategy)
     return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))
