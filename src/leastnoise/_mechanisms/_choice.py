@@ -50,7 +50,7 @@ class Search:
     seconds: float = SECONDS
     progress: Progress = None
     every: bool = False
-    own: Planner | None = None
+    custom_planner: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     comparisons: tuple[ComparisonTarget, ...] = ()
@@ -78,7 +78,7 @@ class Search:
 
         None for the automatic choice and for data-dependent mechanisms.
         """
-        return self.own or PLANNERS.get(self.strategy)
+        return self.custom_planner or PLANNERS.get(self.strategy)
 
 
 _MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
@@ -646,7 +646,7 @@ def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
     """Return a new plan for a workload, by a plan's strategy and budget."""
-    planner = search.own or PLANNERS[plan.strategy]
+    planner = search.custom_planner or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
         seconds / _planning_passes(workload), planner.least_seconds(workload, noise.norm)
@@ -790,7 +790,7 @@ def choose_plan(
         )
     search = search or Search()
     with _gc_paused() if len(workload.products) > _MANY_TABLES else nullcontext():
-        requested_strategy = search.own or search.strategy
+        requested_strategy = search.custom_planner or search.strategy
         listed = [
             *try_strategies(
                 workload,
@@ -804,7 +804,7 @@ def choose_plan(
         ]
     tried = with_best_lower_bounds(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
-    if best.plan is None and search.own is not None:
+    if best.plan is None and search.custom_planner is not None:
         raise InputError(best.reason)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_failure_reasons(tried)}")

@@ -201,7 +201,7 @@ def plan(
     if isinstance(strategy, str):
         search = Search(strategy, seconds)
     else:
-        search = Search(OWN, seconds, own=user_planner(strategy))
+        search = Search(OWN, seconds, custom_planner=user_planner(strategy))
     search = replace(
         search,
         comparisons=read_targets(checked_workload, targets),
@@ -463,7 +463,7 @@ def _plan_cached(
         result = OBJECTIVES[objective][0](workload, privacy, search, level)
         return replace(result, details=replace(result.details, objective=objective))
 
-    if search.own is None:
+    if search.custom_planner is None:
         comparisons = [target.to_json() for target in search.comparisons]
         kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
