@@ -214,7 +214,7 @@ def try_strategies(
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
-    while trials.tasks:
+    while trials.problems:
         trial = trials.next_trial()
         reason = trials.reason_to_skip(trial, every=every)
         if reason:
@@ -243,45 +243,45 @@ class _Trials:
         self._begun = now()
         self._is_automatic = strategy == "auto"
         if self._is_automatic:
-            self.tasks = allocate_time(workload, privacy, seconds)
+            self.problems = allocate_time(workload, privacy, seconds)
         else:
-            self.tasks = _tasks_of(_planner_of(strategy), workload, privacy)
+            self.problems = _problems_of(_planner_of(strategy), workload, privacy)
         self._has_many_tables = len(workload.products) > _MANY_TABLES
         if self._has_many_tables:
-            self.tasks.sort(key=lambda pair: not pair[0].contains(workload))
+            self.problems.sort(key=lambda pair: not pair[0].contains(workload))
         self._results = _ResultsSoFar(noise_kinds(privacy))
         self._is_ordered = (
             not self._is_automatic or self._has_many_tables or len(self._results.least) == 1
         )
 
     def next_trial(self) -> "_Trial":
-        """Return the next planner to try, which is not among the tasks any more."""
-        if not self._is_ordered and _is_slow(*self.tasks[0], self._seconds):
-            self._order_slow_tasks()
-        planner, task = self.tasks.pop(0)
+        """Return the next planner to try, which is not among the problems any more."""
+        if not self._is_ordered and _is_slow(*self.problems[0], self._seconds):
+            self._order_slow_problems()
+        planner, problem = self.problems.pop(0)
         start = time.perf_counter()
         deadline = Deadline()
         if self._is_automatic:
             deadline = _search_deadline(
-                planner, task, self.tasks, self._begun, self._seconds, self._now
+                planner, problem, self.problems, self._begun, self._seconds, self._now
             )
-        is_slow = _is_slow(planner, task, self._seconds)
-        needless = self._results.reason_against(planner, task.noise) if is_slow else ""
-        return _Trial(planner, task, deadline, start, is_slow=is_slow, needless=needless)
+        is_slow = _is_slow(planner, problem, self._seconds)
+        needless = self._results.reason_against(planner, problem.noise) if is_slow else ""
+        return _Trial(planner, problem, deadline, start, is_slow=is_slow, needless=needless)
 
-    def _order_slow_tasks(self) -> None:
+    def _order_slow_problems(self) -> None:
         """Order what is left, which is slow, by the noise of the best plans so far."""
         self._is_ordered = True
         order = self._results.promising_noise()
-        ordered_tasks = allocate_time(self._workload, self._privacy, self._seconds, order)
-        self.tasks = ordered_tasks[-len(self.tasks) :]
+        ordered_problems = allocate_time(self._workload, self._privacy, self._seconds, order)
+        self.problems = ordered_problems[-len(self.problems) :]
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
         """Return why a planner is not tried; empty if it is.
 
         Quick planners are always tried, unless others have them as special cases.
         """
-        reason = self._results.reason_to_skip(trial.planner, trial.task.noise)
+        reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
         if reason or not trial.is_slow or self._results.best == math.inf:
             return reason
         if trial.needless and not every:
@@ -290,10 +290,12 @@ class _Trials:
 
     def carry_out(self, trial: "_Trial") -> Candidate:
         """Try a planner, record its result and return its candidate."""
-        planner, noise = trial.planner, trial.task.noise
+        planner, noise = trial.planner, trial.problem.noise
         best_before = self._results.best
         with time_limit(trial.deadline):
-            plan, error = _best_candidate_plan(planner, trial.task, iterate=not self._is_automatic)
+            plan, error = _best_candidate_plan(
+                planner, trial.problem, iterate=not self._is_automatic
+            )
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
             self._results.add(noise, plan, needless=needless)
@@ -301,7 +303,7 @@ class _Trials:
                 contained = planner.contains(self._workload)
                 self._results.add_contained(planner, noise, contained)
         # without a share of the time it counts as ended only if it found the best plan
-        is_awaited = trial.task.seconds > 0 or self._results.best < best_before
+        is_awaited = trial.problem.seconds > 0 or self._results.best < best_before
         return replace(
             trial.without_plan("" if error is None else str(error)),
             plan=plan,
@@ -322,7 +324,7 @@ class _Trial:
     """
 
     planner: Planner
-    task: PlanningProblem
+    problem: PlanningProblem
     deadline: Deadline
     start: float
     is_slow: bool
@@ -336,18 +338,18 @@ class _Trial:
         more = 0.0
         is_needless = reason and reason == self.needless
         if not is_needless and (self.deadline.ended or self.planner.most):
-            most_seconds = self.planner.most_seconds(self.task.workload, self.task.norm)
-            if most_seconds > self.task.seconds:
+            most_seconds = self.planner.most_seconds(self.problem.workload, self.problem.norm)
+            if most_seconds > self.problem.seconds:
                 more = most_seconds
         return Candidate(
             self.planner.name,
-            self.task.noise,
+            self.problem.noise,
             None,
             reason,
             time.perf_counter() - self.start,
             more,
             bool(self.needless),
-            self.deadline.ended and self.task.seconds > 0,
+            self.deadline.ended and self.problem.seconds > 0,
         )
 
 
@@ -358,7 +360,7 @@ def _reason_of_time(deadline: Deadline, seconds: float) -> str:
     return ""
 
 
-def _tasks_of(
+def _problems_of(
     planner: Planner, workload: Workload, privacy: Privacy
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Return the problems of one planner, for each kind of noise."""
@@ -443,18 +445,20 @@ class _ResultsSoFar:
             self.contained[name, noise] = planner.name
 
 
-def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
+def _is_slow(planner: Planner, problem: PlanningProblem, seconds: float) -> bool:
     """Return whether a planner needs more than a small part of the time.
 
     Or has no share of it.
     """
-    cost = _planning_passes(task.workload) * planner.least_seconds(task.workload, task.norm)
-    return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
+    cost = _planning_passes(problem.workload) * planner.least_seconds(
+        problem.workload, problem.norm
+    )
+    return problem.norm in planner.norms and (cost > _QUICK * seconds or not problem.seconds > 0)
 
 
 def _search_deadline(
     planner: Planner,
-    task: PlanningProblem,
+    problem: PlanningProblem,
     other_searches: Sequence[tuple[Planner, PlanningProblem]],
     begun: float,
     seconds: float,
@@ -465,23 +469,23 @@ def _search_deadline(
     It leaves others their shares, but its own share may be underestimated by a factor.
     """
     # The last step of a search, which no clock ends, must be over by then.
-    ways = _planning_passes(task.workload)
+    ways = _planning_passes(problem.workload)
     end = begun + max(_LATEST * seconds, seconds + _GRACE)
-    if not _is_slow(planner, task, seconds):
+    if not _is_slow(planner, problem, seconds):
         return Deadline(end, now)
-    if task.seconds > 0:
-        needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
+    if problem.seconds > 0:
+        needed = min(problem.seconds, planner.least_seconds(problem.workload, problem.norm))
         end = max(
             end - ways * sum(other.seconds for _, other in other_searches),
             min(end, now() + _RIGHT * ways * needed),
         )
     else:
         end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
-    return Deadline(end - planner.step(task.workload), now)
+    return Deadline(end - planner.step(problem.workload), now)
 
 
 def _best_candidate_plan(
-    planner: Planner, task: PlanningProblem, *, iterate: bool
+    planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
     """Return the better of two plans with joint and separate sums, or why none.
 
@@ -490,10 +494,10 @@ def _best_candidate_plan(
     both = None
     separate_plan = None
     error = None
-    if task.workload.counted_sums:
-        both, _ = _plan_proposal(partial(counts_and_sums, planner), task, iterate=iterate)
+    if problem.workload.counted_sums:
+        both, _ = _plan_proposal(partial(counts_and_sums, planner), problem, iterate=iterate)
     if both is None or not deadline_passed():
-        separate_plan, error = _plan_proposal(planner.strategy, task, iterate=iterate)
+        separate_plan, error = _plan_proposal(planner.strategy, problem, iterate=iterate)
     plans = [plan for plan in (separate_plan, both) if plan is not None]
     if not plans:
         return None, error
@@ -501,18 +505,20 @@ def _best_candidate_plan(
 
 
 def _plan_proposal(
-    propose: Callable[[PlanningProblem], Strategy], task: PlanningProblem, *, iterate: bool
+    propose: Callable[[PlanningProblem], Strategy], problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
         with not_applicable_if_arithmetic_fails():
             # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
             with np.errstate(all="ignore"):
-                proposal = propose(task)
-            blocks = split_units_budget(task, proposal.blocks)
-            fitted = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+                proposal = propose(problem)
+            blocks = split_units_budget(problem, proposal.blocks)
+            fitted = fit_noise_scales(
+                problem.workload.domain, problem.privacy, problem.noise, blocks
+            )
             plan = evaluate_plan(
-                task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+                problem.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
             )
             _check_finite(plan)
     except InputError as error:
@@ -621,11 +627,11 @@ def allocate_time(
         shares[key] = shares.get(key, 0.0) + share
         seconds_left -= share
     passes = _planning_passes(workload)
-    tasks = [
+    problems = [
         (planner, PlanningProblem(workload, privacy, noise, share / passes))
         for (planner, noise), share in shares.items()
     ]
-    return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
+    return sorted(problems, key=lambda pair: not pair[1].seconds > 0)
 
 
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
@@ -666,7 +672,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(
-            task.seconds for _, task in allocate_time(workload, privacy, search.seconds)
+            problem.seconds for _, problem in allocate_time(workload, privacy, search.seconds)
         )
     planner = search.planner
     if planner is None:

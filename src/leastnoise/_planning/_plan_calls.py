@@ -158,9 +158,10 @@ def plan(
             "dawa" only by its name. Or one of your
             own: an array (queries x cells) along the only attribute asked about, a mapping from
                 attributes to arrays or query sets, or a
-            function that returns one of these for a task with ``workload``, ``privacy``, ``noise``
-            and ``norm``. Whole numbers are measured as they are; real ones are scaled to norm 1 and
-            rounded to multiples of 2^-20. The plan's strategy is called "own".
+            function that returns one of these for a planning problem with ``workload``,
+            ``privacy``, ``noise`` and ``norm``. Whole numbers are measured as they are; real ones
+            are scaled to norm 1 and rounded to multiples of 2^-20. The plan's strategy is called
+            "own".
         objective: "total" for the least total squared error; "worst" for the least of the largest
             ratio of a table's error to its target, or without targets to its error if it alone were
             planned; "relative" for errors relative to the tables' public sizes.

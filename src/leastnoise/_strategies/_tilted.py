@@ -123,10 +123,10 @@ class _Terms:
         return entries
 
 
-def tilted(task: PlanningProblem) -> Strategy:
+def tilted(problem: PlanningProblem) -> Strategy:
     """Return residual spaces measured by rows fitted along each attribute."""
-    workload = task.workload
-    privacy = task.privacy
+    workload = problem.workload
+    privacy = problem.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
     groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(group.grams for group in groups):
