@@ -107,7 +107,7 @@ from leastnoise._session import (
     warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, bounds_plans, search_plans
+from leastnoise._spec import Spec, bounds_plans, category_plans
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -1098,7 +1098,7 @@ def _format_optional(error: float | None) -> str:
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     """Return cost and results of the searches, as JSON objects with stable keys."""
     facts = _bounds_facts(spec)
-    plans = search_plans(spec.searches, spec.privacy)
+    plans = category_plans(spec.searches, spec.privacy)
     for search in spec.searches:
         plan = plans[search.attribute]
         categories = None
@@ -1395,7 +1395,7 @@ def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
     """Return the plan of each search by what it finds."""
     return {
         **bounds_plans(spec.bounds_searches, spec.privacy),
-        **search_plans(spec.searches, spec.privacy),
+        **category_plans(spec.searches, spec.privacy),
     }
 
 

@@ -278,7 +278,7 @@ def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]
     return numbered
 
 
-def bounds_searches(
+def list_bounds_searches(
     requests: Sequence[BoundsRequest],
     domain: Domain,
     folder: Path,

@@ -63,8 +63,8 @@ from leastnoise._release import (
 from leastnoise._spec._bounds import (
     BoundsRequest,
     BoundsSearch,
-    bounds_searches,
     check_bounds_searches,
+    list_bounds_searches,
     read_bounds_requests,
     read_found_bounds,
     with_bounds,
@@ -124,8 +124,8 @@ from leastnoise._workload import (
     with_domain,
 )
 
-SHARE = "1/10"
-"""Share of the budget for each search that names no other."""
+CATEGORIES_SHARE = "1/10"
+"""Share of the budget for each search for categories that names no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class CategorySearch:
         return f"categories of {self.attribute}"
 
 
-def read_searches(
+def read_category_searches(
     domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
     """Return the domain with categories from earlier searches, and the searches."""
@@ -157,7 +157,7 @@ def read_searches(
         if not isinstance(kind, Unknown):
             continue
         settings = tables[name]["unknown"]
-        share = exact_positive(f"[domain.{name}] share", settings.get("share", SHARE))
+        share = exact_positive(f"[domain.{name}] share", settings.get("share", CATEGORIES_SHARE))
         directory = settings.get("found", f"{name}-categories")
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
@@ -177,7 +177,7 @@ def read_searches(
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
-def search_plans(
+def category_plans(
     searches: Sequence[CategorySearch], privacy: Privacy | Least
 ) -> dict[str, CategoryPlan]:
     """Return the plan of each search by attribute; empty for a least budget."""
@@ -189,7 +189,7 @@ def search_plans(
     }
 
 
-def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
+def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
     """Raise unless the budget allows the searches of a spec for categories.
 
     Also raise if the categories in use did not come from the search of the spec.
@@ -213,7 +213,7 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
         if search.found is None:
             continue
         found_plan = search.found.plan
-        current_plan = search_plans([search], whole)[search.attribute]
+        current_plan = category_plans([search], whole)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
             current_plan.kind,
@@ -646,13 +646,13 @@ def _read_domain(
     second_table = None if source.join.get("public") else source.join.get("second")
     files = PublicFiles(folder, [source.path, second_table])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
-    searches_for_bounds = bounds_searches(requests, domain, folder, bounds)
-    domain, searches = read_searches(domain, parts["domain"], folder, categories)
+    bounds_searches = list_bounds_searches(requests, domain, folder, bounds)
+    domain, searches = read_category_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
     described = _DomainPart(
         domain=domain,
         searches=searches,
-        bounds_searches=searches_for_bounds,
+        bounds_searches=bounds_searches,
         labels=labels,
         files=files,
     )
@@ -809,7 +809,7 @@ def _check_together(
         with prefix_errors(f"{JOIN_PART}: "):
             joined = Joined(None, **source.join)
             check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
-    check_searches(described.searches, budget.privacy)
+    check_category_searches(described.searches, budget.privacy)
     check_bounds_searches(described.bounds_searches, budget.privacy)
     tables = tables_to_write(workload.products)
     for key in options.covariances:
