@@ -165,9 +165,9 @@ def test_strategies_without_share_use_leftover_time(step: float, tried_too: bool
         assert (tried[name].plan is not None) is tried_too
         assert tried_too or "too little of the 1 CPU seconds was left" in tried[name].reason
         assert not tried[name].ended  # it is no less than the estimates promised
-    assert tried["p_identity"].more > 0.1
+    assert tried["p_identity"].useful_seconds > 0.1
     assert tried["identity"].plan is not None
-    assert not tried["identity"].more
+    assert not tried["identity"].useful_seconds
 
 
 def test_uninterruptible_step_needs_enough_time() -> None:
@@ -210,7 +210,7 @@ def test_candidate_states_useful_extra_seconds() -> None:
     asked = prefix(24)
     known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
     assert known.plan is not None
-    assert known.more == 0
+    assert known.useful_seconds == 0
     (short,) = [
         problem.seconds
         for planner, problem in allocate_time(prefix(16384), Privacy(PureDP(1)), 20)

@@ -1295,7 +1295,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
     """Print the strategies that need more planning time, if there are any."""
-    unfinished = [candidate for candidate in candidates if candidate.more]
+    unfinished = [candidate for candidate in candidates if candidate.useful_seconds]
     if not unfinished:
         return
     columns = [
@@ -1310,7 +1310,7 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
         if candidate.plan:
             result = "stopped early"
         noise = format_noise(candidate.mechanism)
-        rows.append([candidate.strategy, noise, result, f"{candidate.more:.2g}"])
+        rows.append([candidate.strategy, noise, result, f"{candidate.useful_seconds:.2g}"])
     print_table("", columns, rows)
     advice = "These may have less error: increase seconds under [plan]."
     click.echo(click.wrap_text(advice, 78) + "\n")
@@ -1319,7 +1319,9 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
 def _print_unusable(candidates: Sequence[Candidate]) -> None:
     """Print the strategies that do not apply, with the reasons."""
     unusable = [
-        candidate for candidate in candidates if candidate.plan is None and not candidate.more
+        candidate
+        for candidate in candidates
+        if candidate.plan is None and not candidate.useful_seconds
     ]
     if not unusable:
         return
@@ -1342,7 +1344,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
         "lower_bound": plan and plan.lower_bound(),
         "error_over_least_possible": plan and plan.expected_error().times_least,
         "seconds": round(candidate.seconds, 3),
-        "more_seconds": candidate.more or None,
+        "more_seconds": candidate.useful_seconds or None,
     }
 
 

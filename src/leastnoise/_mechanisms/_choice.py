@@ -85,18 +85,16 @@ _MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 # Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
 # all searches end, so that with the last error and the look for crowded tables planning ends by
 # 1.5.
-_QUICK = 1 / 20
-_LATEST = 1.3  # times the stated seconds, until when a search may end itself
-_GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
+_QUICK_SHARE = 1 / 20
+_END_OF_SEARCHES = 1.3  # times the stated seconds, until when a search may end itself
+_GRACE_SECONDS = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
 # how likely the best plan has the other kind of noise, and that more steps of a search find it
-_SECOND = 1 / 8
-_FURTHER = 1 / 2
-_RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
-_FAR = (
-    1 / 2
-    # part of the squared error of quick planners that searches reach under Laplace noise; under
-    # Gaussian noise these are near the best
-)
+_CHANCE_OF_OTHER_NOISE = 1 / 8
+_CHANCE_OF_FURTHER_STEPS = 1 / 2
+_ESTIMATE_ERROR = 1.5  # the factor by which estimates of seconds may be wrong
+# part of the squared error of quick planners that searches reach under Laplace noise; under
+# Gaussian noise these are near the best
+_LAPLACE_SEARCH_GAIN = 1 / 2
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 _FAR_BEHIND = (
@@ -123,9 +121,8 @@ class Candidate:
     plan: LinearPlan | None
     reason: str  # why there is no plan
     seconds: float  # that it took
-    more: float = (
-        0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
-    )
+    # CPU seconds with which its search might find a better plan; 0 if none would help
+    useful_seconds: float = 0.0
     # whether a lower bound, or how far behind its noise is, shows that it can gain next to nothing
     needless: bool = False
     ended: bool = False  # whether the clock ended its search
@@ -335,19 +332,19 @@ class _Trial:
 
         It has the seconds that would let its search end.
         """
-        more = 0.0
+        useful_seconds = 0.0
         is_needless = reason and reason == self.needless
         if not is_needless and (self.deadline.ended or self.planner.most):
             most_seconds = self.planner.most_seconds(self.problem.workload, self.problem.norm)
             if most_seconds > self.problem.seconds:
-                more = most_seconds
+                useful_seconds = most_seconds
         return Candidate(
             self.planner.name,
             self.problem.noise,
             None,
             reason,
             time.perf_counter() - self.start,
-            more,
+            useful_seconds,
             bool(self.needless),
             self.deadline.ended and self.problem.seconds > 0,
         )
@@ -397,7 +394,9 @@ class _ResultsSoFar:
         """Return the kinds of noise, ordered by the least error so far."""
         return sorted(
             self.least,
-            key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
+            key=lambda noise: (
+                self.least[noise] * (_LAPLACE_SEARCH_GAIN if noise.norm == 1 else 1.0)
+            ),
         )
 
     def reason_against(self, planner: Planner, noise: Noise) -> str:
@@ -405,7 +404,7 @@ class _ResultsSoFar:
         if self.leave_no_gain(planner, noise):
             return _NEEDLESS
         if self.is_far_behind(noise):
-            return message(_FAR_BEHIND, times=f"{1 / _FAR:g}")
+            return message(_FAR_BEHIND, times=f"{1 / _LAPLACE_SEARCH_GAIN:g}")
         return ""
 
     def is_far_behind(self, noise: Noise) -> bool:
@@ -414,7 +413,7 @@ class _ResultsSoFar:
         They reach part of the squared error of quick planners, if any of these could be used.
         """
         least = self.least[noise]
-        return noise.norm == 1 and self.best < _FAR * least < math.inf
+        return noise.norm == 1 and self.best < _LAPLACE_SEARCH_GAIN * least < math.inf
 
     def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
         """Return whether a lower bound proves that a planner gains next to nothing.
@@ -446,14 +445,13 @@ class _ResultsSoFar:
 
 
 def _is_slow(planner: Planner, problem: PlanningProblem, seconds: float) -> bool:
-    """Return whether a planner needs more than a small part of the time.
-
-    Or has no share of it.
-    """
+    """Return whether a planner has no share of the time, or needs much of it."""
     cost = _planning_passes(problem.workload) * planner.least_seconds(
         problem.workload, problem.norm
     )
-    return problem.norm in planner.norms and (cost > _QUICK * seconds or not problem.seconds > 0)
+    return problem.norm in planner.norms and (
+        cost > _QUICK_SHARE * seconds or not problem.seconds > 0
+    )
 
 
 def _search_deadline(
@@ -469,27 +467,27 @@ def _search_deadline(
     It leaves others their shares, but its own share may be underestimated by a factor.
     """
     # The last step of a search, which no clock ends, must be over by then.
-    ways = _planning_passes(problem.workload)
-    end = begun + max(_LATEST * seconds, seconds + _GRACE)
+    passes = _planning_passes(problem.workload)
+    end = begun + max(_END_OF_SEARCHES * seconds, seconds + _GRACE_SECONDS)
     if not _is_slow(planner, problem, seconds):
         return Deadline(end, now)
     if problem.seconds > 0:
         needed = min(problem.seconds, planner.least_seconds(problem.workload, problem.norm))
         end = max(
-            end - ways * sum(other.seconds for _, other in other_searches),
-            min(end, now() + _RIGHT * ways * needed),
+            end - passes * sum(other.seconds for _, other in other_searches),
+            min(end, now() + _ESTIMATE_ERROR * passes * needed),
         )
     else:
-        end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
+        end = begun + max(seconds / 2, seconds - _GRACE_SECONDS)  # a second is what loading takes
     return Deadline(end - planner.step(problem.workload), now)
 
 
 def _best_candidate_plan(
     planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the better of two plans with joint and separate sums, or why none.
+    """Return the better of a plan with joint and one with separate sums.
 
-    Jointly is usually better. Or None and the reason.
+    If neither exists, return None and the reason. Measuring jointly is usually better.
     """
     both = None
     separate_plan = None
@@ -585,19 +583,19 @@ def _time_requests(
     noises = noise_kinds(privacy)
     requests: list[_TimeRequest] = []
     for noise in noises:
-        chance_of_noise = _SECOND ** [*order, *noises].index(noise)
+        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** [*order, *noises].index(noise)
         for planner in PLANNERS.values():
             if not planner.automatic:
                 continue
             least = passes * planner.least_seconds(workload, noise.norm)
             most = passes * planner.most_seconds(workload, noise.norm)
-            is_slow = least > _QUICK * seconds
+            is_slow = least > _QUICK_SHARE * seconds
             per_chance = 0.0
             if is_slow:
                 per_chance = least / (chance_of_noise * planner.likely(workload))
             requests.append(_TimeRequest(is_slow, per_chance, planner, noise, least))
             if most > least > 0:
-                per_chance = max(least, most - least) / (chance_of_noise * _FURTHER)
+                per_chance = max(least, most - least) / (chance_of_noise * _CHANCE_OF_FURTHER_STEPS)
                 requests.append(_TimeRequest(True, per_chance, planner, noise, most - least))
     return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
 
@@ -607,9 +605,9 @@ def allocate_time(
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Return the planning problems in order, each with its share of the time.
 
-    Then by their seconds over the likelihood that they find the best plan. Shares are parts of
-    estimates, so the same workload has the same plan on every machine. Planners without a share
-    come last, in the same order.
+    Quick planners come first, then the others by their seconds over the likelihood that they find
+    the best plan. Shares are parts of estimates, so the same workload has the same plan on every
+    machine. Planners without a share come last, in the same order.
     """
     seconds_left = seconds - bound_seconds(workload)
     shares: dict[tuple[Planner, Noise], float] = {}
@@ -621,7 +619,7 @@ def allocate_time(
                 share = min(max(seconds_left, 0.0), request.seconds)
         else:
             # the first planner has a share even if the lower bound takes all the time
-            limit = max(seconds_left, 0.0 if shares else _QUICK * seconds)
+            limit = max(seconds_left, 0.0 if shares else _QUICK_SHARE * seconds)
             if request.seconds <= limit:
                 share = request.seconds
         shares[key] = shares.get(key, 0.0) + share
@@ -764,11 +762,9 @@ def _gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if (
-            get_freeze_count() == 0
-            # move the new values to the oldest generation, else each generation looks through them once
-            # more
-        ):
+        # move the new values to the oldest generation, else each generation looks through them
+        # once more
+        if get_freeze_count() == 0:
             freeze()
             unfreeze()
         if collects:
@@ -841,7 +837,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
-    end = search.now() + search.seconds * 2 * _QUICK
+    end = search.now() + search.seconds * 2 * _QUICK_SHARE
     for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
@@ -858,7 +854,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             tried, _ = choose_plan(
                 single_workload,
                 even,
-                Search(strategy, seconds=search.seconds * _QUICK, now=search.now),
+                Search(strategy, seconds=search.seconds * _QUICK_SHARE, now=search.now),
             )
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}
