@@ -149,7 +149,9 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     else:
         named = tables_with_high_error(plan, search)
     apart = {
-        one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)
+        one.strategy
+        for one in tried
+        if one.ended or one.useful_seconds or one.reason.startswith(NOT_TRIED)
     }
     whole: dict[str, float] = {}
     for own in tried:

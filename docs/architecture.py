@@ -188,6 +188,12 @@ WORDS = (
         "Planner",
     ),
     (
+        "problem",
+        "the public input of a planner: workload, budget, kind of noise and seconds",
+        "_strategies/_planning_problem.py",
+        "PlanningProblem",
+    ),
+    (
         "promise",
         "the expected errors and the lower bound that a plan states",
         "_plan/_plan.py",
@@ -241,12 +247,6 @@ WORDS = (
         "the covariance of least squares from some blocks, in the form that suits them",
         "_error/_equations.py",
         "Structure",
-    ),
-    (
-        "task",
-        "the public input of a planner: workload, budget, kind of noise and seconds",
-        "_strategies/_planning_problem.py",
-        "PlanningProblem",
     ),
     (
         "terms",

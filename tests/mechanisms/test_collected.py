@@ -29,7 +29,7 @@ def test_collector_pauses_while_many_tables_are_planned(
         if not collects:
             gc.disable()
         with pytest.raises(KeyboardInterrupt):
-            choose_plan(few, Privacy(PureDP(1)), Search(tell=stopped))
+            choose_plan(few, Privacy(PureDP(1)), Search(progress=stopped))
         assert gc.isenabled() is collects
     finally:
         gc.enable()

@@ -14,27 +14,27 @@ ASKED = ln.marginals(DOMAIN, ways=2)
 
 
 def raising(error: Exception) -> Callable[[PlanningProblem], Strategy]:
-    def propose(task: PlanningProblem) -> Strategy:
+    def propose(problem: PlanningProblem) -> Strategy:
         raise error
 
     return propose
 
 
-def dividing_by_zero(task: PlanningProblem) -> Strategy:
-    return Strategy("bad", ((next(iter(cells(task).blocks))[0], 1 / (len(DOMAIN.names) - 2)),))
+def dividing_by_zero(problem: PlanningProblem) -> Strategy:
+    return Strategy("bad", ((next(iter(cells(problem).blocks))[0], 1 / (len(DOMAIN.names) - 2)),))
 
 
-def without_a_number(task: PlanningProblem) -> Strategy:
-    return Strategy("bad", tuple((block, float("nan")) for block, _ in cells(task).blocks))
+def without_a_number(problem: PlanningProblem) -> Strategy:
+    return Strategy("bad", tuple((block, float("nan")) for block, _ in cells(problem).blocks))
 
 
-def of_a_singular_matrix(task: PlanningProblem) -> Strategy:
+def of_a_singular_matrix(problem: PlanningProblem) -> Strategy:
     np.linalg.inv(np.zeros((2, 2)))
-    return cells(task)
+    return cells(problem)
 
 
-def cells(task: PlanningProblem) -> Strategy:
-    return PLANNERS["marginals"].strategy(task)
+def cells(problem: PlanningProblem) -> Strategy:
+    return PLANNERS["marginals"].strategy(problem)
 
 
 FAILING = {

@@ -60,7 +60,7 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     fresh = ln.compare(ASKED, ln.PureDP(1), seconds=SHORT)
     kept, made = (
-        [(one.strategy, one.total, one.reason, one.more) for one in several]
+        [(one.strategy, one.total, one.reason, one.useful_seconds) for one in several]
         for several in (compared, fresh)
     )
     assert kept == made

@@ -270,16 +270,16 @@ def test_least_budget_needs_one_comparison_and_its_time(
     monkeypatch.setattr(
         Planner,
         "strategy",
-        lambda planner, task: given.append((planner, task)) or propose(planner, task),
+        lambda planner, problem: given.append((planner, problem)) or propose(planner, problem),
     )
     compared = counted(monkeypatch, targets, "choose_plan")
     search = Search(seconds=5)
     targets.plan_least_budget(asked(), ln.Least(), search)
     assert len(compared) == 1
     spent = sum(
-        min(task.seconds, one.most_seconds(task.workload, 1))
-        for one, task in given
-        if task.seconds >= one.least_seconds(task.workload, 1)
+        min(problem.seconds, one.most_seconds(problem.workload, 1))
+        for one, problem in given
+        if problem.seconds >= one.least_seconds(problem.workload, 1)
     )
     about = expected_seconds(asked(), ln.Least(), search)
     assert spent / 3 <= about <= min(3 * spent, search.seconds)

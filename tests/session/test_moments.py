@@ -244,7 +244,7 @@ def drawn_moments(
         ),
         moments=moments,
         noise=noise_std,
-        longer_noise=noise_std,
+        interval_noise=noise_std,
         multiplier=interval_multiplier(noise, 0.95),
         level=0.95,
         by=(),

@@ -64,9 +64,11 @@ def test_registered_function_gives_the_same_plan() -> None:
     assert own.expected_error() == by_name.expected_error()
     seen = []
     ln.plan(
-        PREFIX, ln.PureDP(1), strategy=lambda task: seen.append(task) or {"age": TREE * task.norm}
+        PREFIX,
+        ln.PureDP(1),
+        strategy=lambda problem: seen.append(problem) or {"age": TREE * problem.norm},
     )
-    assert [(task.norm, task.workload) for task in seen] == [(1, PREFIX)]
+    assert [(problem.norm, problem.workload) for problem in seen] == [(1, PREFIX)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,10 @@ def test_user_strategy_does_not_reuse_cached_plans() -> None:
             lambda _: 1 / 0,
             "The function given as strategy failed: ZeroDivisionError: division by zero",
         ),
-        (lambda: TREE, "failed: TypeError: .* It is called with one argument, the task"),
+        (
+            lambda: TREE,
+            "failed: TypeError: .* It is called with one argument, the planning problem",
+        ),
         (lambda _: ln.queries(DOMAIN, zip="prefix"), "^an attribute of a query must be"),
         ({}, "got 'an empty mapping'"),
         (

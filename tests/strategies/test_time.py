@@ -70,9 +70,9 @@ def test_time_allocation_fits_and_favours_gains() -> None:
         for seconds in (1.0, SECONDS, 60.0):
             for budget in (PureDP(1), ApproxDP(1, "1e-6")):
                 shares = [
-                    task.seconds
-                    for _, task in allocate_time(prefix(size), Privacy(budget), seconds)
-                    if task.seconds > 0
+                    problem.seconds
+                    for _, problem in allocate_time(prefix(size), Privacy(budget), seconds)
+                    if problem.seconds > 0
                 ]
                 assert sum(shares) <= seconds + 1e-6
 
@@ -143,8 +143,8 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 )
 def test_time_goes_to_likely_best_strategies(asked, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
     given = {
-        (planner.name, task.noise): task.seconds
-        for planner, task in allocate_time(asked, Privacy(budget), seconds)
+        (planner.name, problem.noise): problem.seconds
+        for planner, problem in allocate_time(asked, Privacy(budget), seconds)
     }
     assert all(given[key] > 1e-9 for key in tried)
     assert all(given[key] < 1e-9 for key in left_out)
@@ -155,8 +155,8 @@ def test_strategies_without_share_use_leftover_time(step: float, tried_too: bool
     asked, privacy = prefix(300), Privacy(PureDP(1))
     left = [
         planner.name
-        for planner, task in allocate_time(asked, privacy, 1.0)
-        if task.norm in planner.norms and not task.seconds > 0
+        for planner, problem in allocate_time(asked, privacy, 1.0)
+        if problem.norm in planner.norms and not problem.seconds > 0
     ]
     tried = by_name(asked, privacy, seconds=1.0, now=Ticking(step))
     assert "workload" in left
@@ -165,20 +165,20 @@ def test_strategies_without_share_use_leftover_time(step: float, tried_too: bool
         assert (tried[name].plan is not None) is tried_too
         assert tried_too or "too little of the 1 CPU seconds was left" in tried[name].reason
         assert not tried[name].ended  # it is no less than the estimates promised
-    assert tried["p_identity"].more > 0.1
+    assert tried["p_identity"].useful_seconds > 0.1
     assert tried["identity"].plan is not None
-    assert not tried["identity"].more
+    assert not tried["identity"].useful_seconds
 
 
 def test_uninterruptible_step_needs_enough_time() -> None:
-    planner, task = (
+    planner, problem = (
         PLANNERS["p_identity"],
         PlanningProblem(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0),
     )
-    step = planner.step(task.workload)
+    step = planner.step(problem.workload)
     for seconds, too_little in ((step, True), (step + 2, False)):
         assert (
-            _search_deadline(planner, task, (), 0.0, seconds, lambda: 0.0).has_passed()
+            _search_deadline(planner, problem, (), 0.0, seconds, lambda: 0.0).has_passed()
             is too_little
         )
 
@@ -210,10 +210,10 @@ def test_candidate_states_useful_extra_seconds() -> None:
     asked = prefix(24)
     known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
     assert known.plan is not None
-    assert known.more == 0
+    assert known.useful_seconds == 0
     (short,) = [
-        task.seconds
-        for planner, task in allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
+        problem.seconds
+        for planner, problem in allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
         if planner.name == "p_identity"
     ]
     assert (
@@ -359,11 +359,11 @@ def test_long_search_never_delays_short_ones(
     clock = Ticking(0.0)
 
     def planner(name: str, seconds: float, likely: float, most: float | None = None) -> Planner:
-        def search(task: PlanningProblem) -> Strategy:
+        def search(problem: PlanningProblem) -> Strategy:
             end = clock.time + (seconds if most is None else most)
             while clock.time < end and not deadline_passed():
                 clock.time += 0.01
-            return replace(identity(task), name=name)
+            return replace(identity(problem), name=name)
 
         unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
         return Planner(
@@ -380,8 +380,8 @@ def test_long_search_never_delays_short_ones(
     assert all(tried[one.name].plan is not None for one in short)
     assert (
         next(
-            task.seconds > 0
-            for one, task in allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
+            problem.seconds > 0
+            for one, problem in allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
             if one.name == "long"
         )
         is has_share
@@ -391,17 +391,17 @@ def test_long_search_never_delays_short_ones(
 
 def test_search_keeps_share_if_estimate_is_too_low() -> None:
     asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
-    tasks = [
-        (planner, task)
-        for planner, task in allocate_time(asked, privacy, seconds)
-        if task.seconds > 0
+    problems = [
+        (planner, problem)
+        for planner, problem in allocate_time(asked, privacy, seconds)
+        if problem.seconds > 0
     ]
-    for place, (planner, task) in enumerate(tasks):
-        clock = _search_deadline(planner, task, tasks[place + 1 :], 0.0, seconds, lambda: 0.0)
-        assert clock.end >= min(1.5 * task.seconds, 1.3 * seconds)
+    for place, (planner, problem) in enumerate(problems):
+        clock = _search_deadline(planner, problem, problems[place + 1 :], 0.0, seconds, lambda: 0.0)
+        assert clock.end >= min(1.5 * problem.seconds, 1.3 * seconds)
         assert clock.end <= 1.3 * seconds
-    planner, task = tasks[-1]
-    assert _search_deadline(planner, task, (), 0.0, seconds, lambda: 1.3 * seconds).has_passed()
+    planner, problem = problems[-1]
+    assert _search_deadline(planner, problem, (), 0.0, seconds, lambda: 1.3 * seconds).has_passed()
 
 
 @pytest.mark.parametrize(("budget", "parts"), [(PureDP(1), 2), (ZCDP("1/2"), math.sqrt(2))])

@@ -131,8 +131,8 @@ def test_time_of_a_plan_counts_both_ways() -> None:
     """What is tried is planned apart and together, so each way gets half."""
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         shares = {
-            planner.name: task.seconds
-            for planner, task in allocate_time(workload, Privacy(ZCDP(1)), 10.0)
+            planner.name: problem.seconds
+            for planner, problem in allocate_time(workload, Privacy(ZCDP(1)), 10.0)
         }
         assert 0 < ways * sum(shares.values()) <= 10.0
         assert shares["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))

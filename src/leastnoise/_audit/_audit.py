@@ -612,7 +612,7 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
         QuantileSelection(
             attribute=plan.attribute, share=share, cells=plan.kind.size, epsilon=plan.epsilon
         )
-        for share in plan.shares
+        for share in plan.quantiles
     ]
     laws = [QuantileDistribution(plan, selection, unit_rows) for selection in selections]
     units = max(law.units for law in laws)

@@ -108,7 +108,7 @@ from leastnoise._session import (
     warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, bounds_plans, search_plans
+from leastnoise._spec import Spec, bounds_plans, category_plans
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -1111,7 +1111,7 @@ def _format_optional(error: float | None) -> str:
 def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     """Return cost and results of the searches, as JSON objects with stable keys."""
     facts = _bounds_facts(spec)
-    plans = search_plans(spec.searches, spec.privacy)
+    plans = category_plans(spec.searches, spec.privacy)
     for search in spec.searches:
         plan = plans[search.attribute]
         categories = None
@@ -1308,7 +1308,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
     """Print the strategies that need more planning time, if there are any."""
-    unfinished = [candidate for candidate in candidates if candidate.more]
+    unfinished = [candidate for candidate in candidates if candidate.useful_seconds]
     if not unfinished:
         return
     columns = [
@@ -1323,7 +1323,7 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
         if candidate.plan:
             result = "stopped early"
         noise = format_noise(candidate.mechanism)
-        rows.append([candidate.strategy, noise, result, f"{candidate.more:.2g}"])
+        rows.append([candidate.strategy, noise, result, f"{candidate.useful_seconds:.2g}"])
     print_table("", columns, rows)
     advice = "These may have less error: increase seconds under [plan]."
     click.echo(click.wrap_text(advice, 78) + "\n")
@@ -1332,7 +1332,9 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
 def _print_unusable(candidates: Sequence[Candidate]) -> None:
     """Print the strategies that do not apply, with the reasons."""
     unusable = [
-        candidate for candidate in candidates if candidate.plan is None and not candidate.more
+        candidate
+        for candidate in candidates
+        if candidate.plan is None and not candidate.useful_seconds
     ]
     if not unusable:
         return
@@ -1355,7 +1357,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
         "lower_bound": plan and plan.lower_bound(),
         "error_over_least_possible": plan and plan.expected_error().times_least,
         "seconds": round(candidate.seconds, 3),
-        "more_seconds": candidate.more or None,
+        "more_seconds": candidate.useful_seconds or None,
     }
 
 
@@ -1408,7 +1410,7 @@ def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
     """Return the plan of each search by what it finds."""
     return {
         **bounds_plans(spec.bounds_searches, spec.privacy),
-        **search_plans(spec.searches, spec.privacy),
+        **category_plans(spec.searches, spec.privacy),
     }
 
 

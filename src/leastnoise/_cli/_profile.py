@@ -29,7 +29,7 @@ from leastnoise._profile import (
 )
 from leastnoise._release import describe_search, load_catalogue
 from leastnoise._session import DatabaseTable
-from leastnoise._spec import search_plans
+from leastnoise._spec import category_plans
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 
@@ -142,7 +142,7 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     """Print the error of every table and search of a profile."""
     with measured_spec(plan) as spec:
         if isinstance(spec.privacy, Privacy):
-            for attribute, search in search_plans(spec.searches, spec.privacy).items():
+            for attribute, search in category_plans(spec.searches, spec.privacy).items():
                 click.echo(f"{attribute}: {describe_search(search)}")
         error_plan, _ = plan_with_progress(spec)
     rows = [

@@ -81,8 +81,8 @@ from leastnoise._error._moments import (
     coefficient_scales,
     correlation_gradient,
     covariance_gradient,
+    expected_statistic_errors,
     moment_scales,
-    several_errors,
     smallest_eigenvalue,
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms

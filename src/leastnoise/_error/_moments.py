@@ -33,7 +33,7 @@ from leastnoise._workload import (
 _MEANS_TRIED = 33
 """Means of each variable over which the largest error of a covariance is searched; the bounds are
 among them."""
-PUBLIC_SHARE = 0.25
+PUBLIC_STD_RATIO = 0.25
 """The standard deviation for which a plan states the errors of coefficients, over the distance of
 the bounds; that of evenly spread values is 0.29."""
 
@@ -42,7 +42,7 @@ Entry = tuple[int, int]
 
 
 class Gradient(NamedTuple):
-    """A number that follows from moments, and its derivatives.
+    """The value and derivatives of a function of the moments, by group.
 
     Attributes:
         value: the number of each group.
@@ -85,12 +85,12 @@ class MomentScales:
         """The amount of each variable for which u is 1."""
         return np.asarray(self.reaches * self.units)
 
-    def noise(self, stds: Mapping[Entry, FloatArray | float], lengthening: float = 0) -> FloatArray:
-        """Return standard errors of the matrix without what they share with the count.
+    def noise(self, stds: Mapping[Entry, FloatArray | float], extra_width: float = 0) -> FloatArray:
+        """Return standard errors of the entries, without noise shared with the count.
 
         Args:
             stds: the standard errors of the sums of each entry, in their units.
-            lengthening: what is added to each, in their units.
+            extra_width: what is added to each, in their units.
 
         Returns:
             an array of shape (groups, rows, rows); entries without sums have 0.
@@ -102,7 +102,7 @@ class MomentScales:
             scaled = np.asarray(std) * step
             common = self.offsets[entry] * counts
             own_variance = np.maximum(scaled**2 - common**2, 0.0)
-            noise[..., entry[0], entry[1]] = np.sqrt(own_variance) + lengthening * step
+            noise[..., entry[0], entry[1]] = np.sqrt(own_variance) + extra_width * step
         return noise
 
     def propagate(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
@@ -129,33 +129,35 @@ def moment_scales(
         InputError: the domain has no such sums.
     """
     domain = measured.domain
-    present = in_domain_order(domain, variables)
-    of = [domain.measure(name) for name in variables]
-    centres = np.array([(one.low_units + one.high_units) // 2 for one in of], dtype=np.float64)
-    lows = np.array([one.low_units for one in of]) - centres
-    highs = np.array([one.high_units for one in of]) - centres
+    ordered_names = in_domain_order(domain, variables)
+    measures = [domain.measure(name) for name in variables]
+    centres = np.array(
+        [(measure.low_units + measure.high_units) // 2 for measure in measures], dtype=np.float64
+    )
+    lows = np.array([measure.low_units for measure in measures]) - centres
+    highs = np.array([measure.high_units for measure in measures]) - centres
     reaches = np.maximum(highs, -lows)
     row_scales = np.concatenate([[1.0], reaches])
     size = len(variables) + 1
-    ordered_factors = [in_factor_order(present, of_sum) for of_sum in factors]
-    expected = complete_rows_measures(domain, present, ordered_factors)
+    ordered_factors = [in_factor_order(ordered_names, sum_factors) for sum_factors in factors]
+    expected = complete_rows_measures(domain, ordered_names, ordered_factors)
     names: dict[Entry, str] = {}
     steps = np.zeros((size, size))
     offsets = np.zeros((size, size))
-    for of_sum, (name, declared) in zip(factors, expected.items(), strict=True):
-        if domain.measures.get(name) != declared:
-            listed = join_measures(present)
+    for sum_factors, (name, expected_measure) in zip(factors, expected.items(), strict=True):
+        if domain.measures.get(name) != expected_measure:
+            names_text = join_measures(ordered_names)
             raise InputError(
-                f"The sums over rows with {listed} were not measured. Ask for correlations or a "
-                f"regression of exactly {listed} in the workload."
+                f"The sums over rows with {names_text} were not measured. Ask for correlations or a "
+                f"regression of exactly {names_text} in the workload."
             )
-        positions = sorted(variables.index(factor) + 1 for factor in of_sum)
+        positions = sorted(variables.index(factor) + 1 for factor in sum_factors)
         entry = (*[0] * (2 - len(positions)), *positions)
         row, column = entry
         names[row, column] = name
-        divisor = declared.divisor if isinstance(declared, DeviationProduct) else 1
+        divisor = expected_measure.divisor if isinstance(expected_measure, DeviationProduct) else 1
         steps[row, column] = divisor / (row_scales[row] * row_scales[column])
-        if of_sum:
+        if sum_factors:
             middle = centring_midpoint(measured, name) or 0.0
             offsets[row, column] = middle * steps[row, column]
     return MomentScales(
@@ -163,7 +165,7 @@ def moment_scales(
         names=names,
         centres=centres,
         reaches=reaches,
-        units=np.array([float(one.unit) for one in of]),
+        units=np.array([float(measure.unit) for measure in measures]),
         steps=steps,
         offsets=offsets,
         lows=lows / reaches,
@@ -172,7 +174,9 @@ def moment_scales(
 
 
 def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
-    """Return the covariance of two variables, of which the divisor is the number of rows.
+    """Return the covariance of two variables and its derivatives.
+
+    The divisor is the number of rows.
 
     Args:
         moments: matrices of shape (..., rows, rows), whose counts are above 0.
@@ -194,7 +198,10 @@ def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradien
 
 
 def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
-    """Return the correlation of two variables whose variances are above 0."""
+    """Return the correlation of two variables and its derivatives.
+
+    Their variances must be above 0.
+    """
     covariance = covariance_gradient(moments, first, second)
     variances = [covariance_gradient(moments, row, row) for row in (first, second)]
     scale = np.sqrt(variances[0].value * variances[1].value)
@@ -212,32 +219,32 @@ def predictor_rows(size: int) -> list[int]:
 
 
 def coefficient_gradients(
-    moments: FloatArray, combinations_of: FloatArray, ridge: FloatArray | float = 0.0
+    moments: FloatArray, weight_rows: FloatArray, ridge: FloatArray | float = 0.0
 ) -> list[Gradient]:
-    """Return combinations of the coefficients of a regression of the first variable.
+    """Return combinations of regression coefficients with derivatives.
 
-    They solve the normal equations G b = g, and a combination w b has the derivatives of
-    (G^-1 w) (dg - dG b).
+    The coefficients of a regression of the first variable solve the normal equations G b = g, and
+    a combination w b has the derivatives of (G^-1 w) (dg - dG b).
 
     Args:
         moments: matrices of shape (..., rows, rows), both triangles.
-        combinations_of: a row for each combination, a column for the intercept and each predictor.
+        weight_rows: a row for each combination, a column for the intercept and each predictor.
         ridge: what is added to the diagonal of G, for each group.
     """
     rows = predictor_rows(moments.shape[-1])
-    among_predictors = np.ix_(rows, rows)
-    normal = moments[..., among_predictors[0], among_predictors[1]]
+    predictor_block = np.ix_(rows, rows)
+    normal = moments[..., predictor_block[0], predictor_block[1]]
     normal = normal + np.asarray(ridge)[..., None, None] * np.eye(len(rows))
     inverse = np.linalg.inv(normal)
     coefficients = (inverse @ moments[..., rows, 1][..., None])[..., 0]
     gradients = []
-    for weights in combinations_of:
+    for weights in weight_rows:
         influence = inverse @ weights
         slopes = np.zeros(moments.shape)
         full = -influence[..., :, None] * coefficients[..., None, :]
         symmetric = full + np.swapaxes(full, -1, -2)
         symmetric[..., range(len(rows)), range(len(rows))] /= 2
-        slopes[..., among_predictors[0], among_predictors[1]] = np.triu(symmetric)
+        slopes[..., predictor_block[0], predictor_block[1]] = np.triu(symmetric)
         for position, row in enumerate(rows):
             first, second = sorted((row, 1))
             slopes[..., first, second] = influence[..., position]
@@ -246,15 +253,15 @@ def coefficient_gradients(
 
 
 def smallest_eigenvalue(moments: FloatArray) -> Gradient:
-    """Return the smallest eigenvalue of the matrix of the normal equations."""
+    """Return the smallest eigenvalue of the normal equations, with derivatives."""
     rows = predictor_rows(moments.shape[-1])
-    among_predictors = np.ix_(rows, rows)
-    values, vectors = np.linalg.eigh(moments[..., among_predictors[0], among_predictors[1]])
+    predictor_block = np.ix_(rows, rows)
+    values, vectors = np.linalg.eigh(moments[..., predictor_block[0], predictor_block[1]])
     vector = vectors[..., :, 0]
     products = vector[..., :, None] * vector[..., None, :]
     slopes = np.zeros(moments.shape)
     both_triangles = np.triu(products) + np.triu(products, 1)
-    slopes[..., among_predictors[0], among_predictors[1]] = both_triangles
+    slopes[..., predictor_block[0], predictor_block[1]] = both_triangles
     return Gradient(values[..., 0], slopes)
 
 
@@ -268,22 +275,22 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     widths = scales.widths
     middles = scales.centres * scales.units
     predictors = len(scales.variables) - 1
-    combinations_of = np.diag(np.concatenate([[widths[0]], widths[0] / widths[1:]]))
-    combinations_of[0, 1:] = -middles[1:] * widths[0] / widths[1:]
-    added = np.zeros(predictors + 1)
-    added[0] = middles[0]
-    return combinations_of, added
+    weight_rows = np.diag(np.concatenate([[widths[0]], widths[0] / widths[1:]]))
+    weight_rows[0, 1:] = -middles[1:] * widths[0] / widths[1:]
+    constants = np.zeros(predictors + 1)
+    constants[0] = middles[0]
+    return weight_rows, constants
 
 
-def several_errors(
+def expected_statistic_errors(
     measured: Measurements, statistic: Statistic, stds: Sequence[float], size: float
 ) -> tuple[tuple[str, float], ...]:
-    """Return the promised standard errors of covariances or of coefficients.
+    """Return the expected error of each covariance or coefficient by name.
 
     Of a covariance it is the largest over all means and covariances that the bounds allow. Of a
     coefficient it is the error for measures with means in the middle of their bounds and standard
-    deviations of `PUBLIC_SHARE` of the distance of these, predictors that are not correlated, and a
-    response that they explain wholly and in equal parts.
+    deviations of `PUBLIC_STD_RATIO` of the distance of these, predictors that are not correlated,
+    and a response that they explain wholly and in equal parts.
 
     Args:
         measured: the measurements of a plan.
@@ -299,8 +306,8 @@ def several_errors(
     noise = scales.noise(stds_of_entries)
     if statistic.kind == "regression":
         moments = _public_moments(scales, size)
-        combinations_of, _ = coefficient_scales(scales)
-        gradients = coefficient_gradients(moments, combinations_of)
+        weight_rows, _ = coefficient_scales(scales)
+        gradients = coefficient_gradients(moments, weight_rows)
         errors = [float(scales.propagate(gradient, noise)) for gradient in gradients]
         return tuple(zip(term_names(statistic.variables), errors, strict=True))
     widths = scales.widths
@@ -313,8 +320,8 @@ def several_errors(
 
 
 def _public_moments(scales: MomentScales, size: float) -> FloatArray:
-    """Return the moments of measures at public scales, of which a group has ``size`` rows."""
-    deviations = PUBLIC_SHARE * (scales.highs - scales.lows)
+    """Return the moments of `size` rows at the public scales."""
+    deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
     predictors = len(deviations) - 1
     moments = np.diag(np.concatenate([[1.0], deviations**2]))
     with_response = deviations[0] * deviations[1:] / math.sqrt(predictors)
@@ -326,7 +333,7 @@ def _public_moments(scales: MomentScales, size: float) -> FloatArray:
 def _largest_covariance_error(
     scales: MomentScales, noise: FloatArray, first: int, second: int
 ) -> float:
-    """Return the largest error of a covariance times the number of rows, of two u.
+    """Return the largest covariance error of two variables, times the rows.
 
     It is convex in the covariance, so largest at an end of those that two means allow.
     """

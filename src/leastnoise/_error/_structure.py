@@ -33,7 +33,7 @@ from leastnoise._error._equations import (
     subsets,
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
-from leastnoise._error._moments import several_errors
+from leastnoise._error._moments import expected_statistic_errors
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._error._undetermined import UnsupportedQuery
@@ -629,10 +629,11 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
     As far as they are known before the release.
     """
-    # Of a variance see `variance_error`, of several measures `several_errors`. The mean S / C has
-    # about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the
-    # mean itself: at most the larger of its public bounds. Of quantiles and distribution functions,
-    # the counts up to a cell have a known error, and so has their share of a known number of rows.
+    # Of a variance see `variance_error`, of several measures `expected_statistic_errors`. The mean
+    # S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size
+    # and r the mean itself: at most the larger of its public bounds. Of quantiles and distribution
+    # functions, the counts up to a cell have a known error, and so has their share of a known
+    # number of rows.
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables
@@ -676,7 +677,7 @@ def _several_measures_error(
     parts: tuple[tuple[str, float], ...] = ()
     if statistic.size is not None:
         stds = [table.rmse for table in tables]
-        parts = several_errors(plan.measured(), statistic, stds, float(statistic.size))
+        parts = expected_statistic_errors(plan.measured(), statistic, stds, float(statistic.size))
     return StatisticError(
         statistic=statistic,
         tables=tuple(table.name for table in tables),

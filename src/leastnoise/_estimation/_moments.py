@@ -29,7 +29,7 @@ class EstimatedMoments:
         scales: of the moments.
         moments: matrices of shape (groups, rows, rows), both triangles.
         noise: standard errors without what they share with the count, upper triangle.
-        longer_noise: the same with half a step of the noise, which is discrete, in each.
+        interval_noise: the same with half a step of the noise, which is discrete, in each.
         multiplier: the half width of an interval in standard errors.
         level: of the intervals.
         by: the names of the columns of the groups.
@@ -40,7 +40,7 @@ class EstimatedMoments:
     scales: MomentScales
     moments: FloatArray
     noise: FloatArray
-    longer_noise: FloatArray
+    interval_noise: FloatArray
     multiplier: float
     level: float
     by: tuple[str, ...]
@@ -60,7 +60,7 @@ class EstimatedMoments:
     @property
     def has_clear_count(self) -> BoolArray:
         """Whether the count of each group is clear of 0."""
-        return np.asarray(self.counts > self.multiplier * self.longer_noise[:, 0, 0])
+        return np.asarray(self.counts > self.multiplier * self.interval_noise[:, 0, 0])
 
     def of_groups(self, groups: BoolArray | slice) -> "EstimatedMoments":
         """Return the moments of some groups, as one list of groups."""
@@ -68,7 +68,7 @@ class EstimatedMoments:
             scales=self.scales,
             moments=self.moments[groups],
             noise=self.noise[groups],
-            longer_noise=self.longer_noise[groups],
+            interval_noise=self.interval_noise[groups],
             multiplier=self.multiplier,
             level=self.level,
             by=self.by,
@@ -90,7 +90,7 @@ class EstimatedMoments:
 
     def half_width(self, gradient: Gradient) -> FloatArray:
         """Return half the width of the interval of a number of each group."""
-        longer = self.scales.propagate(gradient, self.longer_noise)
+        longer = self.scales.propagate(gradient, self.interval_noise)
         return np.asarray(self.multiplier * longer)
 
     def is_clear(self, gradient: Gradient) -> BoolArray:
@@ -146,7 +146,7 @@ def estimate_moments(
         scales=scales,
         moments=moments,
         noise=scales.noise(stds),
-        longer_noise=scales.noise(stds, half_step / multiplier),
+        interval_noise=scales.noise(stds, half_step / multiplier),
         multiplier=multiplier,
         level=level,
         by=table.keys,

@@ -146,11 +146,11 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
     is_clear = estimated.is_clear(eigenvalue)
     least_eigenvalue = estimated.std_error(eigenvalue)
     ridge = np.where(is_clear, 0.0, np.maximum(least_eigenvalue - eigenvalue.value, 0.0))
-    combinations_of, added = coefficient_scales(estimated.scales)
-    gradients = coefficient_gradients(estimated.moments, combinations_of, ridge)
+    weight_rows, constants = coefficient_scales(estimated.scales)
+    gradients = coefficient_gradients(estimated.moments, weight_rows, ridge)
     half_widths = np.stack([estimated.half_width(gradient) for gradient in gradients], axis=-1)
     std_errors = np.stack([estimated.std_error(gradient) for gradient in gradients], axis=-1)
-    values = np.stack([gradient.value for gradient in gradients], axis=-1) + added
+    values = np.stack([gradient.value for gradient in gradients], axis=-1) + constants
     half_widths[~is_clear] = np.inf
     std_errors[~is_clear] = np.nan
     share = ridge / np.maximum(estimated.counts, 1.0)

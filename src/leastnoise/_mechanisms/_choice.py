@@ -48,9 +48,9 @@ class Search:
 
     strategy: str = "auto"
     seconds: float = SECONDS
-    tell: Progress = None
+    progress: Progress = None
     every: bool = False
-    own: Planner | None = None
+    custom_planner: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     comparisons: tuple[ComparisonTarget, ...] = ()
@@ -78,25 +78,23 @@ class Search:
 
         None for the automatic choice and for data-dependent mechanisms.
         """
-        return self.own or PLANNERS.get(self.strategy)
+        return self.custom_planner or PLANNERS.get(self.strategy)
 
 
 _MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
 # Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
 # all searches end, so that with the last error and the look for crowded tables planning ends by
 # 1.5.
-_QUICK = 1 / 20
-_LATEST = 1.3  # times the stated seconds, until when a search may end itself
-_GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
+_QUICK_SHARE = 1 / 20
+_END_OF_SEARCHES = 1.3  # times the stated seconds, until when a search may end itself
+_GRACE_SECONDS = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
 # how likely the best plan has the other kind of noise, and that more steps of a search find it
-_SECOND = 1 / 8
-_FURTHER = 1 / 2
-_RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
-_FAR = (
-    1 / 2
-    # part of the squared error of quick planners that searches reach under Laplace noise; under
-    # Gaussian noise these are near the best
-)
+_CHANCE_OF_OTHER_NOISE = 1 / 8
+_CHANCE_OF_FURTHER_STEPS = 1 / 2
+_ESTIMATE_ERROR = 1.5  # the factor by which estimates of seconds may be wrong
+# part of the squared error of quick planners that searches reach under Laplace noise; under
+# Gaussian noise these are near the best
+_LAPLACE_SEARCH_GAIN = 1 / 2
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 _FAR_BEHIND = (
@@ -123,9 +121,8 @@ class Candidate:
     plan: LinearPlan | None
     reason: str  # why there is no plan
     seconds: float  # that it took
-    more: float = (
-        0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
-    )
+    # CPU seconds with which its search might find a better plan; 0 if none would help
+    useful_seconds: float = 0.0
     # whether a lower bound, or how far behind its noise is, shows that it can gain next to nothing
     needless: bool = False
     ended: bool = False  # whether the clock ended its search
@@ -193,7 +190,7 @@ def try_strategies(
     privacy: Privacy,
     strategy: str | Planner = "auto",
     seconds: float = SECONDS,
-    tell: Progress = None,
+    progress: Progress = None,
     *,
     every: bool = True,
     now: Callable[[], float] = time.thread_time,
@@ -209,19 +206,19 @@ def try_strategies(
         privacy: budget, neighbours and privacy unit.
         strategy: "auto", the name of a planner, or a planner.
         seconds: CPU seconds that the automatic choice may take.
-        tell: is called with the name of each strategy that is tried.
+        progress: is called with the name of each strategy that is tried.
         every: whether to try strategies that a lower bound proves to gain next to nothing.
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
-    while trials.tasks:
+    while trials.problems:
         trial = trials.next_trial()
         reason = trials.reason_to_skip(trial, every=every)
         if reason:
             yield trial.without_plan(reason)
             continue
-        if tell is not None:
-            tell(trial.planner.name)
+        if progress is not None:
+            progress(trial.planner.name)
         yield trials.carry_out(trial)
 
 
@@ -243,45 +240,45 @@ class _Trials:
         self._begun = now()
         self._is_automatic = strategy == "auto"
         if self._is_automatic:
-            self.tasks = allocate_time(workload, privacy, seconds)
+            self.problems = allocate_time(workload, privacy, seconds)
         else:
-            self.tasks = _tasks_of(_planner_of(strategy), workload, privacy)
+            self.problems = _problems_of(_planner_of(strategy), workload, privacy)
         self._has_many_tables = len(workload.products) > _MANY_TABLES
         if self._has_many_tables:
-            self.tasks.sort(key=lambda pair: not pair[0].contains(workload))
+            self.problems.sort(key=lambda pair: not pair[0].contains(workload))
         self._results = _ResultsSoFar(noise_kinds(privacy))
         self._is_ordered = (
             not self._is_automatic or self._has_many_tables or len(self._results.least) == 1
         )
 
     def next_trial(self) -> "_Trial":
-        """Return the next planner to try, which is not among the tasks any more."""
-        if not self._is_ordered and _is_slow(*self.tasks[0], self._seconds):
-            self._order_slow_tasks()
-        planner, task = self.tasks.pop(0)
+        """Return the next planner to try, which is not among the problems any more."""
+        if not self._is_ordered and _is_slow(*self.problems[0], self._seconds):
+            self._order_slow_problems()
+        planner, problem = self.problems.pop(0)
         start = time.perf_counter()
         deadline = Deadline()
         if self._is_automatic:
             deadline = _search_deadline(
-                planner, task, self.tasks, self._begun, self._seconds, self._now
+                planner, problem, self.problems, self._begun, self._seconds, self._now
             )
-        is_slow = _is_slow(planner, task, self._seconds)
-        needless = self._results.reason_against(planner, task.noise) if is_slow else ""
-        return _Trial(planner, task, deadline, start, is_slow=is_slow, needless=needless)
+        is_slow = _is_slow(planner, problem, self._seconds)
+        needless = self._results.reason_against(planner, problem.noise) if is_slow else ""
+        return _Trial(planner, problem, deadline, start, is_slow=is_slow, needless=needless)
 
-    def _order_slow_tasks(self) -> None:
+    def _order_slow_problems(self) -> None:
         """Order what is left, which is slow, by the noise of the best plans so far."""
         self._is_ordered = True
         order = self._results.promising_noise()
-        ordered_tasks = allocate_time(self._workload, self._privacy, self._seconds, order)
-        self.tasks = ordered_tasks[-len(self.tasks) :]
+        ordered_problems = allocate_time(self._workload, self._privacy, self._seconds, order)
+        self.problems = ordered_problems[-len(self.problems) :]
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
         """Return why a planner is not tried; empty if it is.
 
         Quick planners are always tried, unless others have them as special cases.
         """
-        reason = self._results.reason_to_skip(trial.planner, trial.task.noise)
+        reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
         if reason or not trial.is_slow or self._results.best == math.inf:
             return reason
         if trial.needless and not every:
@@ -290,10 +287,12 @@ class _Trials:
 
     def carry_out(self, trial: "_Trial") -> Candidate:
         """Try a planner, record its result and return its candidate."""
-        planner, noise = trial.planner, trial.task.noise
+        planner, noise = trial.planner, trial.problem.noise
         best_before = self._results.best
         with time_limit(trial.deadline):
-            plan, error = _best_candidate_plan(planner, trial.task, iterate=not self._is_automatic)
+            plan, error = _best_candidate_plan(
+                planner, trial.problem, iterate=not self._is_automatic
+            )
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
             self._results.add(noise, plan, needless=needless)
@@ -301,7 +300,7 @@ class _Trials:
                 contained = planner.contains(self._workload)
                 self._results.add_contained(planner, noise, contained)
         # without a share of the time it counts as ended only if it found the best plan
-        is_awaited = trial.task.seconds > 0 or self._results.best < best_before
+        is_awaited = trial.problem.seconds > 0 or self._results.best < best_before
         return replace(
             trial.without_plan("" if error is None else str(error)),
             plan=plan,
@@ -322,7 +321,7 @@ class _Trial:
     """
 
     planner: Planner
-    task: PlanningProblem
+    problem: PlanningProblem
     deadline: Deadline
     start: float
     is_slow: bool
@@ -333,21 +332,21 @@ class _Trial:
 
         It has the seconds that would let its search end.
         """
-        more = 0.0
+        useful_seconds = 0.0
         is_needless = reason and reason == self.needless
         if not is_needless and (self.deadline.ended or self.planner.most):
-            most_seconds = self.planner.most_seconds(self.task.workload, self.task.norm)
-            if most_seconds > self.task.seconds:
-                more = most_seconds
+            most_seconds = self.planner.most_seconds(self.problem.workload, self.problem.norm)
+            if most_seconds > self.problem.seconds:
+                useful_seconds = most_seconds
         return Candidate(
             self.planner.name,
-            self.task.noise,
+            self.problem.noise,
             None,
             reason,
             time.perf_counter() - self.start,
-            more,
+            useful_seconds,
             bool(self.needless),
-            self.deadline.ended and self.task.seconds > 0,
+            self.deadline.ended and self.problem.seconds > 0,
         )
 
 
@@ -358,7 +357,7 @@ def _reason_of_time(deadline: Deadline, seconds: float) -> str:
     return ""
 
 
-def _tasks_of(
+def _problems_of(
     planner: Planner, workload: Workload, privacy: Privacy
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Return the problems of one planner, for each kind of noise."""
@@ -395,7 +394,9 @@ class _ResultsSoFar:
         """Return the kinds of noise, ordered by the least error so far."""
         return sorted(
             self.least,
-            key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
+            key=lambda noise: (
+                self.least[noise] * (_LAPLACE_SEARCH_GAIN if noise.norm == 1 else 1.0)
+            ),
         )
 
     def reason_against(self, planner: Planner, noise: Noise) -> str:
@@ -403,7 +404,7 @@ class _ResultsSoFar:
         if self.leave_no_gain(planner, noise):
             return _NEEDLESS
         if self.is_far_behind(noise):
-            return message(_FAR_BEHIND, times=f"{1 / _FAR:g}")
+            return message(_FAR_BEHIND, times=f"{1 / _LAPLACE_SEARCH_GAIN:g}")
         return ""
 
     def is_far_behind(self, noise: Noise) -> bool:
@@ -412,7 +413,7 @@ class _ResultsSoFar:
         They reach part of the squared error of quick planners, if any of these could be used.
         """
         least = self.least[noise]
-        return noise.norm == 1 and self.best < _FAR * least < math.inf
+        return noise.norm == 1 and self.best < _LAPLACE_SEARCH_GAIN * least < math.inf
 
     def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
         """Return whether a lower bound proves that a planner gains next to nothing.
@@ -443,18 +444,19 @@ class _ResultsSoFar:
             self.contained[name, noise] = planner.name
 
 
-def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
-    """Return whether a planner needs more than a small part of the time.
-
-    Or has no share of it.
-    """
-    cost = _planning_passes(task.workload) * planner.least_seconds(task.workload, task.norm)
-    return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
+def _is_slow(planner: Planner, problem: PlanningProblem, seconds: float) -> bool:
+    """Return whether a planner has no share of the time, or needs much of it."""
+    cost = _planning_passes(problem.workload) * planner.least_seconds(
+        problem.workload, problem.norm
+    )
+    return problem.norm in planner.norms and (
+        cost > _QUICK_SHARE * seconds or not problem.seconds > 0
+    )
 
 
 def _search_deadline(
     planner: Planner,
-    task: PlanningProblem,
+    problem: PlanningProblem,
     other_searches: Sequence[tuple[Planner, PlanningProblem]],
     begun: float,
     seconds: float,
@@ -465,35 +467,35 @@ def _search_deadline(
     It leaves others their shares, but its own share may be underestimated by a factor.
     """
     # The last step of a search, which no clock ends, must be over by then.
-    ways = _planning_passes(task.workload)
-    end = begun + max(_LATEST * seconds, seconds + _GRACE)
-    if not _is_slow(planner, task, seconds):
+    passes = _planning_passes(problem.workload)
+    end = begun + max(_END_OF_SEARCHES * seconds, seconds + _GRACE_SECONDS)
+    if not _is_slow(planner, problem, seconds):
         return Deadline(end, now)
-    if task.seconds > 0:
-        needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
+    if problem.seconds > 0:
+        needed = min(problem.seconds, planner.least_seconds(problem.workload, problem.norm))
         end = max(
-            end - ways * sum(other.seconds for _, other in other_searches),
-            min(end, now() + _RIGHT * ways * needed),
+            end - passes * sum(other.seconds for _, other in other_searches),
+            min(end, now() + _ESTIMATE_ERROR * passes * needed),
         )
     else:
-        end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
-    return Deadline(end - planner.step(task.workload), now)
+        end = begun + max(seconds / 2, seconds - _GRACE_SECONDS)  # a second is what loading takes
+    return Deadline(end - planner.step(problem.workload), now)
 
 
 def _best_candidate_plan(
-    planner: Planner, task: PlanningProblem, *, iterate: bool
+    planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the better of two plans with joint and separate sums, or why none.
+    """Return the better of a plan with joint and one with separate sums.
 
-    Jointly is usually better. Or None and the reason.
+    If neither exists, return None and the reason. Measuring jointly is usually better.
     """
     both = None
     separate_plan = None
     error = None
-    if task.workload.counted_sums:
-        both, _ = _plan_proposal(partial(counts_and_sums, planner), task, iterate=iterate)
+    if problem.workload.counted_sums:
+        both, _ = _plan_proposal(partial(counts_and_sums, planner), problem, iterate=iterate)
     if both is None or not deadline_passed():
-        separate_plan, error = _plan_proposal(planner.strategy, task, iterate=iterate)
+        separate_plan, error = _plan_proposal(planner.strategy, problem, iterate=iterate)
     plans = [plan for plan in (separate_plan, both) if plan is not None]
     if not plans:
         return None, error
@@ -501,18 +503,20 @@ def _best_candidate_plan(
 
 
 def _plan_proposal(
-    propose: Callable[[PlanningProblem], Strategy], task: PlanningProblem, *, iterate: bool
+    propose: Callable[[PlanningProblem], Strategy], problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
         with not_applicable_if_arithmetic_fails():
             # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
             with np.errstate(all="ignore"):
-                proposal = propose(task)
-            blocks = split_units_budget(task, proposal.blocks)
-            fitted = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+                proposal = propose(problem)
+            blocks = split_units_budget(problem, proposal.blocks)
+            fitted = fit_noise_scales(
+                problem.workload.domain, problem.privacy, problem.noise, blocks
+            )
             plan = evaluate_plan(
-                task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+                problem.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
             )
             _check_finite(plan)
     except InputError as error:
@@ -579,19 +583,19 @@ def _time_requests(
     noises = noise_kinds(privacy)
     requests: list[_TimeRequest] = []
     for noise in noises:
-        chance_of_noise = _SECOND ** [*order, *noises].index(noise)
+        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** [*order, *noises].index(noise)
         for planner in PLANNERS.values():
             if not planner.automatic:
                 continue
             least = passes * planner.least_seconds(workload, noise.norm)
             most = passes * planner.most_seconds(workload, noise.norm)
-            is_slow = least > _QUICK * seconds
+            is_slow = least > _QUICK_SHARE * seconds
             per_chance = 0.0
             if is_slow:
                 per_chance = least / (chance_of_noise * planner.likely(workload))
             requests.append(_TimeRequest(is_slow, per_chance, planner, noise, least))
             if most > least > 0:
-                per_chance = max(least, most - least) / (chance_of_noise * _FURTHER)
+                per_chance = max(least, most - least) / (chance_of_noise * _CHANCE_OF_FURTHER_STEPS)
                 requests.append(_TimeRequest(True, per_chance, planner, noise, most - least))
     return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
 
@@ -601,9 +605,9 @@ def allocate_time(
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Return the planning problems in order, each with its share of the time.
 
-    Then by their seconds over the likelihood that they find the best plan. Shares are parts of
-    estimates, so the same workload has the same plan on every machine. Planners without a share
-    come last, in the same order.
+    Quick planners come first, then the others by their seconds over the likelihood that they find
+    the best plan. Shares are parts of estimates, so the same workload has the same plan on every
+    machine. Planners without a share come last, in the same order.
     """
     seconds_left = seconds - bound_seconds(workload)
     shares: dict[tuple[Planner, Noise], float] = {}
@@ -615,17 +619,17 @@ def allocate_time(
                 share = min(max(seconds_left, 0.0), request.seconds)
         else:
             # the first planner has a share even if the lower bound takes all the time
-            limit = max(seconds_left, 0.0 if shares else _QUICK * seconds)
+            limit = max(seconds_left, 0.0 if shares else _QUICK_SHARE * seconds)
             if request.seconds <= limit:
                 share = request.seconds
         shares[key] = shares.get(key, 0.0) + share
         seconds_left -= share
     passes = _planning_passes(workload)
-    tasks = [
+    problems = [
         (planner, PlanningProblem(workload, privacy, noise, share / passes))
         for (planner, noise), share in shares.items()
     ]
-    return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
+    return sorted(problems, key=lambda pair: not pair[1].seconds > 0)
 
 
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
@@ -646,7 +650,7 @@ def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
     """Return a new plan for a workload, by a plan's strategy and budget."""
-    planner = search.own or PLANNERS[plan.strategy]
+    planner = search.custom_planner or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
         seconds / _planning_passes(workload), planner.least_seconds(workload, noise.norm)
@@ -666,7 +670,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(
-            task.seconds for _, task in allocate_time(workload, privacy, search.seconds)
+            problem.seconds for _, problem in allocate_time(workload, privacy, search.seconds)
         )
     planner = search.planner
     if planner is None:
@@ -758,11 +762,9 @@ def _gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if (
-            get_freeze_count() == 0
-            # move the new values to the oldest generation, else each generation looks through them once
-            # more
-        ):
+        # move the new values to the oldest generation, else each generation looks through them
+        # once more
+        if get_freeze_count() == 0:
             freeze()
             unfreeze()
         if collects:
@@ -790,21 +792,21 @@ def choose_plan(
         )
     search = search or Search()
     with _gc_paused() if len(workload.products) > _MANY_TABLES else nullcontext():
-        requested_strategy = search.own or search.strategy
+        requested_strategy = search.custom_planner or search.strategy
         listed = [
             *try_strategies(
                 workload,
                 privacy,
                 requested_strategy,
                 search.seconds,
-                search.tell,
+                search.progress,
                 every=search.every,
                 now=search.now,
             )
         ]
     tried = with_best_lower_bounds(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
-    if best.plan is None and search.own is not None:
+    if best.plan is None and search.custom_planner is not None:
         raise InputError(best.reason)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_failure_reasons(tried)}")
@@ -835,7 +837,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
-    end = search.now() + search.seconds * 2 * _QUICK
+    end = search.now() + search.seconds * 2 * _QUICK_SHARE
     for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
@@ -852,7 +854,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             tried, _ = choose_plan(
                 single_workload,
                 even,
-                Search(strategy, seconds=search.seconds * _QUICK, now=search.now),
+                Search(strategy, seconds=search.seconds * _QUICK_SHARE, now=search.now),
             )
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}

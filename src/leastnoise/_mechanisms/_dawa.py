@@ -565,7 +565,7 @@ class Dawa(Mechanism):
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Return the plan of the steps, with the budget of each."""
-        return plan_dawa(workload, privacy, search.strategy, search.tell)
+        return plan_dawa(workload, privacy, search.strategy, search.progress)
 
     def prepare(self, plan: Plan) -> Run:
         """Check the plan, and return the function that runs it.

@@ -147,7 +147,9 @@ def reference_plan(
     """Return the best data-independent plan that takes seconds to find."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [
-        entry for name in names for entry in try_strategies(workload, privacy, name, tell=progress)
+        entry
+        for name in names
+        for entry in try_strategies(workload, privacy, name, progress=progress)
     ]
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:

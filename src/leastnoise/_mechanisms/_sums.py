@@ -657,8 +657,8 @@ class TruncatedSums(Mechanism):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Return the public plan, with one step or two."""
         plan = plan_sums(workload, privacy).plan
-        if search.tell is not None:
-            search.tell(STRATEGY)
+        if search.progress is not None:
+            search.progress(STRATEGY)
         return plan
 
     def prepare(self, plan: Plan) -> Run:

@@ -121,8 +121,8 @@ class BoundsPlan:
         return Domain({self.attribute: self.kind})
 
     @property
-    def shares(self) -> tuple[Fraction, ...]:
-        """The quantiles that are chosen: of the upper bound, or of the lower and the upper one."""
+    def quantiles(self) -> tuple[Fraction, ...]:
+        """The quantiles to choose: for the upper bound, or for both bounds."""
         if not self.is_low_found:
             return (self.covers,)
         below = (1 - self.covers) / 2
@@ -131,7 +131,7 @@ class BoundsPlan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon of each choice; all choices together cost the budget."""
-        epsilon = pure_share(self.privacy.budget, Fraction(1, len(self.shares)))
+        epsilon = pure_share(self.privacy.budget, Fraction(1, len(self.quantiles)))
         return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
 
     @property
@@ -141,12 +141,12 @@ class BoundsPlan:
         The units are rows if every row is one. Two bounds miss theirs by half of it each. Values
         beyond the outermost candidates count as within, because no choice could include them.
         """
-        scale = 2 * self.privacy.distance * float(max(self.shares)) / float(self.epsilon)
-        number = len(self.shares)
+        scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
+        number = len(self.quantiles)
         return math.ceil(number * choice_distance(scale, self.kind.size, RISK / number))
 
     def bounds(self, cells: Sequence[int]) -> tuple[Fraction, Fraction]:
-        """Return the lower and the upper bound for the chosen cell of each share."""
+        """Return the lower and the upper bound for the chosen cell of each quantile."""
         edges = self.kind.edges
         high = edges[max(cells) + 1]
         if self.is_low_found:

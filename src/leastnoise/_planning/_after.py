@@ -124,7 +124,7 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     """
     fresh = replace(search, earlier=())
     tried: Sequence[Candidate]
-    if search.own is None and search.strategy == "auto":
+    if search.custom_planner is None and search.strategy == "auto":
         tried = cached_candidates(problem.workload, problem.privacy, fresh, every=False)
     else:
         tried = choose_plan(problem.workload, problem.privacy, fresh)[1]

@@ -140,7 +140,7 @@ def _try_strategies(
                 "plan": candidate.plan and candidate.plan.to_json(),
                 "reason": candidate.reason,
                 "seconds": candidate.seconds,
-                "more": candidate.more,
+                "useful_seconds": candidate.useful_seconds,
                 "needless": candidate.needless,
             }
             for candidate in candidates

@@ -158,9 +158,10 @@ def plan(
             "dawa" only by its name. Or one of your
             own: an array (queries x cells) along the only attribute asked about, a mapping from
                 attributes to arrays or query sets, or a
-            function that returns one of these for a task with ``workload``, ``privacy``, ``noise``
-            and ``norm``. Whole numbers are measured as they are; real ones are scaled to norm 1 and
-            rounded to multiples of 2^-20. The plan's strategy is called "own".
+            function that returns one of these for a planning problem with ``workload``,
+            ``privacy``, ``noise`` and ``norm``. Whole numbers are measured as they are; real ones
+            are scaled to norm 1 and rounded to multiples of 2^-20. The plan's strategy is called
+            "own".
         objective: "total" for the least total squared error; "worst" for the least of the largest
             ratio of a table's error to its target, or without targets to its error if it alone were
             planned; "relative" for errors relative to the tables' public sizes.
@@ -201,7 +202,7 @@ def plan(
     if isinstance(strategy, str):
         search = Search(strategy, seconds)
     else:
-        search = Search(OWN, seconds, own=user_planner(strategy))
+        search = Search(OWN, seconds, custom_planner=user_planner(strategy))
     search = replace(
         search,
         comparisons=read_targets(checked_workload, targets),
@@ -209,9 +210,13 @@ def plan(
     )
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
-    ) as tell:
+    ) as report_strategy:
         return plan_workload(
-            checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
+            checked_workload,
+            privacy,
+            replace(search, progress=report_strategy),
+            objective,
+            checked_level(level),
         )
 
 
@@ -459,7 +464,7 @@ def _plan_cached(
         result = OBJECTIVES[objective][0](workload, privacy, search, level)
         return replace(result, details=replace(result.details, objective=objective))
 
-    if search.own is None:
+    if search.custom_planner is None:
         comparisons = [target.to_json() for target in search.comparisons]
         kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
@@ -519,12 +524,14 @@ def compare(
     _check_cell(workload, privacy)
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
-    with show_planning(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
-        tried = [*cached_candidates(workload, privacy, replace(search, tell=tell))]
+    with show_planning(
+        progress, lambda: expected_seconds(workload, privacy, search)
+    ) as report_strategy:
+        tried = [*cached_candidates(workload, privacy, replace(search, progress=report_strategy))]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
         ):
-            tried += try_strategies(workload, privacy, name, tell=tell)
+            tried += try_strategies(workload, privacy, name, progress=report_strategy)
         if own is not None:
-            tried += try_strategies(workload, privacy, user_planner(own), tell=tell)
+            tried += try_strategies(workload, privacy, user_planner(own), progress=report_strategy)
     return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))

@@ -58,7 +58,7 @@ _BITS = 29
 _LEAST_BITS = 5  # of a coefficient along time, below which rounding costs too much
 _FIRST_BITS = 20  # of a coefficient of the first strategy along time, which only gives weights
 _WEIGHT_BITS = 20  # of the weight of a table of one period
-_Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
+_OtherQueries = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class _SeriesTable:
 
     product: Product
     along_time: Operator
-    others: _Others
+    others: _OtherQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class _SeriesProblem:
         budget = PureDP(1) if self.noise.norm == 1 else ZCDP(Fraction(1, 2))
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
-    def errors_of_counted_cells(self) -> dict[_Others, float]:
+    def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
         """Return the errors of other queries if their cells are counted."""
         domain = self.workload.domain
         return {
@@ -244,7 +244,9 @@ class _SeriesProblem:
             for table in self.tables
         }
 
-    def strategies_along_time(self, errors: Mapping[_Others, float], bits: int) -> list[Factor]:
+    def strategies_along_time(
+        self, errors: Mapping[_OtherQueries, float], bits: int
+    ) -> list[Factor]:
         """Return strategies along time for tables weighted by their other errors."""
         weights: dict[Operator, float] = {}
         for table in self.tables:
@@ -265,13 +267,13 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     first_strategies = problem.strategies_along_time(problem.errors_of_counted_cells(), _FIRST_BITS)
     along_time = invert_gram(first_strategies[0 if problem.in_all_periods else -1])
     errors = [along_time.total_variance(table.along_time) for table in problem.tables]
-    workload = _of_one_period(problem, errors)
+    workload = _workload_of_one_period(problem, errors)
     privacy = problem.privacy_of_period()
     plan = plan_workload(workload, privacy, search)
-    if _room(plan) < _LEAST_BITS and problem.workload.has_hidden:
+    if _bits_left_for_time(plan) < _LEAST_BITS and problem.workload.has_hidden:
         # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
         plan = plan_workload(workload, privacy, replace(search, strategy="marginals"))
-    if _room(plan) < _LEAST_BITS and problem.noise.norm > 1:
+    if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
             "What is measured of the other attributes leaves no room for whole numbers along "
@@ -294,7 +296,7 @@ def _plans_over_time(
     }
     plans = list[SeriesPlan]()
     refusals = list[InputError]()
-    for factor in problem.strategies_along_time(errors, _room(plan_of_period)):
+    for factor in problem.strategies_along_time(errors, _bits_left_for_time(plan_of_period)):
         try:
             measurements = _measure_over_time(problem, plan_of_period, factor)
         except InputError as error:  # its scales cannot be drawn exactly
@@ -348,9 +350,9 @@ def _strategies_along_time(
     return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
 
 
-def _room(base: Plan) -> int:
+def _bits_left_for_time(plan_of_period: Plan) -> int:
     """Return the bits of precision left for coefficients along time."""
-    measured = base.measured()
+    measured = plan_of_period.measured()
     largest = (
         int(measured.largest_values(block).max())
         * math.prod(largest_entry(factor.operator) for factor in block.factors)
@@ -430,7 +432,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
             )
 
 
-def _other_queries(product: Product, along: str) -> _Others:
+def _other_queries(product: Product, along: str) -> _OtherQueries:
     """Return a table's measure, and its queries on attributes but time."""
     other_sets = {
         name: query_set
@@ -440,10 +442,10 @@ def _other_queries(product: Product, along: str) -> _Others:
     return product.measure, tuple(other_sets), tuple(other_sets.values())
 
 
-def _of_one_period(problem: _SeriesProblem, errors: Sequence[float]) -> Workload:
+def _workload_of_one_period(problem: _SeriesProblem, errors: Sequence[float]) -> Workload:
     """Return the queries of one period, weighted by their errors over time."""
-    domain = _with_dates(problem.workload.domain, problem.along, 1)
-    weights: dict[_Others, float] = {}
+    domain = _domain_of_first_periods(problem.workload.domain, problem.along, 1)
+    weights: dict[_OtherQueries, float] = {}
     for table, error in zip(problem.tables, errors, strict=True):
         weight = float(table.product.weight) ** 2 * error
         weights[table.others] = weights.get(table.others, 0.0) + weight
@@ -469,19 +471,20 @@ def _dyadic_weight(weight: float) -> Fraction:
     return Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS)
 
 
-def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
+def _domain_of_first_periods(domain: Domain, along: str, periods: int) -> Domain:
     """Return the domain of the first periods only."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     measures = {
-        name: _ending_groups(measure, along, periods) for name, measure in domain.measures.items()
+        name: _with_ended_groups_only(measure, along, periods)
+        for name, measure in domain.measures.items()
     }
     return Domain({**kinds, along: kinds[along].until(periods)}, measures=measures)
 
 
-def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
+def _with_ended_groups_only(measure: Measure, along: str, periods: int) -> Measure:
     """Return a measure, with unit counts limited to groups that have ended.
 
-    Without any, and for a single period, its periods are counted.
+    If no group has ended, or for a single period, each period is counted.
     """
     if not isinstance(measure, UnitCount) or along not in measure.attributes:
         return measure
@@ -492,11 +495,11 @@ def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
     return UnitCount(measure.attributes, groups)
 
 
-def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
+def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
     """Return the block of one period as a block over all periods."""
-    factors = [timed]
+    factors = [along_time]
     for factor in block.factors:
-        names = tuple(name for name in factor.attributes if name not in timed.attributes)
+        names = tuple(name for name in factor.attributes if name not in along_time.attributes)
         factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
     return replace(
         block,
@@ -512,11 +515,11 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     if not isinstance(plan, SeriesPlan):
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
     series = plan.series
-    domain = _with_dates(plan.domain, series.along, periods)
+    domain = _domain_of_first_periods(plan.domain, series.along, periods)
     products = tuple(
         early
         for product in plan.workload
-        if (early := _first_periods(product, series.along, domain)) is not None
+        if (early := _queries_of_first_periods(product, series.along, domain)) is not None
     )
     if not products:
         return None
@@ -550,7 +553,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     return SeriesPlan.of(evaluated, series_details)
 
 
-def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
+def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> Product | None:
     """Return the queries of a table that end within the first periods.
 
     None if there are none.

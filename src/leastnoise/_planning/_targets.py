@@ -278,8 +278,8 @@ def balance_plan(
     for trial in _compare_strategies(
         equalised_weights(workload, goals), privacy, tuple(goals), _ROUNDS, search
     )[:_FINALISTS]:
-        if search.tell is not None:
-            search.tell(trial.plan.strategy)
+        if search.progress is not None:
+            search.progress(trial.plan.strategy)
         again = _search_weights(trial, trial.workload, search)  # with all its steps
         finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
@@ -783,9 +783,11 @@ def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     prices_of = []
     search = search or Search()
     for number, product in enumerate(products):
-        if search.tell is not None:
-            search.tell(product.name)
-        prices_of.append(joint_price(plan, (number,), replace(search, tell=None), cached_prices))
+        if search.progress is not None:
+            search.progress(product.name)
+        prices_of.append(
+            joint_price(plan, (number,), replace(search, progress=None), cached_prices)
+        )
     return tuple(prices_of)
 
 

@@ -46,7 +46,7 @@ from leastnoise._session import (
     require_release,
     run_spec,
 )
-from leastnoise._spec import Spec, budget_warnings, search_plans
+from leastnoise._spec import Spec, budget_warnings, category_plans
 from leastnoise._trusted.accounting import SeriesCost
 from leastnoise._trusted.check import Exact, InputError, exact_positive
 
@@ -301,7 +301,7 @@ def _find_categories(
     found = {}
     with measured_spec(plan) as spec:
         data = spec.data(plan.request.source)
-        searches = search_plans(spec.searches, plan.request.privacy())
+        searches = category_plans(spec.searches, plan.request.privacy())
         for number, table in enumerate(plan.searched_tables, start=1):
             directory = plan.folder / CATEGORY_FOLDER / str(number)
             if seed is None and holds_categories(directory):

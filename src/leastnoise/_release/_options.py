@@ -137,9 +137,9 @@ class Options:
             None: there is none.
         rows: the public number of rows of the source, if there is one: the guard stops a release of
             which it counts with confidence fewer than half.
-        searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
-            the manifest names them after the release's own payment. They must be of the same data
-            set.
+        searches: the facts of paid searches, from `FoundCategories.search_facts` or
+            `FoundBounds.search_facts`. The manifest names them after the release's own payment.
+            They must be of the same data set.
         rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
             answer is less than one step from its estimate; for tables of which one has all others
             of its quantity as sums.

@@ -210,7 +210,7 @@ def _bounds_job(plan: BoundsPlan) -> ReleaseJob:
         QuantileSelection(
             attribute=plan.attribute, share=share, cells=plan.kind.size, epsilon=plan.epsilon
         )
-        for share in plan.shares
+        for share in plan.quantiles
     ]
     for selection in selections:
         selection.scale(plan.privacy.distance)  # refuses what is not exact before it is paid

@@ -658,8 +658,8 @@ def resume(
             line in notebooks only.
 
     Returns:
-        The releases, and what searches for categories found, in the order in which they were paid;
-        empty if there is nothing to finish.
+        The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order
+        of payment; empty if there is nothing to finish.
 
     Warns:
         UserWarning: one of several could not be finished, and why; the others are, and are

@@ -45,9 +45,9 @@ from leastnoise._spec import (
     CategorySearch,
     Spec,
     bounds_plans,
+    category_plans,
     differing_parts,
     plan_warnings,
-    search_plans,
     spec_warnings,
 )
 from leastnoise._spec import read_spec as read_spec_content
@@ -689,7 +689,7 @@ def pay_for_searches(
     if bounds:
         spec = _read_again(spec, {}, bounds)
     categories: dict[str, FoundCategories] = {}
-    plans = search_plans(spec.searches, spec.privacy)
+    plans = category_plans(spec.searches, spec.privacy)
     for category_search in spec.searches:
         if category_search.found is None:
             category_plan = plans[category_search.attribute]

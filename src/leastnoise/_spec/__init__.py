@@ -18,6 +18,7 @@ from leastnoise._spec._spec import (
     LEAST,
     CategorySearch,
     Spec,
+    category_plans,
     columns_to_read,
     differing_parts,
     parse_spec,
@@ -25,7 +26,6 @@ from leastnoise._spec._spec import (
     read_spec,
     read_spec_text,
     read_toml,
-    search_plans,
     spec_from_table,
 )
 from leastnoise._spec._toml_text import (

@@ -17,7 +17,7 @@ from leastnoise._domain import Domain, Reading, known_keys
 from leastnoise._plan import COVERS, BoundsPlan, candidate_edges, plan_bounds, plan_max_rows
 from leastnoise._planning import Least, stated_privacy
 from leastnoise._release import FoundBounds, read_bounds
-from leastnoise._spec._domain import within
+from leastnoise._spec._domain import prefix_errors
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, exact, exact_positive, number_text, refuse, whole
 from leastnoise._trusted.measurements import MOST_ROWS
@@ -108,7 +108,7 @@ class BoundsRequest:
         if self.path[0] == "privacy":
             return int(high)
         if self.path[2] == "integers":
-            with within(f"{self.where}: "):
+            with prefix_errors(f"{self.where}: "):
                 return [_whole_number(low), _whole_number(high)]
         if self.path[2] == "clip":
             return [number_text(low), number_text(high)]
@@ -170,7 +170,7 @@ class BoundsSearch:
         privacy = whole_privacy.scaled(self.share)
         settings = self.request.settings
         covers = settings.get("covers", COVERS)
-        with within(f"{self.request.where}: "):
+        with prefix_errors(f"{self.request.where}: "):
             if not self.column:
                 return plan_max_rows(privacy, settings["most"], covers=covers)
             return plan_bounds(
@@ -286,7 +286,7 @@ def _with_values(parts: Mapping[str, Any], values: Mapping[tuple[str, ...], Any]
     return numbered
 
 
-def bounds_searches(
+def list_bounds_searches(
     requests: Sequence[BoundsRequest],
     domain: Domain,
     folder: Path,

@@ -85,7 +85,7 @@ def read_location(
 def read_layout(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Read and check the layout of CSV files in a part of a spec."""
     layout = {key: table[key] for key in LAYOUT_KEYS if key in table}
-    with within(f"{where}: "):
+    with prefix_errors(f"{where}: "):
         CSV("data.csv", **layout)
     return layout
 
@@ -109,18 +109,18 @@ def read_join(folder: Path, settings: Mapping[str, Any], first: Path | None) -> 
     layout = read_layout(table, JOIN_PART)
     second: Any = CSV(path, **layout) if layout and path is not None else database_table or path
     join = {"second": second, **{key: table[key] for key in _JOIN_KEYS if key in table}}
-    with within(f"{JOIN_PART}: "):
+    with prefix_errors(f"{JOIN_PART}: "):
         Joined(first, **join)
     return join
 
 
 @contextmanager
-def within(part: str) -> Iterator[None]:
-    """Prefix messages of InputError with the part of the spec."""
+def prefix_errors(prefix: str) -> Iterator[None]:
+    """Prefix the message of any InputError raised inside."""
     try:
         yield
     except InputError as error:
-        raise InputError(message("{part}{fault}", part=part, fault=error.args[0])) from None
+        raise InputError(message("{part}{fault}", part=prefix, fault=error.args[0])) from None
 
 
 _PUBLIC_FILE_KEYS = ("delimiter", "encoding")
@@ -343,7 +343,7 @@ def kind_from_spec(
     arguments = {
         key: settings[key] for key in ("outside", "null", "complete", *_BESIDE) if key in settings
     }
-    with within(message("[domain.{name}]: ", name=name)):
+    with prefix_errors(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
         column = settings.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
@@ -557,7 +557,7 @@ def public_from_spec(
         settings: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
         workload = queries(domain, settings.get("queries", {}))
         (product,), counts = workload.products, settings.get("counts")
-        with within(f"{what}: "):
+        with prefix_errors(f"{what}: "):
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {what}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
@@ -651,7 +651,7 @@ def measure_from_spec(
             "of what one unit adds to a cell; write for example clip = [0, 200000] or "
             'unit_total = { clip = [0, 200000], by = ["month"] }.'
         )
-    with within(message("[measures.{name}]: ", name=name)):
+    with prefix_errors(message("[measures.{name}]: ", name=name)):
         reading_settings = {
             **(reading or {}),
             **{key: settings[key] for key in READING_KEYS if key in settings},

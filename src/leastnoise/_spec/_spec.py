@@ -63,8 +63,8 @@ from leastnoise._release import (
 from leastnoise._spec._bounds import (
     BoundsRequest,
     BoundsSearch,
-    bounds_searches,
     check_bounds_searches,
+    list_bounds_searches,
     read_bounds_requests,
     read_found_bounds,
     with_bounds,
@@ -80,11 +80,11 @@ from leastnoise._spec._domain import (
     domain_from_spec,
     impossible_from_spec,
     labels_from_spec,
+    prefix_errors,
     public_from_spec,
     read_join,
     read_layout,
     read_location,
-    within,
 )
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy, PureDP
@@ -124,8 +124,8 @@ from leastnoise._workload import (
     with_domain,
 )
 
-SHARE = "1/10"
-"""Share of the budget for each search that names no other."""
+CATEGORIES_SHARE = "1/10"
+"""Share of the budget for each search for categories that names no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class CategorySearch:
         return f"categories of {self.attribute}"
 
 
-def read_searches(
+def read_category_searches(
     domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
     """Return the domain with categories from earlier searches, and the searches."""
@@ -157,7 +157,7 @@ def read_searches(
         if not isinstance(kind, Unknown):
             continue
         settings = tables[name]["unknown"]
-        share = exact_positive(f"[domain.{name}] share", settings.get("share", SHARE))
+        share = exact_positive(f"[domain.{name}] share", settings.get("share", CATEGORIES_SHARE))
         directory = settings.get("found", f"{name}-categories")
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
@@ -177,7 +177,7 @@ def read_searches(
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
-def search_plans(
+def category_plans(
     searches: Sequence[CategorySearch], privacy: Privacy | Least
 ) -> dict[str, CategoryPlan]:
     """Return the plan of each search by attribute; empty for a least budget."""
@@ -189,7 +189,7 @@ def search_plans(
     }
 
 
-def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
+def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
     """Raise unless the budget allows the searches of a spec for categories.
 
     Also raise if the categories in use did not come from the search of the spec.
@@ -213,7 +213,7 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
         if search.found is None:
             continue
         found_plan = search.found.plan
-        current_plan = search_plans([search], whole)[search.attribute]
+        current_plan = category_plans([search], whole)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
             current_plan.kind,
@@ -533,7 +533,7 @@ def spec_from_table(
         _check_impossible_is_used(plan["strategy"], options)
     if any(search.found is None for search in described.bounds_searches):
         for narrow_parts in with_narrowest_bounds(parts, described.bounds_searches):
-            with within("With the narrowest bounds that the searches may find: "):
+            with prefix_errors("With the narrowest bounds that the searches may find: "):
                 spec_from_table(narrow_parts, folder, name, categories, statements_file)
     domain = requested.workload.domain
     return Spec(
@@ -598,7 +598,7 @@ def _read_source(folder: Path, part: object) -> _SourcePart:
     }
     join = read_join(folder, settings, path)
     if join:
-        with within("[source] "):
+        with prefix_errors("[source] "):
             join["reading"] = key_reading(reading)
     return _SourcePart(
         path=path,
@@ -646,13 +646,13 @@ def _read_domain(
     second_table = None if source.join.get("public") else source.join.get("second")
     files = PublicFiles(folder, [source.path, second_table])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
-    searches_for_bounds = bounds_searches(requests, domain, folder, bounds)
-    domain, searches = read_searches(domain, parts["domain"], folder, categories)
+    bounds_searches = list_bounds_searches(requests, domain, folder, bounds)
+    domain, searches = read_category_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
     described = _DomainPart(
         domain=domain,
         searches=searches,
-        bounds_searches=searches_for_bounds,
+        bounds_searches=bounds_searches,
         labels=labels,
         files=files,
     )
@@ -736,13 +736,13 @@ def _read_options(
     source: _SourcePart,
 ) -> Options:
     """Return the options of a release, from [output] and from other parts."""
-    with within("[names]: "):
+    with prefix_errors("[names]: "):
         names = resolve_names(parts.get("names", {}), requested.workload)
     survey = _read_survey(parts, requested.workload, described.files)
     rows = None
     if "rows" in parts["privacy"]:
         rows = whole("[privacy] rows", parts["privacy"]["rows"], 1, MOST_ROWS)
-    with within("[output] "):
+    with prefix_errors("[output] "):
         return Options(
             **settings,
             rows=rows,
@@ -806,10 +806,10 @@ def _check_together(
     if source.join:
         # The second table must be of the unit's own rows, or public; that is checked although no
         # data are there.
-        with within(f"{JOIN_PART}: "):
+        with prefix_errors(f"{JOIN_PART}: "):
             joined = Joined(None, **source.join)
             check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
-    check_searches(described.searches, budget.privacy)
+    check_category_searches(described.searches, budget.privacy)
     check_bounds_searches(described.bounds_searches, budget.privacy)
     tables = tables_to_write(workload.products)
     for key in options.covariances:
@@ -901,7 +901,7 @@ def _read_targets(
             "[targets] is for one release; got a spec with [series]. Leave it out, and give "
             "margins to the tables."
         )
-    with within("[targets] "):
+    with prefix_errors("[targets] "):
         targets = read_comparison_targets(workload.domain, parts["targets"])
         comparison_goals(workload, targets, LEVEL)  # refuses goals that no table has
     return targets
@@ -930,7 +930,7 @@ def _read_survey(
 ) -> dict[str, Any]:
     """Return the rules of [survey], with numbers from public files."""
     survey = parts.get("survey", {})
-    with within("[survey]: "):
+    with prefix_errors("[survey]: "):
         if isinstance(survey, Mapping):
             tables = survey.get("tables")
         else:
@@ -1004,7 +1004,7 @@ def _read_series(
             "[series] must have along = the attribute of dates whose periods are published one "
             "after the other."
         )
-    with within("[series] "):
+    with prefix_errors("[series] "):
         series = SeriesOptions(**table)
         series.dates(domain)
         series.file_patterns(domain)
@@ -1023,7 +1023,7 @@ def _read_series(
             '"drop" where a column names the units',
             "What a unit adds later would have no bound.",
         )
-    with within("[series] "):
+    with prefix_errors("[series] "):
         return series, series.privacy(privacy, domain)
 
 
@@ -1207,7 +1207,7 @@ def _read_today(source: Mapping[str, Any]) -> str | None:
     """Return the day that CURRENT_DATE means, if [source] states it."""
     if "today" not in source:
         return None
-    with within("[source] "):
+    with prefix_errors("[source] "):
         day = parse_day(str(source["today"]))
     if day is None:
         return None
@@ -1311,7 +1311,7 @@ def _read_part(
     if unit is None and common["count"] == "units":
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
-    with within(message("{where}: ", where=where)):
+    with prefix_errors(message("{where}: ", where=where)):
         workload = _queries_of_part(domain, table, common, statements)
         if statements and targets and workload.statistics:
             raise InputError(
@@ -1395,7 +1395,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         )
     further_key = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
     keys = ["of", *further_key, "by"]
-    with within(message("{where}: ", where=where)):
+    with prefix_errors(message("{where}: ", where=where)):
         arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in arguments:

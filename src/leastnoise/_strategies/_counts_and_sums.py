@@ -48,7 +48,7 @@ _Counts = Mapping[
 ]  # for each measure that is measured on both ends, the measure that counts its values
 
 
-def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
+def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
     """Return a planner's strategy with counts and sums measured jointly.
 
     Raises:
@@ -56,54 +56,56 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     """
     if not planner.automatic:
         raise NotApplicable("a strategy of a paper is measured as it is published")
-    measures = task.workload.counted_sums
+    measures = problem.workload.counted_sums
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
     parts: list[tuple[Weighted, Workload]] = []
-    counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
+    counts: _Counts = {measure: problem.workload.domain.count_of(measure) for measure in measures}
     tables_at_ends = [
-        (measure, _tables_at_ends(task.workload, measure, counts)) for measure in measures
+        (measure, _tables_at_ends(problem.workload, measure, counts)) for measure in measures
     ]
     parts_to_plan = [
         (measure, products)
-        for measure, products in [*tables_at_ends, (None, _other_blocks(task, counts))]
+        for measure, products in [*tables_at_ends, (None, _other_blocks(problem, counts))]
         if products
     ]
     for measure, products in parts_to_plan:
-        part = Workload(task.workload.domain, tuple(products))
-        subtask = replace(task, workload=part)
-        strategy = _strategy_of_part(planner, task, subtask)
+        part = Workload(problem.workload.domain, tuple(products))
+        subproblem = replace(problem, workload=part)
+        strategy = _strategy_of_part(planner, problem, subproblem)
         blocks = [
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
             for block, weight in strategy.blocks
         ]
-        measurements = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+        measurements = fit_noise_scales(
+            problem.workload.domain, problem.privacy, problem.noise, blocks
+        )
         if measure is None:
             covered = part.measures
         else:
             covered = (measure, counts[measure])
         answered = Workload(
-            task.workload.domain,
-            tuple(product for product in task.workload if product.measure in covered),
+            problem.workload.domain,
+            tuple(product for product in problem.workload if product.measure in covered),
         )
         parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
-    return Strategy(planner.name, tuple(_balance_parts(task, parts)))
+    return Strategy(planner.name, tuple(_balance_parts(problem, parts)))
 
 
 def _strategy_of_part(
-    planner: Planner, task: PlanningProblem, subtask: PlanningProblem
+    planner: Planner, problem: PlanningProblem, subproblem: PlanningProblem
 ) -> Strategy:
     """Return the strategy of a planner for a part, or of a fallback planner."""
     try:
-        return planner.strategy(subtask)
+        return planner.strategy(subproblem)
     except NotApplicable:
-        if not task.workload.beyond_cells:
+        if not problem.workload.beyond_cells:
             raise
-        if not subtask.workload.beyond_cells:  # single cells need no fit
-            return (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)
-        if len(subtask.workload.products) == 1 < len(task.workload.products):
+        if not subproblem.workload.beyond_cells:  # single cells need no fit
+            return (MARGINALS if problem.norm == 1 else RESIDUAL).propose(subproblem)
+        if len(subproblem.workload.products) == 1 < len(problem.workload.products):
             # the planner may need several tables
-            return (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)
+            return (P_IDENTITY if problem.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subproblem)
         raise
 
 
@@ -140,13 +142,13 @@ def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[P
     ]
 
 
-def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
+def _other_blocks(problem: PlanningProblem, counts: _Counts) -> list[Product]:
     """Return tables to measure in addition to both ends.
 
     All other tables, and under Gaussian noise the counts of the tables at both ends.
     """
-    workload = task.workload
-    if task.norm == 1:
+    workload = problem.workload
+    if problem.norm == 1:
         tables_known = {
             (counts[product.measure], *product.table_key[1:])
             for product in workload
@@ -181,7 +183,9 @@ def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
     ] + products
 
 
-def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
+def _balance_parts(
+    problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]
+) -> Weighted:
     """Return the blocks of all parts with balanced weights.
 
     Weights of a part are multiplied by the power of 2 that minimises the error.
@@ -196,7 +200,8 @@ def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Worklo
 
     def error(blocks: Weighted, workload: Workload) -> float:
         covariances = covariance_by_measure(
-            workload, fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+            workload,
+            fit_noise_scales(problem.workload.domain, problem.privacy, problem.noise, blocks),
         )
         if any(structure.solver_cells for structure in covariances.values()):
             return math.inf
@@ -207,24 +212,24 @@ def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Worklo
     def changed(part_number: int, strength: float) -> float:
         return error(
             joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
-            task.workload,
+            problem.workload,
         )
 
     strengths = [0.0] * len(parts)
     smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
     if smooth and sum(len(answered.measures) for _, answered in parts) == len(
-        task.workload.measures
+        problem.workload.measures
     ):
         # The parts share only the budget, so the best split has a closed form.
         separate_errors = [error(part, answered) for part, answered in parts]
         if all(0 < least < math.inf for least in separate_errors):
             return joined(
-                [math.log2(least) / (3 if task.norm == 1 else 4) for least in separate_errors]
+                [math.log2(least) / (3 if problem.norm == 1 else 4) for least in separate_errors]
             )
     blocks = [block for part, _ in parts for block, _ in part]
     factors = {factor for block in blocks for factor in block.factors}
     along = [name for factor in factors for name in factor.attributes]
-    cells = math.prod(task.workload.domain.kind(name).size for name in set(along))
+    cells = math.prod(problem.workload.domain.kind(name).size for name in set(along))
     # Where an attribute has several strategies, every error needs an inverse over the joint cells.
     dear = len(along) > len(set(along)) and cells > _MOST_JOINT
     if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
@@ -254,22 +259,22 @@ def _searched_parts(count: int) -> list[int]:
 
 
 def split_units_budget(
-    task: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
+    problem: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
 ) -> tuple[tuple[Block, float], ...]:
     """Return the blocks with the best split between counts of units and rows."""
-    if not any(product.is_per_unit for product in task.workload):
+    if not any(product.is_per_unit for product in problem.workload):
         return blocks
     # At a small budget discrete noise is as continuous noise, for which the split is the same at
     # every budget.
-    largest = max(parameters(task.privacy.budget).values())
-    small = task.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
-    measured = fit_noise_scales(task.workload.domain, small, task.noise, blocks)
+    largest = max(parameters(problem.privacy.budget).values())
+    small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
+    measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)
     parts = list(views(measured))
-    covariances = covariance_by_measure(task.workload, measured)
+    covariances = covariance_by_measure(problem.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
-    if task.noise is Noise.DISCRETE_LAPLACE:
+    if problem.noise is Noise.DISCRETE_LAPLACE:
         root = 3
     else:
         root = 4
@@ -278,7 +283,7 @@ def split_units_budget(
         of = {block.measure for block in part.blocks}
         error = math.fsum(
             product.importance * covariances[product.measure].total(product)
-            for product in task.workload
+            for product in problem.workload
             if product.measure in of
         )
         (price,) = parameters(cost(part)).values()

@@ -610,9 +610,9 @@ def _cached_design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficien
     )
 
 
-def covering(task: PlanningProblem) -> Strategy:
+def covering(problem: PlanningProblem) -> Strategy:
     """Return tables that contain the requested ones, with the best weights."""
-    workload = task.workload
+    workload = problem.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")
     return designed_strategy("covering", workload, {})

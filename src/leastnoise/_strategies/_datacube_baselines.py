@@ -50,7 +50,7 @@ _GAP = 1e-6
 _STEPS = 5000  # of the dual ascent
 
 
-def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
+def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return tables chosen greedily, with a closed-form budget split.
 
     The largest variance of a requested cell is kept small.
@@ -59,9 +59,9 @@ def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
         et al. (arXiv 1207.6096), here with
     recovery by least squares.
     """
-    workload = task.workload
-    norm = task.norm
-    domain = task.workload.domain
+    workload = problem.workload
+    norm = problem.norm
+    domain = problem.workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
     blocks: list[Block] = []
     errors: list[float] = []
@@ -144,13 +144,13 @@ def walsh_functions(size: int) -> IntArray:
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
 
-def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
+def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return the Fourier coefficients of the requested tables as a strategy.
 
     The budget is split in closed form.
     """
-    workload = task.workload
-    norm = task.norm
+    workload = problem.workload
+    norm = problem.norm
     domain = workload.domain
     added = coefficient_errors(workload)
     sizes = {domain.kind(name).size for _, tau in added for name in tau}
@@ -240,13 +240,13 @@ FOURIER_EVEN = replace(
 )
 
 
-def residual_max(task: PlanningProblem) -> Strategy:
+def residual_max(problem: PlanningProblem) -> Strategy:
     """Return residual spaces with the least largest cell variance.
 
     The variance of a requested cell is multiplied by its squared weight.
     """
-    workload = task.workload
-    domain = task.workload.domain
+    workload = problem.workload
+    domain = problem.workload.domain
     if any(product.measure is not None or not product.adds_up for product in workload):
         raise NotApplicable(
             "the largest variance is made least for cells of tables of counts alone; choose "

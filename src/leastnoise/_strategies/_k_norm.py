@@ -81,15 +81,15 @@ class _OneWayTable:
         return self.factor.operator.rows
 
 
-def k_norm(task: PlanningProblem) -> Strategy:
+def k_norm(problem: PlanningProblem) -> Strategy:
     """Return one-way tables in groups of K-norm noise, and other tables."""
-    tables = _one_way_tables(task.workload)
+    tables = _one_way_tables(problem.workload)
     if len(tables) < 2:
         raise NotApplicable(_SHARED_NOISE)
     variances = LargeScaleVariances([table.size for table in tables.values()])
     in_larger_tables = {
         name
-        for product in task.workload
+        for product in problem.workload
         if product.measure is None and len(product.attributes) > 1
         for name in product.attributes
     }
@@ -98,20 +98,20 @@ def k_norm(task: PlanningProblem) -> Strategy:
     strategies = []
     for shared in [tables, others] if len(others) < len(tables) else [tables]:
         with suppress(NotApplicable):
-            strategies.append(_shared_strategy(task, shared, variances))
+            strategies.append(_shared_strategy(problem, shared, variances))
     if not strategies:
         raise NotApplicable(_BEST_APART)
     return min(strategies, key=lambda strategy: strategy.error)
 
 
 def _shared_strategy(
-    task: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
+    problem: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> Strategy:
     """Return the strategy in which these one-way tables may share noise."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
-    return _weighted_groups(task, tables, groups, variances)
+    return _weighted_groups(problem, tables, groups, variances)
 
 
 def _one_way_tables(workload: Workload) -> dict[str, _OneWayTable]:
@@ -228,17 +228,17 @@ def _possible_ends(sizes: Sequence[int]) -> list[int]:
 
 
 def _weighted_groups(
-    task: PlanningProblem,
+    problem: PlanningProblem,
     tables: Mapping[str, _OneWayTable],
     groups: Sequence[Names],
     variances: LargeScaleVariances,
 ) -> Strategy:
     """Return K-norm groups and other tables with the weights of least error."""
     shared = [names for names in groups if len(names) > 1]
-    beside = _strategy_beside(task, {name for names in shared for name in names})
+    beside = _strategy_beside(problem, {name for names in shared for name in names})
     parts = [_group(number, names, tables, variances) for number, names in enumerate(shared)]
-    parts += _parts_beside(beside, task.workload)
-    errors = _error_function(task.workload, tables, shared, variances, beside)
+    parts += _parts_beside(beside, problem.workload)
+    errors = _error_function(problem.workload, tables, shared, variances, beside)
     weights = least_error(
         errors,
         np.array([part.cost for part in parts]),
@@ -292,17 +292,17 @@ def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Produ
     )
 
 
-def _strategy_beside(task: PlanningProblem, shared: Collection[str]) -> Strategy:
+def _strategy_beside(problem: PlanningProblem, shared: Collection[str]) -> Strategy:
     """Return the strategy for all products except some one-way tables."""
-    others = _products_beside(task.workload, shared)
+    others = _products_beside(problem.workload, shared)
     if not others:
         return Strategy("k_norm", (), error=0.0)
-    workload = Workload(task.workload.domain, others)
+    workload = Workload(problem.workload.domain, others)
     if not workload.beyond_cells:
         return designed_strategy("k_norm", workload, {})
     if fits_within_a_minute(workload):
-        return P_IDENTITY.strategy(replace(task, workload=workload))
-    return P_IDENTITY_BLOCKS.strategy(replace(task, workload=workload))
+        return P_IDENTITY.strategy(replace(problem, workload=workload))
+    return P_IDENTITY_BLOCKS.strategy(replace(problem, workload=workload))
 
 
 def _parts_beside(beside: Strategy, workload: Workload) -> list[_Part]:

@@ -65,12 +65,12 @@ _MOST_BITS = 29  # of coefficients times a measure's values
 _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
-def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = None) -> Strategy:
+def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None = None) -> Strategy:
     """Return a strategy fitted along each attribute in turn.
 
     Counts and every measure are fitted separately.
     """
-    workload = task.workload
+    workload = problem.workload
     if not workload.beyond_cells:
         raise NotApplicable(
             "along every attribute only cells are asked for, which marginals answer with the "
@@ -79,12 +79,14 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
     parts = [
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
     ]
-    strategies = [_part_strategy(name, fit, replace(task, workload=part), first) for part in parts]
+    strategies = [
+        _part_strategy(name, fit, replace(problem, workload=part), first) for part in parts
+    ]
     if len(strategies) == 1:
         return strategies[0]
     # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
     # 1), so E^(1 / root) is the best share.
-    if task.norm == 1:
+    if problem.norm == 1:
         root = 3
     else:
         root = 2
@@ -92,11 +94,11 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
     weighed: list[tuple[Block, float]] = []
     for strategy, share in zip(strategies, shares, strict=True):
         spent = sum(
-            (weight * block_norm(workload.domain, block, task.norm)) ** task.norm
+            (weight * block_norm(workload.domain, block, problem.norm)) ** problem.norm
             for block, weight in strategy.blocks
         )
         weighed += [
-            (block, weight * (share / spent) ** (1 / task.norm))
+            (block, weight * (share / spent) ** (1 / problem.norm))
             for block, weight in strategy.blocks
         ]
     return Strategy(name, tuple(weighed), error=sum(shares) ** root)
@@ -109,10 +111,10 @@ def _sweeps(workload: Workload) -> int:
     return 1
 
 
-def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
+def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
-    workload = task.workload
-    norm = task.norm
+    workload = problem.workload
+    norm = problem.norm
     attributes, (measure,) = workload.beyond_cells, workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
@@ -149,7 +151,7 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
             )
     tables = attribute_sets_with_joint(workload, along)
     bound = _certificate(workload, bounds)
-    proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
+    proposed = weighted_strategy(name, workload, along, tables, norm, privacy=problem.privacy)
     if bound > 0:
         proposed = replace(proposed, details=PlanDetails(unit_bound=bound))
     if norm == 1 and len(tables[measure]) > 2:
@@ -219,19 +221,22 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     )
 
 
-def _p_identity(task: PlanningProblem) -> Strategy:
+def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
     Takes as many steps as the time allows, most of them in the last sweep.
     """
     least, most = (
-        seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds)
+        seconds(problem.workload, 1)
+        for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds)
     )
-    effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
+    effort = min(
+        1.0, max(LEAST_EFFORT, (problem.seconds - least) / max(most - least, LEAST_EFFORT))
+    )
     return kronecker(
         "p_identity",
         partial(p_identity, effort=effort),
-        task,
+        problem,
         partial(p_identity, effort=LEAST_EFFORT),
     )
 

@@ -313,15 +313,15 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
     return best
 
 
-def marginals(task: PlanningProblem) -> Strategy:
+def marginals(problem: PlanningProblem) -> Strategy:
     """Return the requested tables of cells and levels with the best weights."""
-    workload = task.workload
-    norm = task.norm
-    domain = task.workload.domain
+    workload = problem.workload
+    norm = problem.norm
+    domain = problem.workload.domain
     level_tables = _level_tables(workload)
     if level_tables is None:
         return weighted_strategy(
-            "marginals", workload, {}, workload.tables, norm, privacy=task.privacy
+            "marginals", workload, {}, workload.tables, norm, privacy=problem.privacy
         )
     blocks = []
     total = len(level_tables.levels.groups) - 1
@@ -343,7 +343,7 @@ def marginals(task: PlanningProblem) -> Strategy:
                 )
             )
         )
-    cost = table_costs(domain, blocks, norm, task.privacy)
+    cost = table_costs(domain, blocks, norm, problem.privacy)
     weights = least_error(level_tables.errors, cost, 1 / cost, norm=norm)
     if (
         norm == 2

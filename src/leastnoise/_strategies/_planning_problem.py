@@ -234,11 +234,11 @@ class Planner:
             return least
         return least + self.most(workload) - self.seconds(workload)
 
-    def strategy(self, task: PlanningProblem) -> Strategy:
+    def strategy(self, problem: PlanningProblem) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""
-        if task.norm not in self.norms:
+        if problem.norm not in self.norms:
             raise NotApplicable(self.instead)
-        return self.propose(task)
+        return self.propose(problem)
 
 
 def relative_sensitivity(

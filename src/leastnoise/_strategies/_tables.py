@@ -287,14 +287,16 @@ def reweighted_strategy(
     return weighted_strategy(name, workload, along, requested, norm, start=start)
 
 
-def identity(task: PlanningProblem) -> Strategy:
+def identity(problem: PlanningProblem) -> Strategy:
     """Return the joint table of each measure as a strategy.
 
     Strategy I of Cormode et al., arXiv 1207.6096.
     """
-    workload = task.workload
+    workload = problem.workload
     tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
-    return weighted_strategy("identity", workload, {}, tables, task.norm, privacy=task.privacy)
+    return weighted_strategy(
+        "identity", workload, {}, tables, problem.norm, privacy=problem.privacy
+    )
 
 
 IDENTITY = Planner(
@@ -308,13 +310,13 @@ IDENTITY = Planner(
 )
 
 
-def residual(task: PlanningProblem) -> Strategy:
+def residual(problem: PlanningProblem) -> Strategy:
     """Return the residual spaces of all requested tables as a strategy.
 
     Each with its best share of the budget.
     """
-    workload = task.workload
-    domain = task.workload.domain
+    workload = problem.workload
+    domain = problem.workload.domain
     blocks: list[Block] = []
     errors = []
     norms = []
@@ -328,10 +330,12 @@ def residual(task: PlanningProblem) -> Strategy:
             requested = sets[sums > 0]
             norm = (1 - 1 / sizes)[requested].prod(axis=1)
             taus = requested.tolist()
-            if task.privacy.max_per_cell is not None:
+            if problem.privacy.max_per_cell is not None:
                 for index, tau in enumerate(taus):
                     names = [domain.names[at] for at in tau]
-                    norm[index] *= relative_sensitivity(task.privacy, domain, names, contrasts=True)
+                    norm[index] *= relative_sensitivity(
+                        problem.privacy, domain, names, contrasts=True
+                    )
             blocks += contrasts(domain, taus, measure)
             errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
@@ -366,7 +370,7 @@ RESIDUAL = Planner(
 )
 
 
-def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
+def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return the workload's own queries as a strategy.
 
     With the best split of the budget, or with equal noise (``even``).
@@ -376,8 +380,8 @@ def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
     """
-    workload = task.workload
-    norm = task.norm
+    workload = problem.workload
+    norm = problem.norm
     if not workload.rows <= _MOST_QUERIES:
         raise NotApplicable(
             f"the workload has {workload.rows} queries; measured one by one at most "

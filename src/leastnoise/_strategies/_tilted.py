@@ -123,34 +123,34 @@ class _Terms:
         return entries
 
 
-def tilted(task: PlanningProblem) -> Strategy:
+def tilted(problem: PlanningProblem) -> Strategy:
     """Return residual spaces measured by rows fitted along each attribute."""
-    workload = task.workload
-    privacy = task.privacy
+    workload = problem.workload
+    privacy = problem.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
-    roles, role_of = ([], {}) if only_cells else _attribute_groups(workload)
-    if not any(role.grams for role in roles):
+    groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
+    if not any(group.grams for group in groups):
         raise NotApplicable(
             "along every attribute only cells are asked for, which residual answers with the "
             "least error"
         )
-    terms = _terms(workload, roles, role_of)
-    values = _initial_values(roles)
+    terms = _terms(workload, groups, group_of)
+    values = _initial_values(groups)
     try:
-        chosen = _fit_tilts(roles, terms, values)
+        chosen = _fit_tilts(groups, terms, values)
     except np.linalg.LinAlgError:
         raise NotApplicable(
             "the queries along an attribute are too unlike each other for its eigenvectors"
         ) from None
-    tops = _coefficient_limits(workload.domain, privacy, terms, values, role_of, chosen)
+    tops = _coefficient_limits(workload.domain, privacy, terms, values, group_of, chosen)
     measured: dict[int, _MeasuredRows] = {}
-    for number, role in enumerate(roles):
+    for number, group in enumerate(groups):
         if number in chosen:
-            measured[number] = _round_rows(role, values, chosen[number], tops[number])
-        elif role.size > 1:
-            norm = math.sqrt((role.size - 1) / role.size)
-            measured[number] = _MeasuredRows(Contrasts(role.size), norm)
-    blocks = _blocks(workload.domain, terms, values, role_of, measured)
+            measured[number] = _round_rows(group, values, chosen[number], tops[number])
+        elif group.size > 1:
+            norm = math.sqrt((group.size - 1) / group.size)
+            measured[number] = _MeasuredRows(Contrasts(group.size), norm)
+    blocks = _blocks(workload.domain, terms, values, group_of, measured)
     return Strategy("tilted", blocks, error=terms.error(values))
 
 
@@ -168,7 +168,7 @@ class _MeasuredRows:
 
 
 def _round_rows(
-    role: _AttributeGroup, values: FloatArray, rows: FloatArray, top: int
+    group: _AttributeGroup, values: FloatArray, rows: FloatArray, top: int
 ) -> _MeasuredRows:
     """Return rows in whole numbers up to a top, and write their values in place."""
     rounded = balanced_rounding(rows, top)
@@ -180,7 +180,7 @@ def _round_rows(
         )
     unseen = np.linalg.svd(fine)[2][-1]  # proportional to the tilt of the rounded rows
     norm = math.sqrt(float((fine**2).sum(axis=0).max()))
-    _store_rows(role, values, unseen / unseen.sum(), rounded / norm)
+    _store_rows(group, values, unseen / unseen.sum(), rounded / norm)
     return _MeasuredRows(Dense(rounded), norm)
 
 
@@ -188,7 +188,7 @@ def _blocks(
     domain: Domain,
     terms: _Terms,
     values: FloatArray,
-    role_of: Mapping[Along, int],
+    group_of: Mapping[Along, int],
     measured: Mapping[int, _MeasuredRows],
 ) -> tuple[tuple[Block, float], ...]:
     """Return a block for every set of attributes with an error, and its weight."""
@@ -196,7 +196,7 @@ def _blocks(
     for (measure, tau), coefficient in zip(terms.taus, terms.sums(values).tolist(), strict=True):
         if not coefficient > 0:
             continue
-        rows_along = [measured[role_of[measure, name]] for name in tau]
+        rows_along = [measured[group_of[measure, name]] for name in tau]
         factors = tuple(
             Factor((name,), rows.operator) for name, rows in zip(tau, rows_along, strict=True)
         )
@@ -211,7 +211,7 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
             operators_along.setdefault((product.measure, name), {})[operator] = None
-    roles: list[_AttributeGroup] = []
+    groups: list[_AttributeGroup] = []
     group_numbers: dict[tuple[str | None, frozenset[Operator]], int] = {}
     numbers: dict[Along, int] = {}
     slot = 1
@@ -219,26 +219,28 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
         key = along[0], frozenset(operators)
         if key not in group_numbers:
             size = next(iter(operators)).size
-            every = tuple(operators)
-            rich = size > 1 and any(operator != Identity(size) for operator in every)
-            if rich and size > _MOST_CELLS:
+            operator_list = tuple(operators)
+            beyond_cells = size > 1 and any(
+                operator != Identity(size) for operator in operator_list
+            )
+            if beyond_cells and size > _MOST_CELLS:
                 raise NotApplicable(
                     f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} "
                     "cells are allowed"
                 )
-            if rich:
-                grams = tuple(gram_of(operator).dense() for operator in every)
+            if beyond_cells:
+                grams = tuple(gram_of(operator).dense() for operator in operator_list)
             else:
                 grams = ()
-            group_numbers[key] = len(roles)
-            roles.append(_AttributeGroup(size, every, grams, slot))
-            slot += 2 * len(every)
+            group_numbers[key] = len(groups)
+            groups.append(_AttributeGroup(size, operator_list, grams, slot))
+            slot += 2 * len(operator_list)
         numbers[along] = group_numbers[key]
-    return roles, numbers
+    return groups, numbers
 
 
 def _terms(
-    workload: Workload, roles: Sequence[_AttributeGroup], role_of: Mapping[Along, int]
+    workload: Workload, groups: Sequence[_AttributeGroup], group_of: Mapping[Along, int]
 ) -> _Terms:
     """Return the terms of the error, one for each table and subset of attributes."""
     entries = sum(2 ** len(product.attributes) for product in workload)
@@ -256,8 +258,8 @@ def _terms(
     for product in workload:
         starts = []
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            role = roles[role_of[product.measure, name]]
-            starts.append(role.slot + 2 * role.operators.index(operator))
+            group = groups[group_of[product.measure, name]]
+            starts.append(group.slot + 2 * group.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
             importance[entry] = (
@@ -271,17 +273,17 @@ def _terms(
     return _Terms(tuple(taus), tau, importance, slots)
 
 
-def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
+def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
     """Return the values s and r of plain contrasts along all attributes.
 
     With equal noise for every cell.
     """
-    values = np.ones(1 + 2 * sum(len(role.operators) for role in roles))
-    for role in roles:
-        n = role.size
-        for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.operators)):
+    values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
+    for group in groups:
+        n = group.size
+        for index, gram in enumerate(group.grams or [np.eye(n)] * len(group.operators)):
             mean = float(gram.sum()) / n**2
-            values[role.slot + 2 * index : role.slot + 2 * index + 2] = (
+            values[group.slot + 2 * index : group.slot + 2 * index + 2] = (
                 mean,
                 (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean),
             )
@@ -289,10 +291,10 @@ def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
 
 
 def _store_rows(
-    role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
+    group: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
 ) -> None:
     """Write a group's values for a tilt and rows of column norm 1, in place."""
-    values[role.values] = _rows_values(role.grams, mean, rows)
+    values[group.values] = _rows_values(group.grams, mean, rows)
 
 
 def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray) -> FloatArray:
@@ -304,33 +306,33 @@ def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray
 
 
 def _fit_tilts(
-    roles: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
+    groups: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
     """Return the best rows of each group, and write its values in place."""
     slopes = terms.slopes(values)
     curves: dict[int, _TiltCurve] = {}
-    for number, role in enumerate(roles):
-        if role.grams:
-            curves[number] = _tilt_curve(_TiltGrams(role.grams, *_merged_grams(role, slopes)))
+    for number, group in enumerate(groups):
+        if group.grams:
+            curves[number] = _tilt_curve(_TiltGrams(group.grams, *_merged_grams(group, slopes)))
     for number, curve in curves.items():
-        values[roles[number].values] = curve.values_at(_MIDDLE)
+        values[groups[number].values] = curve.values_at(_MIDDLE)
     chosen = {}
-    for number, curve in curves.items():  # the best pull of one role after the other
-        chosen[number] = _best_rows(roles[number], curve, terms, values)
+    for number, curve in curves.items():  # the best pull of one group after the other
+        chosen[number] = _best_rows(groups[number], curve, terms, values)
     return chosen
 
 
 def _best_rows(
-    role: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
+    group: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
 ) -> FloatArray:
     """Return the rows of a group by its best pull, and write its values in place."""
 
     def error(index: int) -> float:
-        values[role.values] = curve.values_at(index)
+        values[group.values] = curve.values_at(index)
         return terms.error(values)
 
     mean, rows = curve.fit_closely(_best_pull(error))
-    _store_rows(role, values, mean, rows)
+    _store_rows(group, values, mean, rows)
     return rows
 
 
@@ -447,13 +449,13 @@ def _tilt_curve(grams: _TiltGrams) -> _TiltCurve:
     return _TiltCurve(grams)
 
 
-def _merged_grams(role: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merged_grams(group: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the weighted Gram matrices of a group, for the tilt and the rows."""
-    if len(role.grams) == 1:
-        return role.grams[0], role.grams[0]
-    of_role = slopes[role.slot : role.slot + 2 * len(role.operators)]
+    if len(group.grams) == 1:
+        return group.grams[0], group.grams[0]
+    group_slopes = slopes[group.slot : group.slot + 2 * len(group.operators)]
     along, across = (
-        np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1)
+        np.tensordot(group_slopes[part::2], np.array(group.grams), axes=1) for part in (0, 1)
     )
     return sum(
         (gram / np.trace(gram) for gram in (along, across) if np.trace(gram) > 0),
@@ -466,7 +468,7 @@ def _coefficient_limits(
     privacy: Privacy,
     terms: _Terms,
     values: FloatArray,
-    role_of: Mapping[Along, int],
+    group_of: Mapping[Along, int],
     chosen: Mapping[int, FloatArray],
 ) -> dict[int, int]:
     """Return the largest integer coefficient for each fitted group.
@@ -486,7 +488,7 @@ def _coefficient_limits(
         grid = 0.0
     bits = dict.fromkeys(chosen, float(_TOP_BITS))
     for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
-        numbers = [role_of[measure, name] for name in tau]
+        numbers = [group_of[measure, name] for name in tau]
         fitted = [number for number in numbers if number in chosen]
         if not fitted or not math.isfinite(deviation):
             continue

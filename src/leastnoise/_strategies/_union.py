@@ -58,10 +58,10 @@ _LEAST_RATIO = 1e-2
 _RATIOS = 81
 
 
-def union(task: PlanningProblem) -> Strategy:
+def union(problem: PlanningProblem) -> Strategy:
     """Return two tables, each for a part of the products, as a strategy."""
-    workload = task.workload
-    norm = task.norm
+    workload = problem.workload
+    norm = problem.norm
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
     if workload.measures != (None,):

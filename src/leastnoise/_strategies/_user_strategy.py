@@ -46,7 +46,7 @@ Own: TypeAlias = Any
 from a `PlanningProblem` to one of these, or to a `Strategy`."""
 _ALLOWED = (
     "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
-    "or query sets, or a function of the task "
+    "or query sets, or a function of the planning problem "
     "that returns one of these"
 )
 
@@ -60,28 +60,28 @@ def user_planner(user_strategy: Own) -> Planner:
         raise refuse("strategy", user_strategy, _ALLOWED)
     return Planner(
         name=OWN,
-        propose=lambda task: _user_strategy(user_strategy, task),
+        propose=lambda problem: _user_strategy(user_strategy, problem),
         measures="the queries that the user passed",
         made_for="user-supplied strategies",
     )
 
 
-def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
+def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
     """Return the user's strategy with the best weights.
 
     A function is called with the planning problem.
     """
     strategy_along = user_strategy
-    names = task.workload.attributes
+    names = problem.workload.attributes
     if callable(user_strategy) and not _is_operator(user_strategy):
         try:
-            strategy_along = user_strategy(task)
+            strategy_along = user_strategy(problem)
         except LeastNoiseError:
             raise
         except Exception as error:
             raise InputError(
                 f"The function given as strategy failed: {type(error).__name__}: {error}. It is "
-                "called with one argument, the task, and "
+                "called with one argument, the planning problem, and "
                 "must return an array of numbers (queries x cells), or a mapping from attributes "
                 "to these."
             ) from error
@@ -107,29 +107,29 @@ def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
         raise refuse("strategy", "an empty mapping", _ALLOWED)
     bits = min(20, _MOST_BITS // len(strategy_along))
     return _weighted(
-        task,
+        problem,
         {
-            name: Factor((name,), _operator(task, name, value, bits))
+            name: Factor((name,), _operator(problem, name, value, bits))
             for name, value in strategy_along.items()
         },
     )
 
 
-def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
+def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
     """Return the requested tables and the joint table with the best weights.
 
     Only the joint one if the requested ones do not determine all cells.
     """
-    workload = task.workload
-    domain = task.workload.domain
+    workload = problem.workload
+    domain = problem.workload.domain
     try:
         return weighted_strategy(
             OWN,
             workload,
             along,
             attribute_sets_with_joint(workload, along),
-            task.norm,
-            privacy=task.privacy,
+            problem.norm,
+            privacy=problem.privacy,
         )
     except UndeterminedQuery:
         blocks = []
@@ -141,13 +141,13 @@ def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
         return Strategy(OWN, tuple(blocks))
 
 
-def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operator:
+def _operator(problem: PlanningProblem, name: str, value: Any, bits: int) -> Operator:
     """Return the strategy along an attribute as an integer operator."""
-    kind = task.workload.domain.kind(name)
+    kind = problem.workload.domain.kind(name)
     if isinstance(value, (str, QuerySet, Mapping)):
         value = query_set(name, value).operator(name, kind)
     elif not _is_operator(value):
-        value = _matrix(name, value, task.norm, bits)
+        value = _matrix(name, value, problem.norm, bits)
     if value.size not in (kind.published, kind.size):
         raise refuse(
             f"the strategy along {name}",
@@ -155,7 +155,7 @@ def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operat
             f"{kind.published} columns, one a cell",
         )
     if kind.hidden and kind.size <= MOST_DENSE:
-        value = _with_hidden_cell(value, kind, task.norm)
+        value = _with_hidden_cell(value, kind, problem.norm)
     elif value.size != kind.size:
         raise refuse(
             f"the strategy along {name}",

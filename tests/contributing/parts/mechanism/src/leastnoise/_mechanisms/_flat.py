@@ -54,8 +54,8 @@ class FlatOrNot(Mechanism):
             raise InputError(
                 f"{STRATEGY} answers counts along one attribute. Ask for other tables in a release of their own."
             )
-        if search.tell is not None:
-            search.tell(STRATEGY)
+        if search.progress is not None:
+            search.progress(STRATEGY)
         steps = (
             Step("look", privacy.scaled(LOOK).budget),
             Step("counts", privacy.scaled(1 - LOOK).budget),

@@ -15,24 +15,24 @@ from leastnoise._trusted.measurements import Block, Factor
 _MOST_CELLS = 2**22
 
 
-def table_and_total(task: PlanningProblem) -> Strategy:
+def table_and_total(problem: PlanningProblem) -> Strategy:
     """One table of all attributes that are asked about, and the total, each with half of the budget.
 
     Args:
-        task: what is asked.
+        problem: what is asked.
 
     Raises:
         NotApplicable: the table has more than 2^22 cells.
 
-    >>> task = PlanningProblem(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
-    >>> [(block.rows, weight) for block, weight in table_and_total(task).blocks]
+    >>> problem = PlanningProblem(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
+    >>> [(block.rows, weight) for block, weight in table_and_total(problem).blocks]
     [(2, 1.0), (1, 1.0)]
     """
-    domain = task.workload.domain
+    domain = problem.workload.domain
     names = [
         name
         for name in domain.names
-        if any(name in product.attributes for product in task.workload)
+        if any(name in product.attributes for product in problem.workload)
     ]
     cells = math.prod(domain.kind(name).size for name in names)
     if cells > _MOST_CELLS:
@@ -40,7 +40,7 @@ def table_and_total(task: PlanningProblem) -> Strategy:
     factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in names)
     blocks = [
         Block(part, Fraction(1), measure)
-        for measure in task.workload.measures
+        for measure in problem.workload.measures
         for part in (factors, ())
     ]
     return Strategy("table_and_total", tuple((block, 1.0) for block in blocks))
