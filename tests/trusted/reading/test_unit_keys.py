@@ -87,9 +87,9 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
         entries.append(numbers.entries(column))
         keys += map(key, values)
         if numbers.is_full:
-            numbers.settle()
-    numbers.settle()
-    found = np.concatenate([numbers.of_entries(some) for some in entries])
+            numbers.number_keys()
+    numbers.number_keys()
+    found = np.concatenate([numbers.numbers_of(some) for some in entries])
     listed = [*numbers.keys(), None]
     assert [listed[number] for number in found] == keys
     assert len(set(listed)) == len(listed) == len(numbers) + 1

@@ -71,7 +71,7 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
-from leastnoise._trusted.reading._unit_keys import key_reader, numbering
+from leastnoise._trusted.reading._unit_keys import key_number_encoder, key_reader
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
@@ -974,7 +974,7 @@ def read_keys(
     else:
         units = Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
-    encoders = [numbering(numbers, _key_of(rule))]
+    encoders = [key_number_encoder(numbers, _key_of(rule))]
     if units is not None:
         encoders.append(units.number)
     parts = [np.zeros(0, dtype=np.int64)]
@@ -1043,7 +1043,7 @@ def read_unit_sizes(
     shown = row_progress(progress)
     opened, (name,) = open_columns(source, domain, [], [], unit_column, unit_reading)
     numbers: dict[Hashable, int] = {}
-    encoder = numbering(numbers, key_reader(unit_reading))
+    encoder = key_number_encoder(numbers, key_reader(unit_reading))
     sizes = np.zeros(0, dtype=np.int64)
     read = 0
     for rows, (units,), _ in opened.encoded([(name, encoder)]):
@@ -1169,7 +1169,7 @@ class PartnerRows:
     ) -> None:
         numbers: dict[Hashable, int] = {}
         key_of = key_reader(reading)
-        every = [*wanted, (key, numbering(numbers, key_of))]
+        every = [*wanted, (key, key_number_encoder(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
             *(chunk.columns for chunk in second.encoded(every)),
@@ -1180,7 +1180,7 @@ class PartnerRows:
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, wanted, strict=True)
         ]
-        self._find = numbering(numbers, key_of, known=True)
+        self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64
