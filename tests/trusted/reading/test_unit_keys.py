@@ -72,6 +72,7 @@ def columns(generator):
         yield Column(np.array(doubles), None, index), values
     yield Column(np.array([-9, 2**63 - 1, -(2**63)])), [-9, 2**63 - 1, -(2**63)]
     yield Column(np.array([2**64 - 1, 17], dtype=np.uint64)), [2**64 - 1, 17]
+    yield Column(np.array([17, -9, 2**40], dtype=">i8")), [17, -9, 2**40]
     yield Column(np.array(["2024-05-01", "NaT"], dtype="M8[D]")), [dt.date(2024, 5, 1), None]
 
 

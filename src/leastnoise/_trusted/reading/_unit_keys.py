@@ -297,6 +297,7 @@ def _keys_of_wholes(wholes: Array) -> Any:
     """Return the decimal digits of integers, as an Arrow array."""
     import pyarrow as pa
 
+    wholes = wholes.astype(wholes.dtype.newbyteorder("="), copy=False)
     buffer = pa.py_buffer(np.ascontiguousarray(wholes))
     array = pa.Array.from_buffers(pa.from_numpy_dtype(wholes.dtype), len(wholes), [None, buffer])
     return array.cast(pa.large_string()).cast(pa.large_binary())
