@@ -225,8 +225,8 @@ def read(
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
-    if period_files is not None and opened.restricted is not None:
-        opened = opened.restricted(_is_of_periods(period_files, domain))
+    if period_files is not None and opened.restrict_files is not None:
+        opened = opened.restrict_files(_is_of_periods(period_files, domain))
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -778,9 +778,14 @@ def check_source(
     """
     opened, names = open_columns(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
-        if name in opened.strange:
+        if name in opened.unreadable_columns:
             raise InputError(
-                message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
+                message(
+                    STRANGE_COLUMN,
+                    name=name,
+                    what=opened.what,
+                    kind=opened.unreadable_columns[name],
+                )
             )
     pairs: list[tuple[str, str, Kind | Measure]] = []
     for name in attributes:
@@ -829,10 +834,14 @@ def open_columns(
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
     for attribute, name in zip(attributes, wanted, strict=False):
         _check_zone(opened, domain, attribute, name)
-    if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
+    # units could not be told apart
+    if unit_column is not None and unit_column in opened.unreadable_columns:
         raise InputError(
             message(
-                STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]
+                STRANGE_COLUMN,
+                name=unit_column,
+                what=opened.what,
+                kind=opened.unreadable_columns[unit_column],
             )
         )
     return opened, wanted
@@ -1094,10 +1103,10 @@ def joined_source(
                 f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
                 "that name."
             )
-        if name in opened.strange:
+        if name in opened.unreadable_columns:
             raise InputError(
                 f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
-                f"is {opened.strange[name]}."
+                f"is {opened.unreadable_columns[name]}."
             )
     if joined.columns is None:
         joined_names = [name for name in second.names if name != joined.key]
