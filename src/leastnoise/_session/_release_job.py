@@ -255,7 +255,7 @@ def read_table(
             unit_reading=unit.unit_reading,
             progress=progress,
         )
-    if isinstance(plan, BoundsPlan) and plan.is_of_rows and unit.unit_column is not None:
+    if isinstance(plan, BoundsPlan) and plan.bounds_row_counts and unit.unit_column is not None:
         return reading.read_unit_sizes(
             source,
             plan.domain,
