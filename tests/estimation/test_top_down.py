@@ -133,7 +133,7 @@ def test_tables_add_up_and_keep_public_facts(
     rounding: str,
 ):
     if rounding == "farther":  # as where no rounding down or up has the sums
-        monkeypatch.setattr(f"{ROUNDING}._round_next", lambda *_: None)
+        monkeypatch.setattr(f"{ROUNDING}._round_adjacent", lambda *_: None)
     if rounding == "in groups":  # as if a parent had very many cells
         monkeypatch.setattr(f"{ROUNDING}._LEAST_CELLS", 1)
         monkeypatch.setattr(f"{ROUNDING}._MOST_CELLS", 13)

@@ -47,7 +47,7 @@ from leastnoise._estimation._public_facts import (
 )
 from leastnoise._estimation._top_down_facts import list_possible_cells, list_public_sums
 from leastnoise._estimation._top_down_nearest import Components, LeastSquaresProblem
-from leastnoise._estimation._top_down_rounding import Sums, round_children, scale_to_sums
+from leastnoise._estimation._top_down_rounding import SumConstraints, round_children, scale_to_sums
 from leastnoise._estimation._top_down_steps import Step, list_steps
 from leastnoise._families import partition_groups
 from leastnoise._trusted.check import InputError, refuse
@@ -58,7 +58,7 @@ MOST_TOP_DOWN_CELLS = 2**23
 """The most cells of the table of which all others are sums."""
 MOST_CELLS_ALONG = 2048
 """The most cells along every attribute but the largest; they have a dense basis."""
-MOST_CELLS_BESIDE = 2**16
+MOST_CELLS_OF_SMALLER = 2**16
 """The most cells of all attributes but the largest together; a linear program has two times them."""
 _MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
 
@@ -139,7 +139,10 @@ def check_top_down(
             "Leave top_down out, or ask for coarser tables.",
         )
     *smaller, _ = sorted([*finest.shape, 1])
-    limits = (max(smaller, default=1), MOST_CELLS_ALONG), (math.prod(smaller), MOST_CELLS_BESIDE)
+    limits = (
+        (max(smaller, default=1), MOST_CELLS_ALONG),
+        (math.prod(smaller), MOST_CELLS_OF_SMALLER),
+    )
     subjects = ("every attribute but the largest", "the product of all attributes but the largest")
     for subject, (cells, most) in zip(subjects, limits, strict=True):
         if not cells <= most:
@@ -172,7 +175,8 @@ def _check_facts(
             True,
             f"left out with more than {_MOST_PUBLIC_TABLES} tables of public counts",
         )
-    if not impossible:
+    possible = list_possible_cells(first, impossible)
+    if possible is None:
         return
     names_with_counts = {name for table in public for name in table.product.attributes}
     names_of_steps = {step.name for step in further}
@@ -184,9 +188,6 @@ def _check_facts(
                     "because whole tables with both need not exist. Leave one of them out."
                 )
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
-    possible = list_possible_cells(first, impossible)
-    if possible is None:
-        return
     if len(sums) > 1:
         raise InputError(
             "top_down = true can keep one table of public counts with [[impossible]]; got two. "
@@ -234,7 +235,7 @@ def _divide(
     sums = child_sums
     if step.name is not None:
         labels = step.parents[order][:, None] * width + np.arange(width)
-        sums = [Sums(labels, parents.reshape(-1).astype(np.float64), ()), *child_sums]
+        sums = [SumConstraints(labels, parents.reshape(-1).astype(np.float64), ()), *child_sums]
     parent_cells = None if step.name is None else parents.reshape(-1, width)
     problem = LeastSquaresProblem(
         Components.of(estimator, step), step.parents[order], parent_cells, child_sums
@@ -252,14 +253,14 @@ def _divide(
     return result.reshape(-1, *step.shape)
 
 
-def _round_total(estimates: FloatArray, step: Step) -> Sums:
+def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
     """Return the rounded total of the only child as a sum of its cells."""
     total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
     labels = np.zeros(estimates.shape, dtype=np.int64)
-    return Sums(labels, total, (0,) * len(step.others))
+    return SumConstraints(labels, total, (0,) * len(step.others))
 
 
-def _list_nested_groups(step: Step, child_sums: Sequence[Sums]) -> list[IntArray]:
+def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
     """Return groups of a child's cells, nested, whose sums tables ask for.
 
     They nest with the groups of public counts too, and do not contain them.

@@ -11,14 +11,16 @@ from leastnoise._estimation._public_facts import (
     PublicCounts,
     replace_groups,
 )
-from leastnoise._estimation._top_down_rounding import Sums
+from leastnoise._estimation._top_down_rounding import SumConstraints
 from leastnoise._estimation._top_down_steps import Step
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._workload import Product
 
 
-def list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArray) -> list[Sums]:
+def list_public_sums(
+    step: Step, public: Sequence[PublicCounts], order: IntArray
+) -> list[SumConstraints]:
     """Return the public sums of the children's cells that no parent's cells have.
 
     Args:
@@ -40,16 +42,16 @@ def list_public_sums(step: Step, public: Sequence[PublicCounts], order: IntArray
             if len(np.unique(children)) < len(children):
                 continue  # the sums are of parents
         positions = tuple(
-            _find_position(axis.find(along[axis.name])) if axis.name in along else 0
+            _require_position(axis.find(along[axis.name])) if axis.name in along else 0
             for axis in step.others
         )
         labels = _label_cells(step, sums, along, children)
-        families.append(Sums(labels, sums.counts.reshape(-1), positions))
+        families.append(SumConstraints(labels, sums.counts.reshape(-1), positions))
     return families
 
 
-def _find_position(position: int | None) -> int:
-    """Return the position of public groups, which every chain has."""
+def _require_position(position: int | None) -> int:
+    """Return a position in a chain; raise InternalError if there is none."""
     if position is None:
         raise InternalError("public counts are not of groups of a step; please report this.")
     return position

@@ -24,7 +24,7 @@ from itertools import product as combine
 import numpy as np
 
 from leastnoise._estimation._least_squares import Estimator
-from leastnoise._estimation._top_down_rounding import Sums
+from leastnoise._estimation._top_down_rounding import SumConstraints
 from leastnoise._estimation._top_down_steps import Step
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
@@ -61,22 +61,22 @@ class Components:
         matrices = _merge_bases([vectors for vectors, _ in bases])
         return Components(tuple(matrices), positions, component_weights(estimator, step)[positions])
 
-    def turn(self, cells: FloatArray) -> FloatArray:
+    def to_coordinates(self, cells: FloatArray) -> FloatArray:
         """Return the coordinates of cells, shape (children, cells of others)."""
         return _apply_matrices(cells, self.matrices)
 
-    def turn_back(self, coordinates: FloatArray) -> FloatArray:
+    def to_cells(self, coordinates: FloatArray) -> FloatArray:
         """Return the cells that have some coordinates."""
         return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
 
-    def determined_by(self, sums: Sums) -> tuple[BoolArray, FloatArray]:
-        """Return which coordinates some sums determine, and their values."""
-        is_determined = np.ones(len(self.weights), dtype=np.bool_)
+    def coordinates_fixed_by(self, sums: SumConstraints) -> tuple[BoolArray, FloatArray]:
+        """Return which coordinates some sums fix, and their values."""
+        is_fixed = np.ones(len(self.weights), dtype=np.bool_)
         for along, position in zip(self.positions, sums.positions, strict=True):
-            is_determined &= along <= position
+            is_fixed &= along <= position
         sizes = np.bincount(sums.labels.reshape(-1), minlength=len(sums.targets))
         even = (sums.targets / np.maximum(sizes, 1))[sums.labels]
-        return is_determined, self.turn(even)[:, is_determined]
+        return is_fixed, self.to_coordinates(even)[:, is_fixed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class LeastSquaresProblem:
     components: Components
     parents: IntArray
     parent_cells: IntArray | None
-    public_sums: Sequence[Sums]
+    public_sums: Sequence[SumConstraints]
 
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
         """Return the nearest non-negative cells, shape of the estimates.
@@ -105,12 +105,12 @@ class LeastSquaresProblem:
         # The smallest standard error of a coordinate may be far above a row, as for sums.
         clipped_at_most = _CLIPPED * max(1.0, float(1 / np.sqrt(weights.max())))
         step_size = float(np.sqrt(weights.min() * weights.max()))
-        weighted = self.components.turn(estimates) * weights
+        weighted = self.components.to_coordinates(estimates) * weights
         nearest = _clip(estimates, possible)
         multipliers = np.zeros_like(estimates)
         for number in range(1, _MOST_ROUNDS + 1):
-            pulled = weighted + step_size * self.components.turn(nearest - multipliers)
-            with_sums = self.components.turn_back(self._meet_sums(pulled / (weights + step_size)))
+            shifted = weighted + step_size * self.components.to_coordinates(nearest - multipliers)
+            with_sums = self.components.to_cells(self._meet_sums(shifted / (weights + step_size)))
             before = nearest
             multipliers += _RELAXATION * with_sums + (1 - _RELAXATION) * nearest
             nearest = _clip(multipliers, possible)
@@ -124,26 +124,26 @@ class LeastSquaresProblem:
 
     def _meet_sums(self, coordinates: FloatArray) -> FloatArray:
         """Return the nearest coordinates that have all sums."""
-        if self._turned_parents is not None:
+        if self._parent_coordinates is not None:
             starts = np.flatnonzero(np.diff(self.parents, prepend=-1))
             children = np.diff(starts, append=len(self.parents))
-            missing = self._turned_parents - np.add.reduceat(coordinates, starts, axis=0)
+            missing = self._parent_coordinates - np.add.reduceat(coordinates, starts, axis=0)
             coordinates = coordinates + np.repeat(missing / children[:, None], children, axis=0)
-        for is_determined, values in self._determined:
-            coordinates[:, is_determined] = values
+        for is_fixed, values in self._fixed_coordinates:
+            coordinates[:, is_fixed] = values
         return coordinates
 
     @cached_property
-    def _turned_parents(self) -> FloatArray | None:
+    def _parent_coordinates(self) -> FloatArray | None:
         """The coordinates of the parents' cells."""
         if self.parent_cells is None:
             return None
-        return self.components.turn(self.parent_cells.astype(np.float64))
+        return self.components.to_coordinates(self.parent_cells.astype(np.float64))
 
     @cached_property
-    def _determined(self) -> list[tuple[BoolArray, FloatArray]]:
-        """The coordinates that each family of public sums determines."""
-        return [self.components.determined_by(sums) for sums in self.public_sums]
+    def _fixed_coordinates(self) -> list[tuple[BoolArray, FloatArray]]:
+        """The coordinates that each family of public sums fixes."""
+        return [self.components.coordinates_fixed_by(sums) for sums in self.public_sums]
 
 
 def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:

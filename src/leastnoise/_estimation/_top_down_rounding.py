@@ -8,6 +8,7 @@ many cells is divided twice: among groups of its children, and then among the ch
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ _SCALINGS = 20  # of cells to several families of sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class SumConstraints:
     """A family of sums that the cells of a step must have.
 
     Attributes:
@@ -35,17 +36,17 @@ class Sums:
     targets: FloatArray
     positions: tuple[int, ...]
 
-    def rows(self, rows: slice) -> "Sums":
+    def for_children(self, rows: slice) -> "SumConstraints":
         """Return the sums of some children."""
-        return Sums(self.labels[rows], self.targets, self.positions)
+        return SumConstraints(self.labels[rows], self.targets, self.positions)
 
-    def grouped(self, starts: IntArray) -> "Sums":
+    def for_groups_of_children(self, starts: IntArray) -> "SumConstraints":
         """Return the sums of groups of children, of which each sum is of one child."""
         _, first, columns = np.unique(self.labels[0], return_index=True, return_inverse=True)
         by_child = self.targets[self.labels[:, first]]
         targets = np.add.reduceat(by_child, starts, axis=0)
         labels = np.arange(len(starts))[:, None] * len(first) + columns
-        return Sums(labels, targets.reshape(-1), self.positions)
+        return SumConstraints(labels, targets.reshape(-1), self.positions)
 
     def scale(self, cells: FloatArray) -> FloatArray:
         """Return cells scaled to the sums."""
@@ -54,7 +55,7 @@ class Sums:
         return cells * factors[self.labels]
 
 
-def scale_to_sums(cells: FloatArray, sums: Sequence[Sums]) -> FloatArray:
+def scale_to_sums(cells: FloatArray, sums: Sequence[SumConstraints]) -> FloatArray:
     """Return cells scaled to sums; nearly, if there are several families of sums."""
     for _ in range(_SCALINGS if len(sums) > 1 else 1):
         for family in sums:
@@ -65,7 +66,7 @@ def scale_to_sums(cells: FloatArray, sums: Sequence[Sums]) -> FloatArray:
 def round_children(
     cells: FloatArray,
     parents: IntArray,
-    sums: Sequence[Sums],
+    sums: Sequence[SumConstraints],
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
@@ -92,14 +93,14 @@ def round_children(
         start = stop
         part = None if possible is None else possible[rows]
         rounded[rows] = _round_rows(
-            cells[rows], [family.rows(rows) for family in sums], groupings, part
+            cells[rows], [family.for_children(rows) for family in sums], groupings, part
         )
     return rounded
 
 
 def _round_rows(
     cells: FloatArray,
-    sums: Sequence[Sums],
+    sums: Sequence[SumConstraints],
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
@@ -113,16 +114,16 @@ def _round_rows(
         child_numbers = np.arange(children)[:, None] * (int(grouping.max()) + 1)
         soft_labels.append((child_numbers + grouping).reshape(-1))
     values = cells.reshape(-1)
-    whole = _round_next(values, labels_and_targets, soft_labels)
+    whole = _round_adjacent(values, labels_and_targets, soft_labels)
     if whole is None:
         allowed = None if possible is None else possible.reshape(-1)
-        whole = _round_near(values, labels_and_targets, allowed)
+        whole = _round_least_distance(values, labels_and_targets, allowed)
     return whole.reshape(children, width)
 
 
 def _round_in_groups(
     cells: FloatArray,
-    sums: Sequence[Sums],
+    sums: Sequence[SumConstraints],
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
@@ -130,9 +131,9 @@ def _round_in_groups(
     children, width = cells.shape
     groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
     starts = np.arange(0, children, -(-children // groups))
-    of_parent, *of_children = sums
-    group_sums = [of_parent.rows(slice(0, len(starts)))]
-    group_sums += [family.grouped(starts) for family in of_children]
+    parent_sums, *child_sums = sums
+    group_sums = [parent_sums.for_children(slice(0, len(starts)))]
+    group_sums += [family.for_groups_of_children(starts) for family in child_sums]
     group_possible = None
     if possible is not None:
         group_possible = np.logical_or.reduceat(possible, starts, axis=0)
@@ -143,14 +144,14 @@ def _round_in_groups(
     for start, stop, group in zip(starts, [*starts[1:], children], group_cells, strict=True):
         rows = slice(start, stop)
         labels = np.broadcast_to(np.arange(width), (stop - start, width))
-        family = [Sums(labels, group.astype(np.float64), ())]
-        family += [each.rows(rows) for each in of_children]
+        family = [SumConstraints(labels, group.astype(np.float64), ())]
+        family += [each.for_children(rows) for each in child_sums]
         part = None if possible is None else possible[rows]
         rounded[rows] = _round_rows(scale_to_sums(cells[rows], family), family, groupings, part)
     return rounded
 
 
-def _round_next(
+def _round_adjacent(
     cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
 ) -> IntArray | None:
     """Return cells rounded down or up, None if the sums do not allow it.
@@ -161,11 +162,52 @@ def _round_next(
         soft: for each further family, the sum that has each cell. Sums are rounded down or up.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array, vstack
 
     floors = np.floor(cells + _WHOLE)
     fractions = cells - floors
-    is_free = np.flatnonzero(fractions > _WHOLE)
+    is_free = fractions > _WHOLE
+    matrix, low, high = _sum_constraints(cells, floors, sums, soft, is_free)
+    if not is_free.any():
+        if (low <= 0).all() and (high >= 0).all():
+            return floors.astype(np.int64)
+        return None
+    solution = milp(
+        1 - 2 * fractions[is_free],
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(matrix, low, high),
+    )
+    if solution.x is None:
+        return None
+    raised = np.rint(solution.x)
+    if np.abs(solution.x - raised).max() > _WHOLE:
+        return None
+    floors[is_free] += raised
+    return floors.astype(np.int64)
+
+
+def _sum_constraints(
+    cells: FloatArray,
+    floors: FloatArray,
+    sums: Sequence[tuple[IntArray, FloatArray]],
+    soft: Sequence[IntArray],
+    is_free: BoolArray,
+) -> tuple[Any, FloatArray, FloatArray]:
+    """Return the constraints that sums set on the cells to round up.
+
+    Args:
+        cells: at least 0.
+        floors: the cells rounded down.
+        sums: the sum that has each cell, and the values of all sums.
+        soft: for each further family, the sum that has each cell.
+        is_free: which cells may be rounded up.
+
+    Returns:
+        A sparse matrix of shape (sums, free cells), and the least and the largest number of free
+        cells of each sum that are rounded up.
+    """
+    from scipy.sparse import coo_array, vstack
+
+    free_cells = np.flatnonzero(is_free)
     blocks = []
     lows: list[FloatArray] = []
     highs: list[FloatArray] = []
@@ -179,33 +221,16 @@ def _round_next(
             low = np.floor(of_cells + _WHOLE) - of_floors
             high = np.ceil(of_cells - _WHOLE) - of_floors
         matrix = coo_array(
-            (np.ones(len(is_free)), (positions[is_free], np.arange(len(is_free)))),
-            shape=(len(present), len(is_free)),
+            (np.ones(len(free_cells)), (positions[free_cells], np.arange(len(free_cells)))),
+            shape=(len(present), len(free_cells)),
         )
         blocks.append(matrix)
         lows.append(low)
         highs.append(high)
-    low = np.concatenate(lows)
-    high = np.concatenate(highs)
-    if not len(is_free):
-        if (low <= 0).all() and (high >= 0).all():
-            return floors.astype(np.int64)
-        return None
-    solution = milp(
-        1 - 2 * fractions[is_free],
-        bounds=Bounds(0.0, 1.0),
-        constraints=LinearConstraint(vstack(blocks, format="csr"), low, high),
-    )
-    if solution.x is None:
-        return None
-    raised = np.rint(solution.x)
-    if np.abs(solution.x - raised).max() > _WHOLE:
-        return None
-    floors[is_free] += raised
-    return floors.astype(np.int64)
+    return vstack(blocks, format="csr"), np.concatenate(lows), np.concatenate(highs)
 
 
-def _round_near(
+def _round_least_distance(
     cells: FloatArray,
     sums: Sequence[tuple[IntArray, FloatArray]],
     possible: BoolArray | None,
@@ -224,7 +249,7 @@ def _round_near(
         present, positions = np.unique(labels, return_inverse=True)
         blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
         targets.append(values[present] - np.bincount(positions, floors))
-    once = vstack(blocks, format="csr")
+    incidence = vstack(blocks, format="csr")
     # A cell goes to the whole number above, farther up, or down.
     costs = np.concatenate([1 - 2 * fractions, np.ones(size), np.ones(size)])
     most = np.concatenate([allowed, np.where(allowed > 0, np.inf, 0.0), floors])
@@ -233,7 +258,9 @@ def _round_near(
         costs,
         integrality=np.ones(3 * size),
         bounds=Bounds(0.0, most),
-        constraints=LinearConstraint(hstack([once, once, -once], format="csr"), target, target),
+        constraints=LinearConstraint(
+            hstack([incidence, incidence, -incidence], format="csr"), target, target
+        ),
     )
     if solution.x is None:
         raise InternalError("cells cannot be rounded within public sums; please report this.")

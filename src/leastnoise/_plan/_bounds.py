@@ -60,19 +60,19 @@ class BoundsPlan:
     Attributes:
         attribute: the column or attribute whose values are bounded; `ROWS_OF_UNIT` for the number
             of rows of a unit.
-        kind: the candidates, as edges of cells that are closed on the right.
+        kind: an attribute whose edges are the candidates; its cells are closed on the right.
         covers: the share of the units within the bounds.
         is_low_found: whether the lower bound is found too; else it is the first candidate.
-        is_of_rows: whether the rows of units are bounded, and not values.
-        privacy: the budget that all of the search costs, neighbours and unit. Its ``max_rows`` is 1:
-            one random row of each unit counts, or its number of rows.
+        bounds_row_counts: whether the rows of units are bounded, and not values.
+        privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
+            because each unit counts once: by its number of rows, or by one random row.
     """
 
     attribute: str
     kind: Edges
     covers: Fraction
     is_low_found: bool
-    is_of_rows: bool
+    bounds_row_counts: bool
     privacy: Privacy
 
     def __post_init__(self) -> None:
@@ -98,14 +98,14 @@ class BoundsPlan:
         object.__setattr__(self, "covers", covers)
         if (self.privacy.max_rows, self.privacy.max_per_cell) != (1, None):
             raise refuse("max_rows of a search for bounds", self.privacy.max_rows, "1", _ADVICE)
-        if self.is_of_rows and self.privacy.unit_column is None:
+        if self.bounds_row_counts and self.privacy.unit_column is None:
             raise refuse(
                 "the unit of a search for max_rows",
                 "row",
                 "a column that names the units",
                 "If every row is a unit, a unit has one row.",
             )
-        if self.is_of_rows and self.is_low_found:
+        if self.bounds_row_counts and self.is_low_found:
             raise refuse("the lower bound of the rows of a unit", "found", "0", _ADVICE)
         if not self.epsilon > 0:
             raise refuse(
@@ -136,10 +136,11 @@ class BoundsPlan:
 
     @property
     def rank_error(self) -> int:
-        """The most units by which the bounds miss their share, with probability 1 - `RISK`.
+        """The most units by which the bounds miss their share.
 
-        The units are rows if every row is one. Two bounds miss theirs by half of it each. Values
-        beyond the outermost candidates count as within, because no choice could include them.
+        This holds with probability 1 - `RISK`. If every row is a unit, units are rows. With two
+        bounds, each may miss by half of this number. Values beyond the outermost candidates count
+        as within, because no choice could include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
         number = len(self.quantiles)
@@ -160,7 +161,7 @@ class BoundsPlan:
             "privacy": self.privacy.to_json(),
             "covers": str(self.covers),
             "is_low_found": self.is_low_found,
-            "is_of_rows": self.is_of_rows,
+            "bounds_row_counts": self.bounds_row_counts,
             "attribute": {"name": self.attribute, **kind_to_json(self.kind)},
         }
         return json.dumps(value, separators=(",", ":"))
@@ -190,7 +191,7 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
     entries: dict[str, Any] = known_keys(
         "a search for bounds",
         value,
-        ["search", "privacy", "covers", "is_low_found", "is_of_rows", "attribute"],
+        ["search", "privacy", "covers", "is_low_found", "bounds_row_counts", "attribute"],
     )
     if entries["search"] != BOUNDS_FORMAT:
         raise refuse("the format of a search for bounds", entries["search"], repr(BOUNDS_FORMAT))
@@ -202,7 +203,7 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
         kind=kind,
         covers=fraction_from_text("covers", entries["covers"]),
         is_low_found=entries["is_low_found"] is True,
-        is_of_rows=entries["is_of_rows"] is True,
+        bounds_row_counts=entries["bounds_row_counts"] is True,
         privacy=privacy_from_json(entries["privacy"]),
     )
 
@@ -235,7 +236,7 @@ def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> Bou
         kind=_candidates(edges),
         covers=exact("covers", covers),
         is_low_found=False,
-        is_of_rows=True,
+        bounds_row_counts=True,
         privacy=replace(privacy, max_rows=1, max_per_cell=None),
     )
 
@@ -257,8 +258,8 @@ def plan_bounds(
 
     Args:
         column: the name of the column, unless its reading names another.
-        budget: all of which the search costs; or a Privacy, which says the unit and the neighbours.
-            Of each unit one random row counts, whatever its ``max_rows``.
+        budget: the budget, which the search spends completely; or a Privacy with unit and
+            neighbours. Of each unit one random row counts, whatever its ``max_rows``.
         most: the largest upper bound that may be found.
         low: the public lower bound; only the upper bound is found then.
         least: the smallest lower bound that may be found; both bounds are found then.
@@ -300,7 +301,7 @@ def plan_bounds(
         kind=_candidates(edges, reading),
         covers=exact("covers", covers),
         is_low_found=least is not None,
-        is_of_rows=False,
+        bounds_row_counts=False,
         privacy=replace(privacy, max_rows=1, max_per_cell=None),
     )
 

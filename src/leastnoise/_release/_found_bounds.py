@@ -54,7 +54,7 @@ class FoundBounds:
         Raises:
             InputError: the search was for the bounds of values.
         """
-        if not self.plan.is_of_rows:
+        if not self.plan.bounds_row_counts:
             raise InputError(
                 f"max_rows follows only from plan_max_rows; the bounds are those of "
                 f"{self.plan.attribute!r}."
@@ -68,7 +68,7 @@ class FoundBounds:
         """
         plan = self.plan
         return {
-            "attribute": "max_rows" if plan.is_of_rows else plan.attribute,
+            "attribute": "max_rows" if plan.bounds_row_counts else plan.attribute,
             "plan": plan.digest(),
             **self.receipt,
             "low": number_text(self.low),
@@ -81,7 +81,7 @@ class FoundBounds:
 
 def describe_found_bounds(bounds: FoundBounds) -> str:
     """Return bounds as text, such as "at most 7" or "0 to 70000"."""
-    if bounds.plan.is_of_rows:
+    if bounds.plan.bounds_row_counts:
         return f"at most {bounds.max_rows:,}"
     return f"{number_text(bounds.low)} to {number_text(bounds.high)}"
 
@@ -89,7 +89,7 @@ def describe_found_bounds(bounds: FoundBounds) -> str:
 def describe_bounds_search(plan: BoundsPlan) -> str:
     """Return a sentence about the rule of a search for bounds, and its error."""
     share = f"{float(100 * plan.covers):g}%"
-    if plan.is_of_rows:
+    if plan.bounds_row_counts:
         rule = f"chooses the smallest limit that {share} of the units do not exceed"
     elif plan.is_low_found:
         rule = (
@@ -98,7 +98,7 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
         )
     else:
         rule = f"chooses the smallest bound that {share} of the values do not exceed"
-    if not plan.is_of_rows and plan.privacy.unit_column is not None:
+    if not plan.bounds_row_counts and plan.privacy.unit_column is not None:
         rule += ", by one random row of each unit"
     return (
         f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it misses "

@@ -328,7 +328,7 @@ def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
     measures: tuple[str, ...] = ()
     if isinstance(plan, Plan):
         attributes, measures = plan.used()
-    elif isinstance(plan, BoundsPlan) and plan.is_of_rows:
+    elif isinstance(plan, BoundsPlan) and plan.bounds_row_counts:
         attributes = ()
     else:
         attributes = (plan.attribute,)

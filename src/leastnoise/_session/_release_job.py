@@ -238,41 +238,17 @@ def read_table(
     allowance: "RowAllowance | None" = None,
     period_files: reading.PeriodFiles | None = None,
 ) -> "Table":
-    """Encode the rows, or count the keys or the rows of units, that a plan needs.
+    """Return the private table that a plan or a search needs.
 
     With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
     of each unit a series may still use, and ``period_files`` which files have its periods.
     """
-    unit = plan.privacy
     _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):
-        return reading.read_keys(
-            source,
-            plan.domain,
-            plan.attribute,
-            unit_column=unit.unit_column,
-            max_rows=unit.max_rows,
-            unit_reading=unit.unit_reading,
-            progress=progress,
-        )
-    if isinstance(plan, BoundsPlan) and plan.is_of_rows and unit.unit_column is not None:
-        return reading.read_unit_sizes(
-            source,
-            plan.domain,
-            plan.attribute,
-            unit_column=unit.unit_column,
-            unit_reading=unit.unit_reading,
-            progress=progress,
-        )
+        return _read_categories_table(plan, source, progress)
     if isinstance(plan, BoundsPlan):
-        return reading.read(
-            source,
-            plan.domain,
-            unit_column=unit.unit_column,
-            max_rows=unit.max_rows,
-            unit_reading=unit.unit_reading,
-            progress=progress,
-        )
+        return _read_bounds_table(plan, source, progress)
+    unit = plan.privacy
     attributes, measures = plan.used()
     return reading.read(
         source,
@@ -290,6 +266,44 @@ def read_table(
         unit_reading=unit.unit_reading,
         allowance=allowance,
         period_files=period_files,
+        progress=progress,
+    )
+
+
+def _read_categories_table(
+    plan: CategoryPlan, source: Any, progress: RowProgress | None
+) -> "Table":
+    """Return the table of the keys among which a search finds categories."""
+    unit = plan.privacy
+    return reading.read_keys(
+        source,
+        plan.domain,
+        plan.attribute,
+        unit_column=unit.unit_column,
+        max_rows=unit.max_rows,
+        unit_reading=unit.unit_reading,
+        progress=progress,
+    )
+
+
+def _read_bounds_table(plan: BoundsPlan, source: Any, progress: RowProgress | None) -> "Table":
+    """Return the table of the values, or rows of units, that a search bounds."""
+    unit = plan.privacy
+    if plan.bounds_row_counts and unit.unit_column is not None:
+        return reading.read_unit_sizes(
+            source,
+            plan.domain,
+            plan.attribute,
+            unit_column=unit.unit_column,
+            unit_reading=unit.unit_reading,
+            progress=progress,
+        )
+    return reading.read(
+        source,
+        plan.domain,
+        unit_column=unit.unit_column,
+        max_rows=unit.max_rows,
+        unit_reading=unit.unit_reading,
         progress=progress,
     )
 

@@ -1,8 +1,8 @@
 """Searches for bounds that a spec requests in place of public ones.
 
-A bound that is found privately stands as a table in the place of its number: ``max_rows`` of the
-unit, ``clip`` of a measure, ``bins`` or ``integers`` of an attribute. Before the search the spec is
-read with the widest bounds that may be found, and after it with those that were.
+To find a bound privately, the spec has a table instead of the number: ``max_rows`` of the unit,
+``clip`` of a measure, ``bins`` or ``integers`` of an attribute. Before the search the spec is read
+with the widest bounds that may be found, and after it with those that were.
 """
 
 import os
@@ -95,7 +95,7 @@ class BoundsRequest:
         return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
 
     def value(self, found: FoundBounds | None) -> Any:
-        """Return what stands in the place of the table: found bounds, or the widest ones."""
+        """Return the value that replaces the table: the found bounds, or the widest ones."""
         if found is not None:
             return self.value_between(found.low, found.high)
         if self.path[0] == "privacy":
@@ -104,7 +104,7 @@ class BoundsRequest:
         return self.value_between(self.lowest, self.most)
 
     def value_between(self, low: Fraction, high: Fraction) -> Any:
-        """Return what stands in the place of the table for two bounds."""
+        """Return the value that replaces the table, for two bounds."""
         if self.path[0] == "privacy":
             return int(high)
         if self.path[2] == "integers":
@@ -188,7 +188,7 @@ class BoundsSearch:
 def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
     """Return the searches for bounds that the parts of a spec request."""
     requests = []
-    for path, table in _bounded_places(parts):
+    for path, table in _searchable_settings(parts):
         value = table[path[-1]]
         if not isinstance(value, Mapping) or (path[-1] == "bins" and "most" not in value):
             continue
@@ -206,8 +206,10 @@ def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
     return tuple(requests)
 
 
-def _bounded_places(parts: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Return the places of a spec that may request a search, each with its table."""
+def _searchable_settings(
+    parts: Mapping[str, Any],
+) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Return the path and the table of each setting that may request a search."""
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
     unit = _table(_table(parts, "privacy"), "unit")
     places.append((("privacy", "unit", "max_rows"), unit))
@@ -245,7 +247,7 @@ def read_found_bounds(
                 f"The bounds in {directory} were found with a seed, which protects nobody. Move "
                 "them away, and find them again."
             )
-        if bounds.plan.is_of_rows != (request.path[0] == "privacy"):
+        if bounds.plan.bounds_row_counts != (request.path[0] == "privacy"):
             raise _other_search_error(request, directory)
         results[request.name] = bounds
     return results

@@ -693,7 +693,7 @@ def test_spark_columns_without_rule_fail_before_reading(spark_session):
         "00:00:00' AS z"
     )
     opened = _read.open_source(frame)
-    assert {*opened.strange} == {"a", "i"}
+    assert {*opened.unreadable_columns} == {"a", "i"}
     (_, (z,)), *_ = columns_of_chunks(opened, ["z"])
     assert z.zoned
     assert np.asarray(z.data).astype("M8[us]").tolist() == [

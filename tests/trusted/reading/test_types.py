@@ -11,7 +11,7 @@ import pytest
 from behind_the_wall import arrow_fields, open_source, to_column, values_of
 from leastnoise._domain import Categories, Dates, Domain, Integers
 from leastnoise._trusted.reading import ReadRequest, _postgres, read
-from leastnoise._trusted.reading._column import STRANGE
+from leastnoise._trusted.reading._column import UNSUPPORTED
 from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import columns_of_chunks
 from trusted.reading.pools import ARROW, DUCKDB, PANDAS, POLARS
@@ -177,9 +177,9 @@ def test_types_without_a_rule_are_reported(name):
     ]
     kind = name.partition(" ")[2].lower().removeprefix("arrow ").removeprefix("dictionary of ")
     without = kind.startswith(NO_RULE) and not kind.startswith("times")
-    assert all(value is STRANGE for value in found) == without
+    assert all(value is UNSUPPORTED for value in found) == without
     is_refused = without or kind == "complex"
-    assert [*opened.strange] == (["a"] if is_refused else [])
+    assert [*opened.unreadable_columns] == (["a"] if is_refused else [])
 
 
 @pytest.mark.parametrize("unicode", [True, False])

@@ -72,6 +72,7 @@ def columns(generator):
         yield Column(np.array(doubles), None, index), values
     yield Column(np.array([-9, 2**63 - 1, -(2**63)])), [-9, 2**63 - 1, -(2**63)]
     yield Column(np.array([2**64 - 1, 17], dtype=np.uint64)), [2**64 - 1, 17]
+    yield Column(np.array([17, -9, 2**40], dtype=">i8")), [17, -9, 2**40]
     yield Column(np.array(["2024-05-01", "NaT"], dtype="M8[D]")), [dt.date(2024, 5, 1), None]
 
 
@@ -87,9 +88,9 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
         entries.append(numbers.entries(column))
         keys += map(key, values)
         if numbers.is_full:
-            numbers.settle()
-    numbers.settle()
-    found = np.concatenate([numbers.of_entries(some) for some in entries])
+            numbers.number_keys()
+    numbers.number_keys()
+    found = np.concatenate([numbers.numbers_of(some) for some in entries])
     listed = [*numbers.keys(), None]
     assert [listed[number] for number in found] == keys
     assert len(set(listed)) == len(listed) == len(numbers) + 1

@@ -32,7 +32,7 @@ CHUNK = 2**16
 
 # Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy
 # ``outside``.
-STRANGE = object()
+UNSUPPORTED = object()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,7 +136,7 @@ class SplitEncoder:
 Encoder = Callable[[Column], IntArray]
 Encoders = Sequence[tuple[str, Encoder]]
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def stateless(encode: Encoder) -> SplitEncoder:
@@ -153,7 +153,7 @@ def _unchanged(encoded: IntArray) -> IntArray:
     return encoded
 
 
-class Chunk(NamedTuple, Generic[Made]):
+class Chunk(NamedTuple, Generic[Result]):
     """Some rows of a source.
 
     Attributes:
@@ -163,11 +163,11 @@ class Chunk(NamedTuple, Generic[Made]):
     """
 
     rows: int
-    columns: list[Made]
+    columns: list[Result]
     malformed: int = 0
 
 
-Chunks = Iterator[Chunk[Made]]
+Chunks = Iterator[Chunk[Result]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
@@ -300,8 +300,8 @@ class Source:
         delimiter: the separator of fields in CSV files; None for other sources.
         holds: what columns hold by their declared types, where that is known.
         constants: the columns that all rows have by the names of folders.
-        restricted: given which files to read, gives the source of their rows only; None where rows
-            are not in several files.
+        restrict_files: given which files to read, gives the source of their rows only; None where
+            rows are not in several files.
     """
 
     what: str
@@ -312,7 +312,7 @@ class Source:
     delimiter: str | None = None
     holds: Mapping[str, Holds] = field(default_factory=dict)
     constants: Mapping[str, str | None] = field(default_factory=dict)
-    restricted: "Callable[[Callable[[SourceFile], bool]], Source] | None" = None
+    restrict_files: "Callable[[Callable[[SourceFile], bool]], Source] | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -320,7 +320,7 @@ class Source:
         return tuple(field.name for field in self.fields)
 
     @property
-    def strange(self) -> dict[str, str]:
+    def unreadable_columns(self) -> dict[str, str]:
         """The columns of types that no rule reads, with their types."""
         return {field.name: field.type_name for field in self.fields if not field.readable}
 
@@ -342,13 +342,13 @@ def by_columns(
 
 
 _MOST_WORKERS = 4
-"""Threads that read, and parts that wait for the caller; a part of long texts takes 30 MiB."""
+"""The most reading threads, and the most parts that wait; a part of long texts takes 30 MiB."""
 Part = Callable[[], Chunk[Column]]
-"""Some rows of a source, which are cut into columns when it is called, in any thread."""
+"""A function that returns some rows of a source as columns, in any thread."""
 
 
 def _part_of(chunk: Chunk[Column]) -> Part:
-    """Return a chunk as a part of which nothing is left to do."""
+    """Return a part that returns a chunk unchanged."""
     return lambda: chunk
 
 
@@ -358,27 +358,28 @@ def by_parts(
     """Return a reader that cuts and encodes parts of a source in threads.
 
     Given columns, none twice, ``parts`` yields the parts of the source in the order of its rows,
-    each a function without a memory that returns these columns in that order. What of an encoder
-    may have a memory runs in the caller's thread, in that order too.
+    each a function without a memory that returns these columns in that order. The second
+    step of a `SplitEncoder`, and any other encoder, runs in the caller's thread, in the order of
+    the rows.
     """
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        names = list(dict.fromkeys(name for name, _ in wanted))
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        names = list(dict.fromkeys(name for name, _ in encoders))
 
         def prepared(part: Part) -> Chunk[Any]:
             rows, columns, malformed = part()
             column = dict(zip(names, columns, strict=True))
-            made = []
-            for name, encode in wanted:
+            prepared_columns = []
+            for name, encode in encoders:
                 if isinstance(encode, SplitEncoder):
-                    made.append(encode.prepare(column[name]))
+                    prepared_columns.append(encode.prepare(column[name]))
                 else:
-                    made.append(column[name])
-            return Chunk(rows, made, malformed)
+                    prepared_columns.append(column[name])
+            return Chunk(rows, prepared_columns, malformed)
 
         for rows, columns, malformed in parallel_map(prepared, parts(names)):
             codes = []
-            for column, (_, encode) in zip(columns, wanted, strict=True):
+            for column, (_, encode) in zip(columns, encoders, strict=True):
                 if isinstance(encode, SplitEncoder):
                     codes.append(encode.finish(column))
                 else:
@@ -395,7 +396,7 @@ def _count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+def parallel_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield a function of each item, computed in threads, in order.
 
     The function must have no memory.
@@ -411,7 +412,7 @@ def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Ite
         yield from map(function, first)
         return
     workers = min(_count_cores(), _MOST_WORKERS)
-    waiting: deque[Future[Made]] = deque()
+    waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="leastnoise-read") as pool:
         try:
             waiting.append(pool.submit(function, first[0]))
@@ -490,7 +491,7 @@ def _has_rule(arrow_type: Any) -> bool:
     else:
         null = pa.nulls(1, arrow_type)
     data = to_column(null).data
-    return not (isinstance(data, list) and data == [STRANGE])
+    return not (isinstance(data, list) and data == [UNSUPPORTED])
 
 
 def value_type(arrow_type: Any) -> Any:
@@ -517,8 +518,8 @@ def to_column(array: Any) -> Column:
 
     Numbers and times keep their own buffers; other types are read by their distinct values.
 
-    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as
-    numpy and pandas have it.
+    A value of a type without a rule is ``UNSUPPORTED``; the least int64 as a time stamp is a null,
+    as numpy and pandas have it.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
     >>> list(column.data), column.index.tolist()
@@ -573,7 +574,7 @@ def to_column(array: Any) -> Column:
     elif name == "halffloat":
         numbers = _numbers(array.view(pa.int16())).view(np.float16)
     else:
-        return constant_column(None if name == "null" else STRANGE, _null(array))
+        return constant_column(None if name == "null" else UNSUPPORTED, _null(array))
     return Column(numbers, _null(array) if array.null_count else None)
 
 
@@ -593,7 +594,7 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 
 
 def chunk_batches(
-    batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+    batches: Iterable[Any], requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunks[Column]:
     """Yield chunks of columns from Arrow batches.
 
@@ -604,24 +605,24 @@ def chunk_batches(
     >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
     [(2, [1, 2])]
     """
-    for part in batch_parts(batches, wanted):
+    for part in batch_parts(batches, requested_columns):
         yield part()
 
 
 def batch_parts(
-    batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+    batches: Iterable[Any], requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Iterator[Part]:
     """Yield the parts of Arrow batches; the arguments are those of `chunk_batches`."""
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
-            yield partial(_cut_batch, batch.slice(start, CHUNK), wanted)
+            yield partial(_cut_batch, batch.slice(start, CHUNK), requested_columns)
 
 
 def _cut_batch(
-    batch: Any, wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+    batch: Any, requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunk[Column]:
     """Return an Arrow batch as columns."""
-    return Chunk(batch.num_rows, [read(batch.column(name)) for name, read in wanted])
+    return Chunk(batch.num_rows, [read(batch.column(name)) for name, read in requested_columns])
 
 
 def unsupported_column(missing: Any) -> Column:
@@ -632,7 +633,7 @@ def unsupported_column(missing: Any) -> Column:
     >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]
     """
-    return constant_column(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
+    return constant_column(UNSUPPORTED, _numbers(missing.cast("uint8")).view(np.bool_))
 
 
 def _null(array: Any) -> BoolArray:
@@ -686,4 +687,4 @@ def _of_extension(array: Any) -> Column:
         return Column(np.asarray(inner.data) != 0, inner.null)
     if name == "arrow.uuid":
         return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
-    return constant_column(STRANGE, _null(array.storage))
+    return constant_column(UNSUPPORTED, _null(array.storage))

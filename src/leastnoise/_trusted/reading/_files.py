@@ -43,7 +43,7 @@ from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
-    STRANGE,
+    UNSUPPORTED,
     Chunk,
     Chunks,
     Column,
@@ -442,14 +442,14 @@ def _decoded(column: Column, characters: str) -> Column:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """Return bytes decoded by a table of characters, or `STRANGE`.
+    """Return bytes decoded by a table of characters, or `UNSUPPORTED`.
 
     If a byte has no character (U+FFFE), they are no value.
     """
     decoded = codecs.charmap_decode(raw, "replace", characters)[
         0
     ]  # so that it cannot fail, whatever the bytes are
-    return STRANGE if "\ufffd" in decoded else decoded
+    return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 
 def open_binary(path: Path) -> BufferedIOBase:
@@ -678,11 +678,11 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         holds=common_value_types(types),
     )
 
-    def restricted(is_read: Callable[[SourceFile], bool]) -> Source:
+    def restrict_files(is_read: Callable[[SourceFile], bool]) -> Source:
         files = [file for file, description in described.items() if is_read(description)]
         return replace(source, total=None, encoded=_one_after_the_other(files, open_one))
 
-    return replace(source, restricted=restricted)
+    return replace(source, restrict_files=restrict_files)
 
 
 def _one_after_the_other(

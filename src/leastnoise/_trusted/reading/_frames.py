@@ -14,7 +14,7 @@ from leastnoise._trusted.check import InputError, message
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
-    STRANGE,
+    UNSUPPORTED,
     Chunk,
     Chunks,
     Column,
@@ -244,7 +244,9 @@ def _column(series: Any) -> Column:
     try:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
-        return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
+        return Column(
+            [unless_it_raises(UNSUPPORTED)(series.item)(row) for row in range(len(series))]
+        )
 
 
 def _has_intervals(kind: Any) -> bool:
@@ -271,10 +273,10 @@ def _of_pandas(values: Any) -> Column:
 
 
 def _form(value: Any) -> object:
-    """Return a pandas value in plain form; `STRANGE` without one."""
+    """Return a pandas value in plain form; `UNSUPPORTED` without one."""
     name = type(value).__name__
     if name == "Period":
-        return unless_it_raises(STRANGE)(lambda: value.start_time)()
+        return unless_it_raises(UNSUPPORTED)(lambda: value.start_time)()
     return str(value) if name == "Interval" else value
 
 

@@ -71,7 +71,7 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
-from leastnoise._trusted.reading._unit_keys import key_reader, numbering
+from leastnoise._trusted.reading._unit_keys import key_number_encoder, key_reader
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
@@ -225,8 +225,8 @@ def read(
         units = Units(max_per_cell, sizes, unit_reading, allowance)
     _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = open_columns(source, domain, list(sizes), list(sums), unit_column, unit_reading)
-    if period_files is not None and opened.restricted is not None:
-        opened = opened.restricted(_is_of_periods(period_files, domain))
+    if period_files is not None and opened.restrict_files is not None:
+        opened = opened.restrict_files(_is_of_periods(period_files, domain))
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
@@ -281,7 +281,7 @@ def _read_rows(
         units: numbers the units of the rows; None if every row is a unit.
         shown: shows how far reading is.
     """
-    of_units = _measures_of_units(request.sums)
+    per_unit_measures = _measures_of_units(request.sums)
     totals = _unit_totals(request.sums)
     encoded = _encode_rows(opened, names, request, units, shown)
     if units is None:
@@ -290,53 +290,40 @@ def _read_rows(
         keep = units.keep(request.max_rows, urandom)
     counting = keep[encoded.inside]
     unit_rows = UnitRows(units, encoded.inside, encoded.cells, request.hidden, request.max_rows)
-    of_groups = {
+    rows_of_groups = {
         name: unit_rows.group_rows(measure)
-        for name, measure in of_units.items()
+        for name, measure in per_unit_measures.items()
         if isinstance(measure, UnitCount) and measure.has_groups
     }
-    chosen = {
+    rows_of_measures = {
         name: unit_rows.counts(name, measure)
-        for name, measure in of_units.items()
-        if isinstance(measure, UnitCount) and name not in of_groups
+        for name, measure in per_unit_measures.items()
+        if isinstance(measure, UnitCount) and name not in rows_of_groups
     }
-    values = {name: rows.astype(np.int64) for name, rows in chosen.items()}
+    values = {name: rows.astype(np.int64) for name, rows in rows_of_measures.items()}
     amounts_kept_and_cut: dict[str, tuple[int, int]] = {}
     for name, measure in totals.items():
-        chosen[name], values[name], cut = unit_rows.totals(
+        rows_of_measures[name], values[name], cut = unit_rows.totals(
             name, measure, encoded.amounts[name], encoded.has_value[name]
         )
         amounts_kept_and_cut[name] = int(np.abs(values[name]).sum()), cut
-    usage = None
-    if request.usage:
-        filled_rows = _is_filled(encoded.cells, request.filled)
-        used = keep & encoded.readable & _in_tables(encoded.inside, filled_rows)
-        hidden_cells = _in_hidden_cells(encoded.cells, request.hidden, used[encoded.inside])
-        usage = replace(
-            _row_usage(used, keep, units, encoded.malformed_lines, hidden_cells),
-            amounts=amounts_kept_and_cut,
-        )
-    use = None
+    usage = _count_usage(request, encoded, keep, units, amounts_kept_and_cut)
+    unit_use = None
     if units is not None:
-        use = units.use(_counted_rows(keep, encoded.inside, chosen))
-    stay = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
+        unit_use = units.use(_counted_rows(keep, encoded.inside, rows_of_measures))
+    has_effect = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
-        if name in of_units:
+        if name in per_unit_measures:
             continue
         values[name] = amounts
-        if of_units:  # a row that does not count as a row adds nothing to sums (T6)
+        if per_unit_measures:  # a row that does not count as a row adds nothing to sums (T6)
             values[name] = amounts * counting
-    rows_counting: IntArray = counting[stay].astype(np.int64)
-    cells = _chosen_rows(encoded.cells, stay)
-    values = _chosen_rows(values, stay)
-    for name, group_rows in of_groups.items():
-        number = len(next(iter(group_rows.values())))
-        cells = {other: np.append(column, group_rows[other]) for other, column in cells.items()}
-        values = {other: _with_zeros(column, number) for other, column in values.items()}
-        values[name] = np.append(np.zeros_like(rows_counting), np.ones(number, dtype=np.int64))
-        rows_counting = _with_zeros(rows_counting, number)
+    rows_counting: IntArray = counting[has_effect].astype(np.int64)
+    cells = _chosen_rows(encoded.cells, has_effect)
+    values = _chosen_rows(values, has_effect)
+    cells, values, rows_counting = _append_group_rows(cells, values, rows_counting, rows_of_groups)
     table_counting = None
-    if of_units:
+    if per_unit_measures:
         table_counting = rows_counting
     return Table(
         domain,
@@ -348,8 +335,63 @@ def _read_rows(
         rows=len(rows_counting),
         counting=table_counting,
         usage=_usage_table(usage, request, totals),
-        use=use,
+        use=unit_use,
     )
+
+
+def _count_usage(
+    request: CountRequest,
+    encoded: "EncodedRows",
+    keep: BoolArray,
+    units: Units | None,
+    amounts_kept_and_cut: Mapping[str, tuple[int, int]],
+) -> RowUsage | None:
+    """Return the numbers of rows used, not used and cut; None if not requested.
+
+    Args:
+        request: says whether they are requested, and which tables are published.
+        encoded: all rows of the source.
+        keep: which rows of the source count for their unit.
+        units: the units of the rows; None if every row is a unit.
+        amounts_kept_and_cut: for each total of units, the sum of the amounts kept, and the amount
+            cut.
+    """
+    if not request.usage:
+        return None
+    filled_rows = _is_filled(encoded.cells, request.filled)
+    used = keep & encoded.readable & _in_tables(encoded.inside, filled_rows)
+    hidden_cells = _in_hidden_cells(encoded.cells, request.hidden, used[encoded.inside])
+    usage = _row_usage(used, keep, units, encoded.malformed_lines, hidden_cells)
+    return replace(usage, amounts=amounts_kept_and_cut)
+
+
+def _append_group_rows(
+    cells: dict[str, Array],
+    values: dict[str, IntArray],
+    rows_counting: IntArray,
+    group_rows_by_measure: Mapping[str, Mapping[str, Array]],
+) -> tuple[dict[str, Array], dict[str, IntArray], IntArray]:
+    """Return the columns of a table with the rows that count units in groups.
+
+    These rows count 1 in their own measure, 0 in the others, and not as rows.
+
+    Args:
+        cells: the cells of the rows, by attribute.
+        values: the amounts of the rows, by measure.
+        rows_counting: 1 for each row that counts as a row, 0 for the others.
+        group_rows_by_measure: for each count of units in groups, the cells of its rows, by
+            attribute.
+
+    Returns:
+        The three columns with these rows behind the others.
+    """
+    for name, group_rows in group_rows_by_measure.items():
+        number = len(next(iter(group_rows.values())))
+        cells = {other: np.append(column, group_rows[other]) for other, column in cells.items()}
+        values = {other: _with_zeros(column, number) for other, column in values.items()}
+        values[name] = np.append(np.zeros_like(rows_counting), np.ones(number, dtype=np.int64))
+        rows_counting = _with_zeros(rows_counting, number)
+    return cells, values, rows_counting
 
 
 def _usage_table(
@@ -482,18 +524,18 @@ def _encode_rows(
 
 
 def _counted_rows(
-    keep: BoolArray, inside: BoolArray, chosen: Mapping[str, BoolArray]
+    keep: BoolArray, inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
     """Return which rows count as rows, and in each count or total of units.
 
     Args:
         keep: which rows of the source count as rows.
         inside: which rows of the source are inside the domain.
-        chosen: for each count or total of units which of the rows inside have the amounts of their
-            units.
+        rows_of_measures: for each count or total of units which of the rows inside have the
+            amounts of their units.
     """
     masks: dict[str | None, BoolArray] = {None: keep}
-    for name, rows in chosen.items():
+    for name, rows in rows_of_measures.items():
         masks[name] = np.zeros(len(inside), dtype=np.bool_)
         masks[name][inside] = rows
     return masks
@@ -514,14 +556,14 @@ def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int],
 
 
 def _check_amounts_of_units(
-    of_units: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
+    per_unit_measures: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
 ) -> None:
     """Refuse amounts of units without units, or of attributes that are not read."""
-    attributes = chain.from_iterable(measure.attributes for measure in of_units.values())
-    if of_units and not (units and {*attributes} <= {*sizes}):
+    attributes = chain.from_iterable(measure.attributes for measure in per_unit_measures.values())
+    if per_unit_measures and not (units and {*attributes} <= {*sizes}):
         raise refuse(
             "a count or total of units",
-            ", ".join(of_units),
+            ", ".join(per_unit_measures),
             "in a table whose rows have units, and of attributes that are read",
         )
 
@@ -778,9 +820,14 @@ def check_source(
     """
     opened, names = open_columns(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
-        if name in opened.strange:
+        if name in opened.unreadable_columns:
             raise InputError(
-                message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
+                message(
+                    STRANGE_COLUMN,
+                    name=name,
+                    what=opened.what,
+                    kind=opened.unreadable_columns[name],
+                )
             )
     pairs: list[tuple[str, str, Kind | Measure]] = []
     for name in attributes:
@@ -829,10 +876,14 @@ def open_columns(
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
     for attribute, name in zip(attributes, wanted, strict=False):
         _check_zone(opened, domain, attribute, name)
-    if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
+    # units could not be told apart
+    if unit_column is not None and unit_column in opened.unreadable_columns:
         raise InputError(
             message(
-                STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]
+                STRANGE_COLUMN,
+                name=unit_column,
+                what=opened.what,
+                kind=opened.unreadable_columns[unit_column],
             )
         )
     return opened, wanted
@@ -974,7 +1025,7 @@ def read_keys(
     else:
         units = Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
-    encoders = [numbering(numbers, _key_of(rule))]
+    encoders = [key_number_encoder(numbers, _key_of(rule))]
     if units is not None:
         encoders.append(units.number)
     parts = [np.zeros(0, dtype=np.int64)]
@@ -1043,7 +1094,7 @@ def read_unit_sizes(
     shown = row_progress(progress)
     opened, (name,) = open_columns(source, domain, [], [], unit_column, unit_reading)
     numbers: dict[Hashable, int] = {}
-    encoder = numbering(numbers, key_reader(unit_reading))
+    encoder = key_number_encoder(numbers, key_reader(unit_reading))
     sizes = np.zeros(0, dtype=np.int64)
     read = 0
     for rows, (units,), _ in opened.encoded([(name, encoder)]):
@@ -1094,10 +1145,10 @@ def joined_source(
                 f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
                 "that name."
             )
-        if name in opened.strange:
+        if name in opened.unreadable_columns:
             raise InputError(
                 f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
-                f"is {opened.strange[name]}."
+                f"is {opened.unreadable_columns[name]}."
             )
     if joined.columns is None:
         joined_names = [name for name in second.names if name != joined.key]
@@ -1169,7 +1220,7 @@ class PartnerRows:
     ) -> None:
         numbers: dict[Hashable, int] = {}
         key_of = key_reader(reading)
-        every = [*wanted, (key, numbering(numbers, key_of))]
+        every = [*wanted, (key, key_number_encoder(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
             *(chunk.columns for chunk in second.encoded(every)),
@@ -1180,7 +1231,7 @@ class PartnerRows:
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, wanted, strict=True)
         ]
-        self._find = numbering(numbers, key_of, known=True)
+        self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64

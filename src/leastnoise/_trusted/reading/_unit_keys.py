@@ -1,7 +1,7 @@
 """The keys of units: which rows are of one unit (E6 of PROOFS-reading.md).
 
-`key_reader` says it for one value. `UnitNumbers` says the same for whole columns: keys become byte
-strings, which pyarrow compares by all their bytes.
+`key_reader` returns the key of one value; `UnitNumbers` numbers the keys of whole columns.
+Keys of columns are byte strings, which pyarrow compares by all their bytes.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -75,19 +75,22 @@ def _null_keys(reading: Reading) -> set[str]:
     return {"", *(_canonical_text(null, reading) for null in reading.nulls)}
 
 
-def numbering(
-    numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
+def key_number_encoder(
+    numbers: dict[Hashable, int],
+    key: Callable[[object], Hashable | None],
+    *,
+    allow_new: bool = True,
 ) -> Encoder:
     """Return an encoder from a column to the numbers of its keys.
 
     The number is -1 for a value that is no key.
 
-    A new key gets the next number; or -1, if only known ones have any.
+    A new key gets the next number, or -1 if ``allow_new`` is False.
 
     >>> numbers, key = {"a": 0}, key_reader(Reading())
-    >>> numbering(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
+    >>> key_number_encoder(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
     [1, 0, -1, 1]
-    >>> numbering(numbers, key, known=True)(Column(["b", "c"])).tolist()
+    >>> key_number_encoder(numbers, key, allow_new=False)(Column(["b", "c"])).tolist()
     [1, -1]
     """
 
@@ -95,9 +98,9 @@ def numbering(
         form = key(value)
         if form is None:
             return -1
-        if known:
-            return numbers.get(form, -1)
-        return numbers.setdefault(form, len(numbers))
+        if allow_new:
+            return numbers.setdefault(form, len(numbers))
+        return numbers.get(form, -1)
 
     return by_value(
         lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values))
@@ -110,18 +113,18 @@ class KeyColumn:
 
     Attributes:
         keys: an Arrow array of the byte strings of `key_bytes`; one key may come several times.
-        rows: for each row the place of its key; -1 for a row without one.
+        positions: for each row the position of its key; -1 for a row without one.
     """
 
     keys: Any
-    rows: IntArray
+    positions: IntArray
 
 
 class UnitNumbers:
-    """Number the units of rows by their keys, exactly.
+    """Assigns a number to each distinct unit key.
 
-    Each key of a chunk first gets an entry, a number that only its rows have. `settle` compares the
-    keys of all entries and numbers the different ones; `of_entries` returns these numbers. Equal
+    Each key of a chunk first gets an entry, a number that only its rows have. `number_keys` compares
+    the keys of all entries and numbers the different ones; `numbers_of` returns these numbers. Equal
     keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree.
     Each key is stored once.
 
@@ -136,8 +139,8 @@ class UnitNumbers:
 
     >>> units = UnitNumbers(Reading())
     >>> entries = units.entries(Column(["a", 17, None, b"a", "17.0"]))
-    >>> units.settle()
-    >>> units.of_entries(entries).tolist(), units.keys()
+    >>> units.number_keys()
+    >>> units.numbers_of(entries).tolist(), units.keys()
     ([0, 1, -1, 0, 1], ['a', '17'])
     """
 
@@ -148,7 +151,7 @@ class UnitNumbers:
         self._waiting_bytes = 0
         self._entered = 0
         # numbers of the entries so far, and how many entries came before each of these arrays
-        self._settled: list[Numbers] = []
+        self._numbers: list[Numbers] = []
         self._starts: list[int] = []
 
     def __len__(self) -> int:
@@ -162,14 +165,14 @@ class UnitNumbers:
 
     def _enter(self, column: KeyColumn) -> IntArray:
         """Return the entry of each row, and keep the keys."""
-        entries = np.where(column.rows < 0, -1, column.rows + self._entered)
+        entries = np.where(column.positions < 0, -1, column.positions + self._entered)
         self._waiting.append(column.keys)
         self._waiting_bytes += column.keys.nbytes
         self._entered += len(column.keys)
         return entries
 
-    def settle(self) -> None:
-        """Number all keys that were entered; those numbered before keep their numbers."""
+    def number_keys(self) -> None:
+        """Number all keys entered so far; earlier keys keep their numbers."""
         import pyarrow as pa
 
         number = len(self._keys)
@@ -179,27 +182,27 @@ class UnitNumbers:
         # The keys with a number come first, each once and in order, so their places are their
         # numbers again.
         encoded = pa.chunked_array([self._keys, *self._waiting]).dictionary_encode()
-        places = np.concatenate([_numbers_of(chunk.indices) for chunk in encoded.chunks])
+        places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
         if len(places) != number + count:
             raise InternalError("every key must have one number; please report this.")
         self._starts.append(self._entered - count)
-        self._settled.append(places[number:])
+        self._numbers.append(places[number:])
         self._keys = encoded.chunks[-1].dictionary
         self._waiting = []
         self._waiting_bytes = 0
         del encoded
         pa.default_memory_pool().release_unused()
 
-    def of_entries(self, entries: IntArray) -> Numbers:
+    def numbers_of(self, entries: IntArray) -> Numbers:
         """Return the number of the unit of each entry, -1 for -1.
 
-        All entries must have been settled.
+        The keys of all entries must have been numbered.
         """
         numbers = np.full(len(entries), -1, dtype=np.int32)
         segments = np.searchsorted(self._starts, entries, side="right") - 1
         for segment in np.unique(segments[entries >= 0]).tolist():
             rows = segments == segment
-            numbers[rows] = self._settled[segment][entries[rows] - self._starts[segment]]
+            numbers[rows] = self._numbers[segment][entries[rows] - self._starts[segment]]
         return numbers
 
     def keys(self) -> list[Hashable]:
@@ -233,7 +236,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     Its keys are those of `key_reader`, value by value, as `key_bytes` writes them.
 
     >>> column = key_columns(Reading(nulls=["9"]))(Column(np.array([17, 9])))
-    >>> column.keys.to_pylist(), column.rows.tolist()
+    >>> column.keys.to_pylist(), column.positions.tolist()
     ([b'17'], [0, -1])
     """
     key = key_reader(reading)
@@ -243,11 +246,11 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
         import pyarrow.compute as pc
 
         keys, places = _keys_of_values(column.data, reading, key)
-        has_key = ~_booleans(pc.is_in(keys, value_set=nulls))
+        has_key = ~_boolean_array(pc.is_in(keys, value_set=nulls))
         if keys.null_count:
-            has_key &= _booleans(keys.is_valid())
+            has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
-            keys = keys.filter(_mask(has_key))
+            keys = keys.filter(_arrow_mask(has_key))
             # -1 stands for a value without a key, and finds the last entry
             places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
         return KeyColumn(keys, column.rows(places, -1))
@@ -294,6 +297,7 @@ def _keys_of_wholes(wholes: Array) -> Any:
     """Return the decimal digits of integers, as an Arrow array."""
     import pyarrow as pa
 
+    wholes = wholes.astype(wholes.dtype.newbyteorder("="), copy=False)
     buffer = pa.py_buffer(np.ascontiguousarray(wholes))
     array = pa.Array.from_buffers(pa.from_numpy_dtype(wholes.dtype), len(wholes), [None, buffer])
     return array.cast(pa.large_string()).cast(pa.large_binary())
@@ -310,7 +314,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
 
     bytes_of, starts = DistinctTexts(texts).bytes_and_starts()
     is_ascii = np.ones(len(texts), dtype=np.bool_)
-    is_ascii[_owners(bytes_of >= _ASCII, starts)] = False
+    is_ascii[_string_of_each_byte(bytes_of >= _ASCII, starts)] = False
     rewrites = reading.trim or reading.ignore_case
     if rewrites or not _is_text(texts, ~is_ascii):
         one_by_one = ~is_ascii
@@ -318,52 +322,52 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
         one_by_one = np.zeros(len(texts), dtype=np.bool_)
     keys = texts
     if rewrites:
-        in_ascii = texts.filter(_mask(is_ascii)).cast(pa.large_string())
+        in_ascii = texts.filter(_arrow_mask(is_ascii)).cast(pa.large_string())
         if reading.trim:
             in_ascii = pc.ascii_trim(in_ascii, characters=_ASCII_BLANKS)
         if reading.ignore_case:
             in_ascii = pc.ascii_lower(in_ascii)
         rewritten = in_ascii.cast(pa.large_binary())
-        keys = pc.replace_with_mask(texts, _mask(is_ascii), rewritten)
+        keys = pc.replace_with_mask(texts, _arrow_mask(is_ascii), rewritten)
         bytes_of, starts = DistinctTexts(keys).bytes_and_starts()
     # 17.00 is 17
-    filled = starts[1:] > starts[:-1]
+    is_nonempty = starts[1:] > starts[:-1]
     ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
-    ends_in_zero[filled] = bytes_of[starts[1:][filled] - 1] == _ZERO
+    ends_in_zero[is_nonempty] = bytes_of[starts[1:][is_nonempty] - 1] == _ZERO
     has_point = np.zeros(len(texts), dtype=np.bool_)
-    has_point[_owners(bytes_of == _POINT, starts)] = True
+    has_point[_string_of_each_byte(bytes_of == _POINT, starts)] = True
     one_by_one |= ends_in_zero & has_point
     if not one_by_one.any():
         return keys
-    chosen = _mask(one_by_one)
+    chosen = _arrow_mask(one_by_one)
     replacements = [key_bytes(key(value)) for value in texts.filter(chosen).to_pylist()]
     return pc.replace_with_mask(keys, chosen, _byte_strings(replacements))
 
 
-def _is_text(texts: Any, which: BoolArray) -> bool:
+def _is_text(texts: Any, flags: BoolArray) -> bool:
     """Return whether some byte strings are all UTF-8."""
     import pyarrow as pa
 
-    if not which.any():
+    if not flags.any():
         return True
     try:
-        texts.filter(_mask(which)).cast(pa.large_string())
+        texts.filter(_arrow_mask(flags)).cast(pa.large_string())
     except pa.ArrowInvalid:
         return False
     return True
 
 
-def _owners(which: BoolArray, starts: IntArray) -> IntArray:
-    """Return to which byte string each of some bytes belongs."""
-    owners: IntArray = np.searchsorted(starts, np.flatnonzero(which), side="right") - 1
-    return owners
+def _string_of_each_byte(is_selected: BoolArray, starts: IntArray) -> IntArray:
+    """Return the position of the byte string that has each selected byte."""
+    positions: IntArray = np.searchsorted(starts, np.flatnonzero(is_selected), side="right") - 1
+    return positions
 
 
-def _mask(which: BoolArray) -> Any:
+def _arrow_mask(flags: BoolArray) -> Any:
     """Return a mask as an Arrow array."""
     import pyarrow as pa
 
-    return pa.Array.from_buffers(pa.bool_(), len(which), [None, _packed(which)])
+    return pa.Array.from_buffers(pa.bool_(), len(flags), [None, _bit_buffer(flags)])
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
@@ -376,24 +380,24 @@ def _byte_strings(values: Sequence[bytes | None]) -> Any:
     return pa.Array.from_buffers(
         pa.large_binary(),
         len(content),
-        [_packed(is_valid), pa.py_buffer(starts), pa.py_buffer(b"".join(content))],
+        [_bit_buffer(is_valid), pa.py_buffer(starts), pa.py_buffer(b"".join(content))],
     )
 
 
-def _packed(which: BoolArray) -> Any:
+def _bit_buffer(flags: BoolArray) -> Any:
     """Return a mask as an Arrow buffer of bits."""
     import pyarrow as pa
 
-    return pa.py_buffer(np.packbits(which, bitorder="little"))
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _booleans(array: Any) -> BoolArray:
+def _boolean_array(array: Any) -> BoolArray:
     """Return the Booleans of an Arrow array without nulls."""
     booleans: BoolArray = np.from_dlpack(array.cast("uint8")).view(np.bool_)
     return booleans
 
 
-def _numbers_of(array: Any) -> Numbers:
+def _int32_array(array: Any) -> Numbers:
     """Return the 32-bit integers of an Arrow array, -1 for nulls."""
     if array.null_count:
         array = array.fill_null(-1)

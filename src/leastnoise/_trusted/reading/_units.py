@@ -84,21 +84,21 @@ class Units:
         """
         self._entries.append(units)
         if self._numbers.is_full:
-            self._settle()
+            self._number_units()
         if self._series is not None:
             self._series.add(codes)
         if self._within:
             self._cells.append(self._bounded_cells(len(units), codes))
 
-    def _settle(self) -> None:
+    def _number_units(self) -> None:
         """Number the units of all rows added."""
-        self._numbers.settle()
-        self._chunks += map(self._numbers.of_entries, self._entries)
+        self._numbers.number_keys()
+        self._chunks += map(self._numbers.numbers_of, self._entries)
         self._entries = []
 
     def _unit_of_rows(self) -> Numbers:
         """Return the number of the unit of every row, -1 for a row without one."""
-        self._settle()
+        self._number_units()
         if len(self._chunks) > 1:
             self._chunks = [np.concatenate(self._chunks)]
         return self._chunks[0]
