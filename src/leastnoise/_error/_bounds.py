@@ -68,7 +68,7 @@ Worth = Callable[[Names], float]
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
     """Return the nuclear norms of a matrix and of its total part, over sqrt(n).
 
-    Of a matrix too large to decompose, a lower bound.
+    For a matrix too large to decompose, the first is a lower bound.
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
@@ -356,7 +356,7 @@ def _level_norms(
 ) -> dict[Names, float]:
     """Return the nuclear norms of invariant subspaces of levels.
 
-    By the attributes along which they leave out the total.
+    The keys are the attributes along which the subspaces leave out the total.
     """
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
     # products of these.
@@ -519,9 +519,9 @@ _LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0
 def lower_bound(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a lower bound on the total squared error of unbiased plans.
+    """Return a lower bound on the total squared error for one kind of noise.
 
-    For the given kind of noise.
+    It holds for every unbiased plan.
     """
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
     # measured together; loose for Laplace.
@@ -735,7 +735,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    From the bound of each; proved in docs/mathematics.md, section 8.
+    It follows from the bound of each. The proof is in docs/mathematics.md, section 8.
     """
     # Let a measure's values be their larger end with some probability and else the other, and M the
     # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
@@ -795,7 +795,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
 def _norm_at_corners(
     measures: Mapping[str | None, Measure | None], norms: Mapping[str | None, float]
 ) -> float:
-    """Return the bound of `_joint_norm` with products, for values at either bound.
+    """Return the bound of `_joint_norm` with products of values at their bounds.
 
     Every value is at each of its bounds with probability 1/2, so that products of different values
     that are symmetric around their centres are uncorrelated. It is 0 without products of

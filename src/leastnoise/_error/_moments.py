@@ -1,4 +1,4 @@
-"""Errors of covariances and regressions, from those of sums over complete rows.
+"""Errors of covariances and regressions, from the errors of their sums.
 
 A value less the middle of its bounds, over the largest distance of a value from it, is u between -1
 and 1. The sums of a group are a symmetric matrix of moments: its first row has the number of rows
@@ -86,7 +86,7 @@ class MomentScales:
         return np.asarray(self.reaches * self.units)
 
     def noise(self, stds: Mapping[Entry, FloatArray | float], lengthening: float = 0) -> FloatArray:
-        """Return standard errors of the matrix without what they share with the count.
+        """Return the matrix's standard errors, without noise shared with the count.
 
         Args:
             stds: the standard errors of the sums of each entry, in their units.
@@ -172,7 +172,7 @@ def moment_scales(
 
 
 def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
-    """Return the covariance of two variables, of which the divisor is the number of rows.
+    """Return the covariance of two variables, divided by the number of rows.
 
     Args:
         moments: matrices of shape (..., rows, rows), whose counts are above 0.
@@ -214,7 +214,7 @@ def predictor_rows(size: int) -> list[int]:
 def coefficient_gradients(
     moments: FloatArray, combinations_of: FloatArray, ridge: FloatArray | float = 0.0
 ) -> list[Gradient]:
-    """Return combinations of the coefficients of a regression of the first variable.
+    """Return combinations of regression coefficients of the first variable.
 
     They solve the normal equations G b = g, and a combination w b has the derivatives of
     (G^-1 w) (dg - dG b).
@@ -313,7 +313,7 @@ def several_errors(
 
 
 def _public_moments(scales: MomentScales, size: float) -> FloatArray:
-    """Return the moments of measures at public scales, of which a group has ``size`` rows."""
+    """Return moments of measures at public scales for a group of ``size`` rows."""
     deviations = PUBLIC_SHARE * (scales.highs - scales.lows)
     predictors = len(deviations) - 1
     moments = np.diag(np.concatenate([[1.0], deviations**2]))
@@ -326,7 +326,7 @@ def _public_moments(scales: MomentScales, size: float) -> FloatArray:
 def _largest_covariance_error(
     scales: MomentScales, noise: FloatArray, first: int, second: int
 ) -> float:
-    """Return the largest error of a covariance times the number of rows, of two u.
+    """Return the largest error of a covariance of two u, times the row count.
 
     It is convex in the covariance, so largest at an end of those that two means allow.
     """

@@ -208,10 +208,7 @@ def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """Return prod a_i and prod b_i, the two terms of lambda.
-
-    For noise of variance 1.
-    """
+    """Return prod a_i and prod b_i, the two terms of lambda at unit noise."""
     first = _outer([axis.shares[0] for axis in axes.values()])
     second = _outer([axis.shares[1] for axis in axes.values()])
     return first, second

@@ -378,7 +378,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """Return, for each subset of numbers, the product of all other numbers.
 
-    In the order of ``subsets``.
+    The products are in the order of ``subsets``.
     """
     positions = range(len(shrinks))
     shares = []
@@ -419,7 +419,7 @@ class CentredSumCovariance(Covariance):
     def errors(self, product: Product) -> Errors:
         """Return the total and the largest variance of the answers.
 
-        For very many answers, a bound on the largest.
+        For very many answers, the second is a bound on the largest variance.
         """
         centred = self.centred.errors(product)
         counts = self.counts.errors(product)

@@ -91,7 +91,7 @@ class Means(GroupIntervals):
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
     """Return estimated means of a measure by group, over rows with a value.
 
-    From sums and numbers of values, both measured.
+    They follow from sums and numbers of values, which are both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.

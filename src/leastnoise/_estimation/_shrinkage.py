@@ -100,7 +100,7 @@ class HalvingTree:
     def up_to(self, edges: IntArray) -> Any:
         """Return sums of the first cells up to each edge, as queries on differences.
 
-        For edges t; a sparse matrix of shape (edges, padded).
+        They are a sparse matrix of shape (edges, padded).
         """
         from scipy.sparse import csr_matrix
 
@@ -226,7 +226,7 @@ def posterior_states(
 ) -> list[FloatArray]:
     """Return the state probabilities of every block given all blocks.
 
-    By level; transitions from parents to halves are learned.
+    They are in one array for each level. Transitions from parents to halves are learned.
     """
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(
@@ -263,7 +263,7 @@ def checked_errors(
 ) -> FloatArray:
     """Return estimated squared errors of posterior means, without the prior.
 
-    For one level; the fitted prior is not trusted.
+    The arguments are those of one level. The fitted prior is not trusted.
     """
     # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
     # square over its level. What it lies further away is error that the prior does not know of. An

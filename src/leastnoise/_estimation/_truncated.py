@@ -61,7 +61,7 @@ class TruncatedSumsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return least squares answers about the clipped values.
 
-        With exact noise given the threshold, and the estimated loss.
+        Their noise is exact given the threshold, and they have the estimated loss.
         """
         return replace(
             self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
@@ -70,7 +70,7 @@ class TruncatedSumsEstimate:
     def losses(self, product: Product) -> FloatArray:
         """Return the estimated loss of each answer by clipping, in units.
 
-        Of shape ``product.shape``; it is never added to an answer.
+        The array has shape ``product.shape``. The loss is never added to an answer.
         """
         if self.attribute in product.attributes:
             axis = product.attributes.index(self.attribute)

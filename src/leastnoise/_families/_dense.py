@@ -251,7 +251,7 @@ def _roots(values: FloatArray) -> FloatArray:
 def _spectrum(gram: Gram) -> Spectrum:
     """Return a function from dual weights to root eigenvalues and eigenvectors.
 
-    Of ``D^1/2 M D^1/2`` for dual weights d, the diagonal of D.
+    They are of ``D^1/2 M D^1/2``, where the dual weights d are the diagonal of D.
     """
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]

@@ -294,7 +294,7 @@ class RowSpace:
     def basis(self) -> FloatArray:
         """An orthonormal basis, shape (size, dimension).
 
-        For sizes whose matrices fit into memory.
+        It is for sizes whose matrices fit into memory.
         """
         if self.unseen is None:
             return np.asarray(

@@ -76,7 +76,7 @@ class Search:
     def planner(self) -> Planner | None:
         """The planner of the strategy.
 
-        None for the automatic choice and for data-dependent mechanisms.
+        It is None for the automatic choice and for data-dependent mechanisms.
         """
         return self.own or PLANNERS.get(self.strategy)
 
@@ -601,9 +601,9 @@ def allocate_time(
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Return the planning problems in order, each with its share of the time.
 
-    Then by their seconds over the likelihood that they find the best plan. Shares are parts of
-    estimates, so the same workload has the same plan on every machine. Planners without a share
-    come last, in the same order.
+    Quick planners come first, then those with the least time for their chance to find the best
+    plan. Shares are parts of estimates, so the same workload has the same plan on every machine.
+    Planners without a share come last, in the same order.
     """
     seconds_left = seconds - bound_seconds(workload)
     shares: dict[tuple[Planner, Noise], float] = {}
@@ -662,7 +662,7 @@ def search_again(
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of a search from its strategies' seconds.
 
-    0 for a data-dependent mechanism.
+    A data-dependent mechanism needs 0.
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(

@@ -206,7 +206,7 @@ class DawaSetting:
     def unit(self) -> Fraction:
         """The Laplace scale if the whole budget measured the cells.
 
-        For Gaussian noise, the Laplace scale with the same standard deviation.
+        For Gaussian noise it is the Laplace scale with the same standard deviation.
         """
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
@@ -424,7 +424,7 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     """Return measurements of the levels of blocks that suit the workload.
 
-    To the given budget.
+    They cost the given budget.
     """
     weighted_queries = setting.workload_gram
     halving = HalvingTree(setting.workload_gram.size)
@@ -470,7 +470,7 @@ def _adaptive(
 def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     """Estimate the relative noise variance of a difference of halves.
 
-    As the second step measures it, over the variance of the cells.
+    It is the variance in the second step, over the variance of the cells.
     """
     # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
     # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.

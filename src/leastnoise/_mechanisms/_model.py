@@ -187,10 +187,7 @@ class ModelSetting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The impossible combinations and public counts of the spec.
-
-        In the spec's words.
-        """
+        """The impossible combinations and public counts, in the words of the spec."""
         return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
     @cached_property
@@ -452,7 +449,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Return the outcome of measuring one-way marginals, then binned tables.
 
-    In all cases except whole tables.
+    It serves all cases except whole tables.
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}

@@ -113,7 +113,7 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether the text of a plan describes a search, for categories or bounds."""
+    """Return whether a plan's text describes a search, for categories or bounds."""
     return text.startswith('{"search":')
 
 

@@ -101,7 +101,7 @@ def cached_candidates(
 ) -> tuple[Candidate, ...]:
     """Return all candidates of the automatic choice, the chosen one first.
 
-    With ``every``, also those that a lower bound proves to gain next to nothing.
+    With ``every``, they include those that a lower bound proves to gain next to nothing.
     """
 
     def read(text: str) -> tuple[Candidate, ...]:

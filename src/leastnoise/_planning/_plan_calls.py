@@ -231,10 +231,7 @@ def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
 def expected_seconds(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
 ) -> float:
-    """Estimate the CPU seconds of planning.
-
-    0 for a data-dependent mechanism.
-    """
+    """Estimate the CPU seconds of planning; 0 for a data-dependent mechanism."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest_privacy(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(

@@ -110,7 +110,7 @@ class SeriesOptions:
         return kind
 
     def file_patterns(self, domain: Domain) -> tuple[str, ...]:
-        """Return the pattern of the names of files of each period; none without ``files``.
+        """Return the pattern of file names of each period; none without ``files``.
 
         Raises InputError if two periods have one pattern.
         """
@@ -585,7 +585,7 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     """Return each table's typical error when first published, by period.
 
-    None for a period without answers.
+    A period without answers has None.
     """
     series = series_of(plan)
     if series is None:

@@ -77,7 +77,7 @@ class MeanGoal:
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean, by the delta method.
 
-        Or half the width of its interval; in amounts of the measure.
+        With a level it is half the width of the interval. It is in amounts of the measure.
         """
         measured = plan.measured()
         tables = plan.expected_error().tables
@@ -136,7 +136,7 @@ class Goal:
     def std(self, noise: Noise, number: int) -> float:
         """Return the largest standard error that meets the goal.
 
-        Without half a step of the noise.
+        It leaves out half a step of the noise.
         """
         limits = [
             (self.most, self.level),
@@ -348,9 +348,7 @@ def _compare_strategies(
 
 
 def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Return a plan whose table weights equalise the ratios.
-
-    For one strategy.
+    """Return a plan of one strategy whose table weights equalise the ratios.
 
     Where its tables cannot be reweighted, every round is a new search, and there are few.
     """
@@ -453,7 +451,7 @@ def _weighted(
 def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
     """Return the weight of every table's ratio in the squared error.
 
-    0 for a table without a goal.
+    A table without a goal has the weight 0.
     """
     return [
         product.importance * product.rows * goal.std(noise, number) ** 2 if goal.has_target else 0.0
@@ -706,10 +704,7 @@ class TargetStatus(NamedTuple):
 
 
 def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return target and expected error of every table.
-
-    None for a table without a target.
-    """
+    """Return target and expected error of every table; None without a target."""
     return tuple(
         None
         if product.target is None
@@ -725,7 +720,7 @@ def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]
 def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
     """Return target and expected error of every mean.
 
-    In a group of the public size; None for a statistic without a target.
+    The error is for a group of the public size. A statistic without a target has None.
     """
     goals = {goal.statistic: goal for goal in mean_goals(plan.workload, level)}
     return tuple(

@@ -291,7 +291,8 @@ class Table(ResultTable):
     def typical_margin(self) -> float:
         """The root mean square of the margins, NaN if all are suppressed.
 
-        In rows or the measure's own unit; with the sampling error if it is stated.
+        It is in rows or in the measure's own unit, and includes the sampling error if that is
+        stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -302,7 +303,8 @@ class Table(ResultTable):
     def largest_margin(self) -> float:
         """The margin of the widest interval, NaN if all are suppressed.
 
-        In rows or in the measure's own unit; with the sampling error if it is stated.
+        It is in rows or in the measure's own unit, and includes the sampling error if that is
+        stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:

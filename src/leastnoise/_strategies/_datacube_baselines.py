@@ -138,7 +138,7 @@ def bits_of(size: int) -> int:
 def walsh_functions(size: int) -> IntArray:
     """Return the non-constant Walsh functions of the binary coding.
 
-    On the cells that exist, shape (2^m - 1, size).
+    They are on the cells that exist, shape (2^m - 1, size).
     """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
@@ -178,7 +178,7 @@ def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """Return the squared error per unit variance of each Fourier coefficient.
 
-    By measure and set of attributes.
+    The keys are a measure and a set of attributes.
     """
     distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
     parts_by_operator = {

@@ -291,7 +291,7 @@ def _weighted_table(
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
     """Return weights of tables added one by one to the best single table.
 
-    None if no single table determines all queries.
+    The result is None if no single table determines all queries.
     """
     single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min(

@@ -207,7 +207,7 @@ def grouped_budgets(
 ) -> Weights:
     """Return the best budget split over groups of queries without recovery.
 
-    From the errors and column norms of the groups.
+    ``errors`` are the errors of the groups, ``heights`` their column norms.
     """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)

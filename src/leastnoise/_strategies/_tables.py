@@ -85,7 +85,7 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
 def joint_table(workload: Workload, measure: str | None) -> Names:
     """Return the attributes of all queries of counts (None) or a measure.
 
-    In the order of the domain.
+    They are in the order of the domain.
     """
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
@@ -369,7 +369,7 @@ RESIDUAL = Planner(
 def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return the workload's own queries as a strategy.
 
-    With the best split of the budget, or with equal noise (``even``).
+    The budget is split in the best way, or for equal noise (``even``).
 
     Beside cells and groups of a level a hidden cell is measured too: it makes no row cost more.
 

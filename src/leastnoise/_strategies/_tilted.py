@@ -272,10 +272,7 @@ def _terms(
 
 
 def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return the values s and r of plain contrasts along all attributes.
-
-    With equal noise for every cell.
-    """
+    """Return s and r of contrasts with equal noise for every cell."""
     values = np.ones(1 + 2 * sum(len(role.operators) for role in roles))
     for role in roles:
         n = role.size

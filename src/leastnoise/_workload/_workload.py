@@ -877,7 +877,7 @@ def correlation_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Return a workload of covariances and correlations by group, for all pairs of measures.
+    """Return a workload of covariances and correlations of measures by group.
 
     They are of the rows with a value of every one of the measures. The workload also answers the
     number of these rows, the sums of the distances of values from the middle of their bounds, and

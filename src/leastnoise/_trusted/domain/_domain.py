@@ -212,7 +212,7 @@ class Domain(Immutable):
     def largest_value(self, measure: str | None) -> int:
         """Return the largest amount by which one row changes a sum.
 
-        In units of the measure; 1 for counts of rows.
+        It is in units of the measure, and 1 for counts of rows.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)

@@ -210,7 +210,7 @@ def _groups_by_cell(
 ) -> list[Any]:
     """Return the group of every cell in order.
 
-    Without ``other`` where the map leaves it out.
+    The cell ``other`` has none where the map leaves it out.
     """
     description = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}

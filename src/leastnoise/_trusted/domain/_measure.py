@@ -515,7 +515,7 @@ class CompleteCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class DeviationProduct(Measure):
-    """The product of distances of values from the centres of their bounds, as a measure.
+    """A product of distances of values from the centres of their bounds.
 
     Of one value it is the distance itself, of the same value twice its square. Only complete rows
     count, which have a value of all measures of a statistic, so that all sums are of the same rows.

@@ -83,7 +83,8 @@ class QuantileSelection:
     def scale(self, distance: int) -> tuple[int, int]:
         """Return the distance at which a cell passes with probability 1 / e.
 
-        In parts of a row, 1 / the denominator of the share each; as numerator and denominator.
+        It is a numerator and a denominator, in parts of a row, each 1 / the denominator of the
+        share.
 
         Args:
             distance: the number of rows by which neighbours differ.

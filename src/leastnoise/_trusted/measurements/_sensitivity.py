@@ -412,7 +412,7 @@ def _largest_product(columns: Iterable[_Column]) -> Fraction:
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
     """Return the norm of the blocks whose columns differ between cells.
 
-    From the blocks' weights and columns.
+    ``blocks`` has the weight and the columns of each of them.
     """
     if not blocks:
         return Fraction(0)
@@ -825,7 +825,7 @@ def _bounds_by_agreement(
 ) -> npt.NDArray[np.object_]:
     """Return bounds on forms, by the attributes in which two rows agree (R4).
 
-    For each number of attributes of each kind; all attributes come last.
+    There is one for each number of attributes of each kind; the one for all attributes comes last.
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}

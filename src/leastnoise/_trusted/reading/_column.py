@@ -74,7 +74,7 @@ class Column:
 
 
 class DistinctTexts(Sequence[object]):
-    """The distinct byte strings of a column, which Python reads when they are needed.
+    """The distinct byte strings of a column, read by Python only when needed.
 
     Args:
         array: an Arrow array of type large_binary, without nulls.
@@ -611,7 +611,7 @@ def chunk_batches(
 def batch_parts(
     batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Iterator[Part]:
-    """Yield the parts of Arrow batches; the arguments are those of `chunk_batches`."""
+    """Yield the parts of Arrow batches, with the arguments of `chunk_batches`."""
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
             yield partial(_cut_batch, batch.slice(start, CHUNK), wanted)

@@ -123,7 +123,7 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
 
 
 def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) -> IntArray:
-    """Return products of distances from the centres, 0 for rows that are not complete."""
+    """Return products of distances from the centres, 0 for incomplete rows."""
     count = len(measure.factors)
     products = np.ones_like(amounts[0])
     for values, centre in zip(amounts[:count], measure.centres, strict=True):

@@ -41,7 +41,7 @@ def source_location(source: Any) -> Any:
 def dataset_name(source: Any) -> str | None:
     """Return the default name of a data set in its ledger.
 
-    None for data without a name.
+    The result is None for data without a name.
 
     It is the name of a table, a file, a folder, or the folder where a pattern begins.
 

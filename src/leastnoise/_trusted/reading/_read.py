@@ -1011,7 +1011,7 @@ def read_unit_sizes(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the number of rows of each unit, as a table with one row per unit (E15).
+    """Return a table with one row per unit: the unit's number of rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the rule of the
     attribute gives to the unit's number of rows in the source, whatever these rows contain.

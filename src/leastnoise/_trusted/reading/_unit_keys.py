@@ -169,7 +169,7 @@ class UnitNumbers:
         return entries
 
     def settle(self) -> None:
-        """Number all keys that were entered; those numbered before keep their numbers."""
+        """Number all keys that were entered; earlier ones keep their numbers."""
         import pyarrow as pa
 
         number = len(self._keys)
@@ -367,7 +367,7 @@ def _mask(which: BoolArray) -> Any:
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Return byte strings as an Arrow array; without pa.array, which loads pandas."""
+    """Return byte strings as an Arrow array, without pa.array (loads pandas)."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]

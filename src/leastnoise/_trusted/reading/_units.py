@@ -562,7 +562,7 @@ def _first(
 
 
 def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return which rows have the ``most`` least keys of their group, without an order of rows.
+    """Return which rows have the ``most`` least keys of their group.
 
     The number of a row's group and the first bits of its key make one number; these are sorted, and
     the one at place ``most`` of each group is its limit: the rows up to it are first. Where the next
@@ -584,7 +584,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
 
     def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return the number of each row's group, and with it the first bits of its key."""
+        """Return each row's group number, alone and joined with bits of its key."""
         numbers = number[group[block] + 1]
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
@@ -612,7 +612,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Return one number from -1 on for each row, equal where all of its groups are.
+    """Return a number from -1 on for each row, equal if all its groups are.
 
     None where the groups have too many combinations for one 64-bit integer.
     """
@@ -642,7 +642,7 @@ def _combined_groups(*groups: Array) -> IntArray | None:
 
 
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
-    """Return the place of each row within its group, given where the groups start."""
+    """Return each row's place within its group, from the starts of the groups."""
     sizes = np.diff(np.append(starts, rows))
     places: IntArray = np.arange(rows) - np.repeat(starts, sizes)
     return places

@@ -403,7 +403,7 @@ class Table(Immutable):
 
 
 def set_reading_day(table: Table, day: date) -> Table:
-    """Return a new table, and its table of usage, with the day on which reading began.
+    """Return a new table, also its table of usage, with the day of reading.
 
     Only for readers, before anybody else has the table.
 
