@@ -112,10 +112,10 @@ class Dates(Kind):
     Raises:
         InputError: a day, period, zone or format that cannot be used.
 
-    Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A
-    fraction of a second is cut off. In the
-        hour that a clock repeats in autumn both passes are in one cell. Names of months, AM and PM
-        are read without regard to case. Excel serials are rounded to thousandths of a second.
+    Edge cases: the first and the last cell hold only the days from ``start`` and to ``end``. A
+        fraction of a second is cut off. In the hour that a clock repeats in autumn both passes are
+        in one cell. Names of months, AM and PM are read without regard to case. Excel serials are
+        rounded to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')

@@ -10,7 +10,7 @@ difference, and Fieller's of the ratio. It stays valid where a quotient has an a
 because its divisor is small.
 
 Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
-Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
+    Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
 """
 
 from collections.abc import Callable

@@ -113,8 +113,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         not clear of 0 they are the measure's public bounds.
 
     Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends,
-        have noise that is uncorrelated with that
-    of the counts.
+        have noise that is uncorrelated with the noise of the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))

@@ -15,8 +15,7 @@ right to one record. Within a kind attributes are shuffled, as the model has the
 A record equals a real row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
-    perturbation), Nixon et al. 2201.10545,
-Madow 1949 (rounding).
+    perturbation), Nixon et al. 2201.10545, Madow 1949 (rounding).
 """
 
 import math

@@ -26,9 +26,8 @@ momentum, restarted where it points uphill. Stop rule: a duality gap. With g the
   within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
 
 Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on
-    prefix sums: Hay et al. 2010; Li et al.,
-VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the
-restart.
+    prefix sums: Hay et al. 2010; Li et al., VLDB Journal 2015 (non-negative inference); Nesterov
+    1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math

@@ -12,8 +12,7 @@ least squares on levels of equal weights they are uncorrelated (docs/mathematics
 of the one block of each level at the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
-    noise variances and empirical Bayes;
-docs/decisions/dawa.md.
+    noise variances and empirical Bayes; docs/decisions/dawa.md.
 """
 
 import math

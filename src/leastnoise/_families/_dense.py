@@ -29,9 +29,8 @@ tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``: its eigenvectors cost O
 by reversing the cells, the problem falls into two halves.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
-    docs/mathematics.md; Li and Miklau, arXiv
-1202.3807 (eigen-design, with the dual iteration of the Gaussian optimum); Li, Hay, Rastogi, Miklau,
-McGregor, PODS 2010 (equivalent profiles).
+    docs/mathematics.md; Li and Miklau, arXiv 1202.3807 (eigen-design, with the dual iteration of
+    the Gaussian optimum); Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (equivalent profiles).
 """
 
 import math

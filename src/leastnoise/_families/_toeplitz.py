@@ -17,8 +17,8 @@ There hierarchies are measured, each node when its last cell is over, and later 
 was published before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
-    steps are ours. The decomposition is
-textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
+    steps are ours. The decomposition is textbook; that nothing is lost by publishing as one goes is
+    in Denisov et al. (arXiv 2202.08312).
 """
 
 from collections.abc import Iterator, Sequence

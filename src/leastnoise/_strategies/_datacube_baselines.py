@@ -56,8 +56,7 @@ def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
     The largest variance of a requested cell is kept small.
 
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
-        et al. (arXiv 1207.6096), here with
-    recovery by least squares.
+        et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload = task.workload
     norm = task.norm

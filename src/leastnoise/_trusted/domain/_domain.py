@@ -62,7 +62,7 @@ class Domain(Immutable):
             a kind.
 
     Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing
-    of that size is ever made.
+        of that size is ever made.
 
     >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
     >>> people.names, people.shape, people.size

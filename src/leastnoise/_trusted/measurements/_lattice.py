@@ -7,7 +7,7 @@ Its norm is the largest of the tables' sums of absolute values. Whole numbers on
 (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
-(1962) and Stanley (1980) for the counts; the sampler is this project's own.
+    (1962) and Stanley (1980) for the counts; the sampler is this project's own.
 """
 
 import math

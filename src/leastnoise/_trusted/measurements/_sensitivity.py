@@ -105,8 +105,7 @@ def cost(plan: Measurements) -> Cost:
         triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the
         rows cannot be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
 
-    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
-    (discrete).
+    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
 
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))

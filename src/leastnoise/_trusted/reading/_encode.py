@@ -1,10 +1,10 @@
 """Whole columns to cells and amounts, by the tables of their rules.
 
 Guarantees: what becomes of a row depends only on that row and on the public domain: not on other
-    rows, on how the rows are cut into
-chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows
-share one reading of their value only where their values are the same bytes, the same text, or equal
-numbers of one numpy type (E2, E3 of PROOFS-reading.md).
+    rows, on how the rows are cut into chunks, or on the order of earlier rows. Nothing is
+    remembered from one chunk to the next, and rows share one reading of their value only where
+    their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
+    PROOFS-reading.md).
 """
 
 import zoneinfo

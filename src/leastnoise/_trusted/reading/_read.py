@@ -195,9 +195,8 @@ def read(
         ``max_rows`` cells, and no more of these in one cell than ``max_per_cell`` allows.
         A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
 
-    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
-    malformed line of a CSV file is dropped
-        by itself.
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table;
+        only the malformed lines of a CSV file are dropped.
 
     >>> import duckdb
     >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
@@ -942,7 +941,7 @@ def read_keys(
         keys, each by 1.
 
     Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's
-    place.
+        place.
 
     >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")

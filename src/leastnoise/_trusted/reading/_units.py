@@ -134,31 +134,31 @@ class Units:
             A mask over all rows added.
 
         Guarantees (stability): let each row carry its own random key, drawn independently of
-            everything, and let a unit keep its k
-        rows with the least keys. Take two sources of which one has a unit's rows in addition, and
-        give every common row the same key (a coupling of the two runs: each has its right
-        distribution). Whether a row of another unit is kept depends on the keys of that unit's rows
-        alone, so it is the same in both; of the additional unit at most k rows are kept. So the
-        kept rows differ by at most k. Each kept row is then encoded or dropped by a function of
-        itself alone, which takes away rows on either side but adds none: the encoded tables too
-        differ by at most k rows. A mechanism that is private for every pair of tables that far
-        apart is private for every fixed choice of keys, hence on average over them. Replacing a
-        unit is removing one and adding one: at most 2k rows.
+            everything, and let a unit keep its k rows with the least keys. Take two sources of
+            which one has a unit's rows in addition, and give every common row the same key (a
+            coupling of the two runs: each has its right distribution). Whether a row of another
+            unit is kept depends on the keys of that unit's rows alone, so it is the same in both;
+            of the additional unit at most k rows are kept. So the kept rows differ by at most k.
+            Each kept row is then encoded or dropped by a function of itself alone, which takes away
+            rows on either side but adds none: the encoded tables too differ by at most k rows. A
+            mechanism that is private for every pair of tables that far apart is private for every
+            fixed choice of keys, hence on average over them. Replacing a unit is removing one and
+            adding one: at most 2k rows.
 
-        With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with the
-        least keys, and of those the k with the least keys. That too depends on its own rows and
-        keys alone: the kept rows of others stay, and those that come or go are at most k, and at
-        most m in one cell.
+            With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with
+            the least keys, and of those the k with the least keys. That too depends on its own rows
+            and keys alone: the kept rows of others stay, and those that come or go are at most k,
+            and at most m in one cell.
 
-        With an allowance (E14) the rows of closed periods are left out, and a unit keeps its rows
-        period after period, up to its unused rows.
+            With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
+            rows period after period, up to its unused rows.
 
-        Rows without a unit are dropped. Kept as a separate unit, any number of people would
-        share its k rows; kept each as its own unit, one person could have more than k. Dropping
-        them lets a change of one affect no other row.
+            Rows without a unit are dropped. Kept as a separate unit, any number of people would
+            share its k rows; kept each as its own unit, one person could have more than k. Dropping
+            them lets a change of one affect no other row.
 
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
-        then preferred, which the argument above does not mind.
+            then preferred, which the argument above does not mind.
         """
         units = self._open_rows()
         if among is not None:

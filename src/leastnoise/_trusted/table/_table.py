@@ -153,9 +153,8 @@ class Table(Immutable):
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
-        measure or is 0, so that one row is in
-    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are
-    copies and cannot be written.
+        measure or is 0, so that one row is in exactly one cell of each marginal and adds at most
+        ``largest`` units to a sum. The columns are copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
