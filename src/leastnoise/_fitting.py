@@ -1,6 +1,6 @@
 """Scale the noise of a strategy to a given budget.
 
-Also scales the threshold of a search for keys.
+The module also scales the threshold of a search for keys.
 
 This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
 and a delta to an epsilon. That number is shown to people and is never charged; ledgers add up rho

@@ -640,7 +640,7 @@ def build_columns(
 def batch_size(measured: Measurements, pair: Pair) -> int:
     """Return the number of trials in one batch.
 
-    As many as fit into memory, or a few where each is a separate series.
+    A batch has as many as fit into memory, or a few where each is a separate series.
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE

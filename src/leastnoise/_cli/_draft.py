@@ -1,6 +1,6 @@
 """The text of a drafted spec.
 
-From the names and types of columns, or from another tool's description.
+It follows from the names and types of columns, or from another tool's description.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

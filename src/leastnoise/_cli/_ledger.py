@@ -443,7 +443,7 @@ def _entry_subject(entry: Entry) -> str:
 def _entry_state(ledger: Ledger, entry: Entry) -> str:
     """Return the state of an entry.
 
-    For a release that is paid and not finished, also whether it is running or can be resumed.
+    For a release that is paid and not finished it says whether it is running or can be resumed.
     """
     if entry.kind != "release":
         return entry.kind

@@ -499,7 +499,7 @@ class Edges(Kind):
 class Decimals(Kind):
     """A column of numbers in equal steps.
 
-    Such as heights 120, 120.5, 121 ... in half centimetres.
+    Examples are heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.

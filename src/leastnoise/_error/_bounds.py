@@ -1,6 +1,6 @@
 """Lower bounds on the total squared error of any unbiased plan.
 
-From singular values; derived in docs/mathematics.md, section 3.
+They follow from singular values. They are derived in docs/mathematics.md, section 3.
 
 For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
 M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
@@ -556,7 +556,7 @@ def lower_bound(
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     """Return a lower bound on the squared error of unbiased pure releases.
 
-    Of noise that does not depend on the data, of any kind. 0 where it is not known.
+    It holds for all noise that does not depend on the data. It is 0 where no bound is known.
     """
     # By the bound of Hammersley, Chapman and Robbins: for a change of the counts that costs
     # epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1, hence a

@@ -393,7 +393,7 @@ class Covariance(ABC):
     def solver_cells(self) -> int:
         """The joint cells over which a linear solver must work for errors.
 
-        0 if the errors have a closed form.
+        It is 0 if the errors have a closed form.
         """
         return 0
 

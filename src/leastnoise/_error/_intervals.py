@@ -1,6 +1,6 @@
 """Variances and quantiles of the noise, and intervals.
 
-Of answers, and of means (Fieller's).
+The intervals are of answers, and of means (Fieller's).
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
 standard error of S - r C. At the true r that has the level's probability whatever C is, so the set
@@ -105,7 +105,7 @@ def ratio_interval(
 class ConstrainedLeastSquares:
     """Least squares given that some unknowns are 0.
 
-    Its covariance, and how much the zero unknowns are subtracted from the others.
+    It has their covariance, and how much the zero unknowns are subtracted from the others.
     """
 
     kept: BoolArray

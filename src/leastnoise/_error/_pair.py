@@ -1,6 +1,6 @@
 """The covariance from two tables of different strategies.
 
-In a common basis along each attribute.
+The tables have a common basis along each attribute.
 
 Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
 information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
@@ -132,7 +132,7 @@ class PairStructure(JointStructure):
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine a product.
 
-        Also if their noise is too unequal for the solver.
+        Also raise if their noise is too unequal for the solver.
         """
         inner, _, _ = split_product(product, self.joint.names)
         self._require_determined(inner)

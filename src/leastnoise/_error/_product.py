@@ -424,7 +424,7 @@ class ProductStructure(Structure):
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
         """Return whether rows along an attribute need the total and contrasts.
 
-        None if a row was not measured.
+        The result is None if a row was not measured.
         """
         key = (name, operator)
         if key not in self._needed:

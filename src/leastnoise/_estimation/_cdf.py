@@ -135,7 +135,7 @@ def cumulative_query(
 ) -> CumulativeQuery:
     """Return the queries for the counts up to each cell of a number.
 
-    Of rows, or of their weights, a measure that is never negative.
+    They count rows or their weights, a measure that is never negative.
     """
     if weighted_by is not None:
         _check_weight(domain, weighted_by)
@@ -623,7 +623,8 @@ def _row_unit(product: Product) -> float:
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    As many as the level needs, for a band within a release. The measure is the weight of the rows.
+    It is as many as the level needs, for a band within a release. The measure is the weight of the
+    rows.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))

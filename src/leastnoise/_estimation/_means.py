@@ -239,7 +239,7 @@ def changes(
 ) -> Changes:
     """Return difference and ratio of each period to an earlier period.
 
-    Such as year over year; of counts of rows.
+    The numbers are counts of rows. An example is year over year.
 
     Args:
         source: an estimate or a release; it costs no budget.

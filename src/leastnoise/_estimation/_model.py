@@ -1,6 +1,6 @@
 """Estimates from a model fitted to noisy tables.
 
-With estimates of the error of the model.
+They come with estimates of the error of the model.
 
 Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
 least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the

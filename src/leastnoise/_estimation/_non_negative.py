@@ -444,7 +444,7 @@ class NonNegativeCells:
     def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
         """Return the cells' answers, shape ``product.shape``.
 
-        From other cells of the joint table if they are given.
+        They are computed from other cells of the joint table if they are given.
         """
         # An attribute of one cell has nothing to tell, so the joint table may be without it.
         added = [

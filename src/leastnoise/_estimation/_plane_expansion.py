@@ -1,6 +1,6 @@
 """Estimates from a data-dependent mechanism on two attributes.
 
-With both parts of their error.
+They have both parts of their error.
 
 The cells fall into blocks that are taken for even. The noise follows from least squares given the
 blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven

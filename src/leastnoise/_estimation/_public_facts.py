@@ -370,7 +370,7 @@ def whole_with_sums(
 ) -> IntArray:
     """Return cells rounded to integers with the public sums.
 
-    Or with the rounded total, if no sums are public.
+    If no sums are public, they have the rounded total.
     """
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = KnownSums(

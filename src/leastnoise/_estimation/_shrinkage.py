@@ -135,7 +135,7 @@ class HalvingTree:
     def noise(self, variances: FloatArray) -> FloatArray:
         """Return noise variances of differences, from those of block counts.
 
-        0 where a half is padding.
+        They are 0 where a half is padding.
         """
         levels = np.split(
             variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])

@@ -446,7 +446,7 @@ class _ResultsSoFar:
 def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
     """Return whether a planner needs more than a small part of the time.
 
-    Or has no share of it.
+    A planner without a share of it is slow too.
     """
     cost = _planning_passes(task.workload) * planner.least_seconds(task.workload, task.norm)
     return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)

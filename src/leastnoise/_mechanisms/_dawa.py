@@ -216,7 +216,7 @@ class DawaSetting:
     def unit_variance(self, budget: Budget) -> float:
         """Return the noise variance of the cells measured within a budget.
 
-        By queries whose columns have norm 1.
+        The queries that measure them have columns of norm 1.
         """
         measurements = self.fit_block(
             Factor(self.attributes, Identity(math.prod(self.shape))), budget
@@ -339,7 +339,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
     """Return the epsilon of the test for structure.
 
-    0 for the strategy of levels, which has none.
+    It is 0 for the strategy of levels, which has none.
     """
     if strategy == "dawa_levels":
         return Fraction(0)

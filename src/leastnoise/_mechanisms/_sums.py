@@ -332,7 +332,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
 def tail_counts(setting: SumsSetting) -> Measurements | None:
     """Return the measurements of rows between consecutive candidates.
 
-    None if there is only one candidate.
+    The result is None if there is only one candidate.
     """
     cells = setting.candidates
     plan = setting.plan
@@ -559,7 +559,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """Return the measurements of the sums under a threshold.
 
-    By the first of three strategies whose noise can be drawn exactly.
+    They are by the first of three strategies whose noise can be drawn exactly.
     """
     # They are the best one for the weights of the workload; the best one for equal weights, because
     # very unequal weights may need noise of extreme scales; and every cell by itself.

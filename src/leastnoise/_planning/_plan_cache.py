@@ -52,7 +52,7 @@ def cache_file(
 ) -> Path | None:
     """Return the cache file of a plan.
 
-    None if the cache is off or the plan has very many tables.
+    The result is None if the cache is off or the plan has very many tables.
     """
     where = plan_folder()
     if where is None or len(workload.products) > _MOST_TABLES:

@@ -507,7 +507,7 @@ def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     """Return the plan of the release up to a period.
 
-    For the queries that can be answered then; None if there are none.
+    It has the queries that can be answered then, and is None if there are none.
     """
     if not isinstance(plan, SeriesPlan):
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
@@ -553,7 +553,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
     """Return the queries of a table that end within the first periods.
 
-    None if there are none.
+    The result is None if there are none.
     """
     index = product.attributes.index(along)
     periods = domain.cells(along)

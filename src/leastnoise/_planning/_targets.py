@@ -1,6 +1,6 @@
 """Error targets: the least budget that meets all of them.
 
-Also plans with the least largest ratio of error to target.
+The module also makes plans with the least largest ratio of error to target.
 
 A goal is the error that a table, or means that follow from tables, may have. Balancing changes the
 weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
@@ -117,7 +117,7 @@ class Goal:
     def ratio(self, plan: Plan, number: int) -> float:
         """Return squared error over squared target; at most 1 if it is met.
 
-        Of the table, or of its means if that is larger.
+        It is the ratio of the table, or of its means if that is larger.
         """
         table = plan.expected_error().tables[number]
         measured = plan.measured()
@@ -223,7 +223,7 @@ def _goal(
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    At most 1 where the goal is met.
+    It is at most 1 where the goal is met.
     """
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
@@ -634,7 +634,7 @@ def plan_worst_ratio(
 ) -> Plan:
     """Return the plan with the least largest ratio of error to target.
 
-    Without targets, the ratio to the error that a table has if planned alone.
+    Without targets, the ratio is to the error that a table has if only it is planned.
     """
     if workload.has_targets or search.comparisons:
         goals = table_goals(workload, level, search.comparisons)

@@ -137,7 +137,7 @@ class ResultTable:
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Without those that do not apply.
+        Columns that do not apply are left out.
         """
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Table(ResultTable):
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Without those that do not apply.
+        Columns that do not apply are left out.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         biased = (self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
@@ -780,7 +780,7 @@ class Tables(LazySequence[Table]):
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
         """Return the table of which all tables are sums, or None.
 
-        None if there is none.
+        The result is None if there is none.
         """
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
@@ -830,7 +830,7 @@ class Tables(LazySequence[Table]):
     ) -> tuple[FloatArray | None, Array | None]:
         """Return the non-negative and the integer answers.
 
-        None for those that are not requested.
+        Answers that are not requested are None.
         """
         options = self.options
         if product.measure is None:

@@ -255,7 +255,7 @@ def load_catalogue(language: str = "en") -> Catalogue:
 def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
     """Return a message translated by templates, with its values, or None.
 
-    None if the table lacks the message, or one of its values that need a translation.
+    The result is None if the table lacks the message, or one of its values that need a translation.
     """
     if not isinstance(sentence, Message):
         return table.get(sentence)
@@ -535,7 +535,7 @@ def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> A
 def first_moment(label: str) -> str | None:
     """Return the first day or hour of a period in ISO form.
 
-    None for a label that is no period.
+    The result is None for a label that is no period.
     """
     period = _PERIOD.fullmatch(label)
     if period is None:
@@ -825,7 +825,7 @@ def _names_of_statistic(
 ) -> QuantityNames:
     """Return the display names of a statistic's measure or attribute.
 
-    None for a statistic of several measures, whose values have the unit of no measure.
+    They are empty for a statistic of several measures, whose values have the unit of no measure.
     """
     if statistic.form.of_several:
         return QuantityNames()

@@ -203,8 +203,8 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
     """Return the errors that unit noise on Fourier coefficients adds.
 
-    Of the constant coefficient along an attribute, and the mean of all others. A table is 2^-m
-    times the sum of its coefficients with their signs.
+    They are of the constant coefficient along an attribute, and the mean of all others. A table is
+    2^-m times the sum of its coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(

@@ -95,7 +95,8 @@ class _LevelTables:
 def _level_tables(workload: Workload) -> _LevelTables | None:
     """Return the tables of levels, if the workload consists of them.
 
-    None if there are queries other than nested levels of one attribute, or too many tables.
+    The result is None if there are queries other than nested levels of one attribute, or too many
+    tables.
     """
     if (
         workload.has_hidden

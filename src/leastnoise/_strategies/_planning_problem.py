@@ -221,7 +221,7 @@ class Planner:
     def least_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the least CPU seconds under noise of this norm.
 
-        0 if the planner does not support it.
+        They are 0 if the planner does not support it.
         """
         if norm not in self.norms:
             return 0.0

@@ -341,7 +341,7 @@ def residual(task: PlanningProblem) -> Strategy:
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """Return a block of contrasts for every set of attributes.
 
-    Of counts (None) or of a measure.
+    They are of counts (None) or of a measure.
     """
     factors = {
         at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
@@ -407,7 +407,7 @@ def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
 def _weighted_rows(block: Block, norm: int) -> Block:
     """Return a one-attribute table with the best weight for every query.
 
-    Only if there are not too many queries.
+    A table with too many queries is returned unchanged.
     """
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
@@ -493,7 +493,7 @@ def optimal_budgets(
 ) -> FloatArray:
     """Return the best query weights without least squares recovery.
 
-    At privacy cost 1, shape (queries,).
+    They are at privacy cost 1, shape (queries,).
     """
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 

@@ -246,7 +246,7 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        None if there is none, so that rows are counted, and for amounts of units.
+        The result is None if there is none, so that rows are counted, and for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")

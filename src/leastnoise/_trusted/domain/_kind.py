@@ -180,7 +180,7 @@ class Kind(ABC):
     def clipped(self) -> Self:
         """Return the attribute with values outside clipped to the nearest cell.
 
-        Only where cells are in order.
+        This is possible only where cells are in order.
         """
         if self.outside == "clip":
             return self

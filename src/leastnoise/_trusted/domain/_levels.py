@@ -1,6 +1,6 @@
 """Define levels: public maps from cells to coarser ones.
 
-Such as from stores to regions, or from ages to groups of five years.
+Examples are maps from stores to regions, or from ages to groups of five years.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Share the parts of all samplers, from raw bits to exact tables.
 
-Also uniform integers, checked scales, rejection in blocks, and exact coins.
+These include uniform integers, checked scales, rejection in blocks, and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 in this folder.

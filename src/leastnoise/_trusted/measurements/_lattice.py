@@ -154,7 +154,7 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
     """Return the drawn common total of all tables (J5).
 
-    In proportion to the number of points that have it.
+    Each total has a probability in proportion to the number of points that have it.
     """
     tables = Counter(sizes)
 

@@ -162,7 +162,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on a unit's rows for a measure of units (M8).
 
-    On all rows, or for a measure of units on the rows that have an amount of it.
+    They are on all rows, or for a measure of units on the rows that have an amount of it.
 
     Args:
         domain: the domain of a plan.
@@ -681,7 +681,7 @@ def apart_distance(
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     """Return a block's factors on the attributes of a bound.
 
-    None if one is on others too.
+    The result is None if one is on others too.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
@@ -726,7 +726,7 @@ def _root_up(square: Fraction) -> Fraction:
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
     """Return the largest squared norm of a column (S4).
 
-    For replaced rows, twice that if columns may have opposite signs.
+    For replaced rows it is twice that if columns may have opposite signs.
     """
     if isinstance(factor.operator, Contrasts):
         if replaced:

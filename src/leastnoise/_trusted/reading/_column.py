@@ -191,7 +191,7 @@ def distinct(
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
     """Return the distinct values, and the index of each value among them.
 
-    In place of the indices None if all values are listed.
+    The indices are None if all values are listed.
 
     Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
     types can have different texts.

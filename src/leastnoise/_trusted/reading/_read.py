@@ -533,7 +533,7 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
     """Return for each row inside the domain whether it is in a published table.
 
-    None where all are.
+    The result is None if all are.
     """
     if not tables:
         return None

@@ -614,7 +614,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
 def _group_numbers(*groups: Array) -> Array | None:
     """Return a number from -1 on for each row, equal if all its groups are.
 
-    None where the groups have too many combinations for one 64-bit integer.
+    The result is None where the groups have too many combinations for one 64-bit integer.
     """
     if len(groups) == 1:
         return groups[0]
@@ -627,7 +627,7 @@ def _group_numbers(*groups: Array) -> Array | None:
 def _combined_groups(*groups: Array) -> IntArray | None:
     """Return one integer for each row, equal where all of its groups are.
 
-    None where the groups have too many combinations for 64 bits.
+    The result is None where the groups have too many combinations for 64 bits.
     """
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
