@@ -139,7 +139,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Return both bounds exactly.
 
-    None if a bound is missing or they are in the wrong order.
+    The result is None if a bound is missing or they are in the wrong order.
     """
     if low is None or high is None:
         return None
@@ -246,7 +246,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
 def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
     """Return the edges of partitions that follow each other without a gap.
 
-    None if there are no partitions with bounds, or if they have gaps or overlap.
+    The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """
     has_bounds = all(
         partition.get(end) is not None

@@ -1,6 +1,6 @@
 """Scale the noise of a strategy to a given budget.
 
-Also scales the threshold of a search for keys.
+The module also scales the threshold of a search for keys.
 
 This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
 and a delta to an epsilon. That number is shown to people and is never charged; ledgers add up rho
@@ -123,7 +123,7 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
         return 0.0
 
     def is_exceeded_rarely(passing: float) -> bool:
-        """Return whether cells that pass with this probability are chosen rarely enough."""
+        """Return whether cells of this passing probability are chosen rarely enough."""
         none_passes = cells * math.log1p(-passing)
         return 1 + math.expm1(none_passes) / (cells * passing) <= risk
 

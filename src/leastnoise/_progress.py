@@ -109,7 +109,7 @@ class Progress(ProgressLine):
     def _done_share(self, seconds: float) -> float:
         """Return the share of the work that is done after ``seconds``.
 
-        From the steps, or otherwise from the estimated time.
+        It follows from the steps, or otherwise from the estimated time.
         """
         if self._share or not self._about:
             return self._share

@@ -31,9 +31,9 @@ _LATE_LIBRARY = "scipy.linalg"
 def one_thread() -> Iterator[None]:
     """Compute with one thread of linear algebra, then restore the number.
 
-    For the public functions that compute, also as a decorator. The limit holds for the process,
-    like the threads of the libraries. A library that is loaded in this block starts with one
-    thread, and has as many as the others after it.
+    It is for the public functions that compute, also as a decorator. The limit holds for the
+    process, like the threads of the libraries. A library that is loaded in this block starts with
+    one thread, and has as many as the others after it.
     """
     if any(name in os.environ for name in THREAD_VARIABLES):
         yield

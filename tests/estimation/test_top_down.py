@@ -17,15 +17,15 @@ from simulated import releases
 
 MODULE = "leastnoise._estimation._top_down"
 ROUNDING = f"{MODULE}_rounding"
-PLACES = [f"{land}{kreis}{place}" for land in "12" for kreis in "123" for place in "0123"]
+PLACES = [f"{state}{county}{place}" for state in "12" for county in "123" for place in "0123"]
 SPEC = """
 [privacy]
 rho = "1/10"
 [domain.place]
 categories = [PLACES]
 complete = true
-levels.kreis = { digits = 2 }
-levels.land = { digits = 1 }
+levels.county = { digits = 2 }
+levels.state = { digits = 1 }
 [domain.sex]
 categories = ["f", "m"]
 complete = true
@@ -36,9 +36,9 @@ levels.old = { width = 3 }
 [[workload]]
 queries = { place = "identity", sex = "identity", age = "identity" }
 [[workload]]
-queries = { place = { level = "land" }, sex = "identity" }
+queries = { place = { level = "state" }, sex = "identity" }
 [[workload]]
-queries = { place = { level = "kreis" }, age = { level = "old" } }
+queries = { place = { level = "county" }, age = { level = "old" } }
 [[workload]]
 queries = { place = "identity" }
 [[workload]]
@@ -68,31 +68,33 @@ np.add.at(TRUTH, CODES, 1)
 
 def all_tables(cells: np.ndarray) -> list[np.ndarray]:
     """The tables of the spec from its cells."""
-    land = cells.reshape(2, 12, 2, 6).sum(axis=(1, 3))
-    kreis = cells.reshape(6, 4, 2, 2, 3).sum(axis=(1, 2, 4))
-    return [cells, land, kreis, cells.sum(axis=(1, 2)), cells.sum()]
+    state = cells.reshape(2, 12, 2, 6).sum(axis=(1, 3))
+    county = cells.reshape(6, 4, 2, 2, 3).sum(axis=(1, 2, 4))
+    return [cells, state, county, cells.sum(axis=(1, 2)), cells.sum()]
 
 
-def public(queries: str, counts: np.ndarray) -> str:
+def public_counts(queries: str, counts: np.ndarray) -> str:
     listed = counts.reshape(-1).tolist()
     return f"[[public]]\nqueries = {{ {queries} }}\ncounts = {listed}\n"
 
 
-def by_kreis(cells: np.ndarray) -> np.ndarray:
+def sum_counties(cells: np.ndarray) -> np.ndarray:
     return cells.reshape(6, 4, 2, 6).sum(axis=(1, 3))
 
 
-def by_land(cells: np.ndarray) -> np.ndarray:
+def sum_states(cells: np.ndarray) -> np.ndarray:
     return cells.reshape(2, -1).sum(axis=1)
 
 
 BABIES = '[[impossible]]\nsex = ["f"]\nage = [0, 0]\n'
-PLACE = public('place = "identity"', TRUTH.sum(axis=(1, 2)))
-SEX = public('sex = "identity"', TRUTH.sum(axis=(0, 2)))
-AGE = public('age = "identity"', TRUTH.sum(axis=(0, 1)))
+PLACE = public_counts('place = "identity"', TRUTH.sum(axis=(1, 2)))
+SEX = public_counts('sex = "identity"', TRUTH.sum(axis=(0, 2)))
+AGE = public_counts('age = "identity"', TRUTH.sum(axis=(0, 1)))
 WITHOUT_OLD = "# the levels of age are not asked for\n"
-KREIS_AND_SEX = public('place = { level = "kreis" }, sex = "identity"', by_kreis(TRUTH))
-LAND_AND_SEX = public('place = { level = "land" }', by_land(TRUTH)) + SEX
+COUNTY_AND_SEX = public_counts(
+    'place = { level = "county" }, sex = "identity"', sum_counties(TRUTH)
+)
+STATE_AND_SEX = public_counts('place = { level = "state" }', sum_states(TRUTH)) + SEX
 
 
 def spec_of(facts: str) -> Spec:
@@ -115,21 +117,21 @@ def release_of(facts: str, seeds: list[int]) -> list[Release]:
 
 
 @pytest.mark.parametrize(
-    ("facts", "publics"),
+    ("facts", "public_sums"),
     [
         ("", []),
         (PLACE + BABIES, [lambda cells: cells.sum(axis=(1, 2))]),
-        (KREIS_AND_SEX, [by_kreis]),
-        (LAND_AND_SEX, [by_land, lambda cells: cells.sum(axis=(0, 2))]),
+        (COUNTY_AND_SEX, [sum_counties]),
+        (STATE_AND_SEX, [sum_states, lambda cells: cells.sum(axis=(0, 2))]),
         ('[[impossible]]\nplace = ["110", "111", "112", "113"]\n', []),
     ],
-    ids=["none", "places", "kreis and sex", "two tables", "places without rows"],
+    ids=["none", "places", "county and sex", "two tables", "places without rows"],
 )
 @pytest.mark.parametrize("rounding", ["to the next", "farther", "in groups"])
 def test_tables_add_up_and_keep_public_facts(
     monkeypatch: pytest.MonkeyPatch,
     facts: str,
-    publics: list[Callable[[np.ndarray], np.ndarray]],
+    public_sums: list[Callable[[np.ndarray], np.ndarray]],
     rounding: str,
 ):
     if rounding == "farther":  # as where no rounding down or up has the sums
@@ -143,7 +145,7 @@ def test_tables_add_up_and_keep_public_facts(
     assert cells.min() >= 0
     for table, expected in zip(release.tables, all_tables(cells), strict=True):
         np.testing.assert_array_equal(table.top_down, expected)
-    for sums in publics:
+    for sums in public_sums:
         np.testing.assert_array_equal(sums(cells), sums(TRUTH))
     if BABIES in facts:
         assert not cells[:, 0, 0].any()
@@ -170,22 +172,22 @@ def test_errors_are_below_those_of_separate_rounding():
 
 def test_measure_has_whole_units_that_add_up():
     domain = ln.Domain(
-        place=ln.Categories(PLACES, levels={"land": {each: each[0] for each in PLACES}}),
+        place=ln.Categories(PLACES, levels={"state": {each: each[0] for each in PLACES}}),
         measures={
             "pay": ln.Measure("pay", 0, 100, unit="0.5"),
             "debt": ln.Measure("debt", -50, 50),
         },
     ).as_complete()
     workload = ln.queries(domain, place="identity", sum="pay") + ln.queries(
-        domain, place=ln.level("land"), sum="pay"
+        domain, place=ln.level("state"), sum="pay"
     )
     workload += ln.queries(domain, place="identity", sum="debt")
     frame = people().assign(pay=30.5, debt=-1)
     options = ln.Options(top_down=True)
     release = ln.release(ln.plan(workload, ln.ZCDP(1)), frame, seed=4, options=options)
-    pay, of_land, debt = release.tables
+    pay, pay_by_state, debt = release.tables
     np.testing.assert_array_equal(2 * pay.top_down, np.rint(2 * pay.top_down))
-    np.testing.assert_allclose(pay.top_down.reshape(2, 12).sum(axis=1), of_land.top_down)
+    np.testing.assert_allclose(pay.top_down.reshape(2, 12).sum(axis=1), pay_by_state.top_down)
     assert pay.top_down.min() >= 0
     assert debt.top_down is None
     assert "answer_top_down" in release.long("pandas").columns
@@ -199,7 +201,10 @@ def check(facts: str) -> None:
     ("facts", "message"),
     [
         (PLACE + '[[impossible]]\nplace = ["110"]\n', "both impossible cells and public counts"),
-        (public('sex = "identity"', np.array([7, 393])) + '[[impossible]]\nsex = ["f"]\n', "agree"),
+        (
+            public_counts('sex = "identity"', np.array([7, 393])) + '[[impossible]]\nsex = ["f"]\n',
+            "agree",
+        ),
         ('[[impossible]]\nsex = ["f", "m"]\n', "must leave some cell possible"),
         (SEX + AGE + BABIES, "public counts of age, because whole tables"),
         (SEX + AGE + BABIES + WITHOUT_OLD, "got two"),

@@ -30,18 +30,18 @@ def visits(tmp_path):
 
 
 @pytest.fixture
-def book(tmp_path) -> ln.Ledger:
+def ledger(tmp_path) -> ln.Ledger:
     return ln.Ledger.create(tmp_path / "visits.ledger", "visits", WHOLE)
 
 
 def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
-    ledger = tmp_path / "visits.ledger"
-    found = ln.find_bounds(PLAN, visits, ledger=ledger, out=tmp_path / "bounds", whole=WHOLE)
+    ledger_path = tmp_path / "visits.ledger"
+    found = ln.find_bounds(PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", whole=WHOLE)
     assert found.max_rows == 50
-    book = ln.Ledger.open(ledger)
-    (entry,) = book.entries()
+    ledger = ln.Ledger.open(ledger_path)
+    (entry,) = ledger.entries()
     assert (entry.state, entry.description) == ("sealed", "bounds of 'rows of a unit'")
-    assert (str(entry.charge), str(book.left())) == ("epsilon = 1", "epsilon = 1")
+    assert (str(entry.charge), str(ledger.left())) == ("epsilon = 1", "epsilon = 1")
     assert read_bounds(tmp_path / "bounds") == found
     facts = manifest(tmp_path / "bounds")
     assert (facts["private"], facts["low"], facts["high"]) == (True, "0", "50")
@@ -52,45 +52,45 @@ def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
         ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=found.max_rows),
     )
     options = ln.Options(searches=[found.search_facts()])
-    made = ln.release(plan, visits, ledger=book, out=tmp_path / "out", options=options)
-    (named,) = manifest(tmp_path / "out")["options"]["searches"]
-    assert (named["attribute"], named["high"], named["rank_error"], named["plan"]) == (
+    release = ln.release(plan, visits, ledger=ledger, out=tmp_path / "out", options=options)
+    (search,) = manifest(tmp_path / "out")["options"]["searches"]
+    assert (search["attribute"], search["high"], search["rank_error"], search["plan"]) == (
         "max_rows",
         "50",
         PLAN.rank_error,
         PLAN.digest(),
     )
-    assert ln.read_release(tmp_path / "out").options == made.options
+    assert ln.read_release(tmp_path / "out").options == release.options
     for page, words in (("report.html", "Finding the bounds of max_rows"),):
         assert words in (tmp_path / "out" / page).read_text(encoding="utf-8")
     with pytest.raises(ln.BudgetError):
-        ln.find_bounds(PLAN, visits, ledger=book, out=tmp_path / "again")
+        ln.find_bounds(PLAN, visits, ledger=ledger, out=tmp_path / "second")
 
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
-@pytest.mark.parametrize("again", ["resume", "the same call"])
-def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, book, drawn, again) -> None:
-    find = partial(ln.find_bounds, PLAN, visits, ledger=book, out=tmp_path / "bounds")
+@pytest.mark.parametrize("retry", ["resume", "the same call"])
+def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, retry) -> None:
+    find = partial(ln.find_bounds, PLAN, visits, ledger=ledger, out=tmp_path / "bounds")
     stop = stopped(Draft, "publish") if drawn else stopped(Series, "choose_cells")
-    with stop as told:
+    with stop as error:
         find()
-    assert "can be finished without paying again" in str(told.value)
+    assert "can be finished without paying again" in str(error.value)
     assert not (tmp_path / "bounds").exists()
     if drawn:
         visits.unlink()  # the data are not needed again
-    found = ln.resume(book)[0] if again == "resume" else find()
+    found = ln.resume(ledger)[0] if retry == "resume" else find()
     assert read_bounds(tmp_path / "bounds") == found
-    assert [entry.state for entry in book.entries()] == ["sealed"]
-    assert str(book.left()) == "epsilon = 1"
+    assert [entry.state for entry in ledger.entries()] == ["sealed"]
+    assert str(ledger.left()) == "epsilon = 1"
 
 
-def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, book) -> None:
-    older = book.path.read_bytes()
-    ln.find_bounds(PLAN, visits, ledger=book, out=tmp_path / "bounds")
-    book.path.write_bytes(older)
+def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, ledger) -> None:
+    older = ledger.path.read_bytes()
+    ln.find_bounds(PLAN, visits, ledger=ledger, out=tmp_path / "bounds")
+    ledger.path.write_bytes(older)
     with pytest.raises(ln.LedgerError, match="it is an older copy"):
-        ln.find_bounds(PLAN, visits, ledger=book.path, out=tmp_path / "more")
-    entry = enter_release(ln.Ledger.open(book.path), tmp_path / "bounds")
+        ln.find_bounds(PLAN, visits, ledger=ledger.path, out=tmp_path / "more")
+    entry = enter_release(ln.Ledger.open(ledger.path), tmp_path / "bounds")
     assert (str(entry.charge), entry.plan_digest) == ("epsilon = 1", PLAN.digest())
 
 

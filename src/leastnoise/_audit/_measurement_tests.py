@@ -260,7 +260,7 @@ def rehearse(
 ) -> tuple[SignedArray, ...]:
     """Return noisy answers about synthetic rows, measured many times.
 
-    With the kernel's own noise and, by default, the system's randomness.
+    The noise is the kernel's own. The randomness is by default the system's.
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
         measured separately, so that each has its own noise of the block's scales. The series is one
@@ -416,14 +416,14 @@ class Pairs:
     def worst(self) -> Pair:
         """Return the neighbours of the largest distance over all queries.
 
-        With enough units for the difference to be seen.
+        The number of units is large enough for the difference to be seen.
         """
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def unseen_by(self, pair: Pair) -> Pair | None:
         """Return the neighbours that differ most where ``pair`` does not; or None.
 
-        In a query of the blocks, or in an end of a measure.
+        They differ in another query of the blocks, or in another end of a measure.
         """
         ends = np.cumsum(
             [
@@ -640,7 +640,7 @@ def build_columns(
 def batch_size(measured: Measurements, pair: Pair) -> int:
     """Return the number of trials in one batch.
 
-    As many as fit into memory, or a few where each is a separate series.
+    A batch has as many as fit into memory, or a few where each is a separate series.
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE

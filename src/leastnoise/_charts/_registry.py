@@ -29,9 +29,9 @@ CHARTS = (
 
 
 def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None:
-    """Return the first chart that suits a picture.
+    """Return the first chart that suits a picture, or None if none does.
 
-    None for a single number, and if no chart suits.
+    A single number has no chart.
     """
     # Charts of the largest cells and of lines draw only some of the cells.
     candidates = [
@@ -45,7 +45,7 @@ def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None
 def draw_chart(picture: Picture, most_cells: float = math.inf) -> Spec | None:
     """Return the chart of a picture as a Vega-Lite specification with its data.
 
-    None if no chart suits.
+    The result is None if no chart suits.
     """
     chart = choose_chart(picture, most_cells)
     if chart is None:

@@ -165,7 +165,8 @@ def _plan_margins(
 ) -> dict[str, float | None]:
     """Return the typical margin of a spec's plan for each planned table.
 
-    None if the plan has no table of counts of the same attributes, or its errors depend on data.
+    A margin is None if the plan has no table of counts of the same attributes, or its errors depend
+    on data.
     """
     spec = read_spec(path)
     plan, _ = plan_with_progress(spec)

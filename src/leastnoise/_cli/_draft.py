@@ -1,6 +1,6 @@
 """The text of a drafted spec.
 
-From the names and types of columns, or from another tool's description.
+It follows from the names and types of columns, or from another tool's description.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -226,7 +226,7 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
 def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
     """Yield the line of a column of dates.
 
-    With the days in the file's name, and the time zone of the schema.
+    It has the days in the file's name, and the time zone of the schema.
     """
     named_days = days_in_name(data_name, column)
     first, last, by = named_days or (BLANK, BLANK, "month")

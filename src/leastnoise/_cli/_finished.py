@@ -646,7 +646,7 @@ def _answer_regression(
 
 
 def _rows_of_several(table: Correlations | Regression) -> list[dict[str, Any]]:
-    """Return a row for each pair or term of each group; null for what has no number."""
+    """Return a row for each pair or term of each group; null for no number."""
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for values in zip(*columns.values(), strict=True):

@@ -443,7 +443,7 @@ def _entry_subject(entry: Entry) -> str:
 def _entry_state(ledger: Ledger, entry: Entry) -> str:
     """Return the state of an entry.
 
-    For a release that is paid and not finished, also whether it is running or can be resumed.
+    For a release that is paid and not finished it says whether it is running or can be resumed.
     """
     if entry.kind != "release":
         return entry.kind
@@ -459,8 +459,8 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     """Return a delta and the epsilons of budget and spending there, or None.
 
-    Of a budget of rho at the given delta, of (epsilon, delta) at the delta of the budget. Rounded
-    up to four decimals; None for other budgets.
+    For a budget of rho this is the given delta, for (epsilon, delta) the delta of the budget. The
+    epsilons are rounded up to four decimals. The result is None for other budgets.
     """
     if isinstance(ledger.privacy.budget, ApproxDP):
         return _spent_in_epsilon(ledger)

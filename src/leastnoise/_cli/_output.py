@@ -151,7 +151,7 @@ def format_charge(budget: Budget, charge: Charge) -> str:
 def format_left(budget: Budget, left: Charge) -> str:
     """Return the amount of a budget left for the next release, as text.
 
-    Of an (epsilon, delta) budget, for a Gaussian and for a pure release.
+    For an (epsilon, delta) budget it states the amounts for a Gaussian and for a pure release.
     """
     if not isinstance(budget, ApproxDP):
         return _format_parts(left, parameters(budget), up=False)

@@ -582,7 +582,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
 
 
 def _selection_facts(reach: float | None, rows: float, plan: Plan) -> dict[str, Any]:
-    """Return the rows within which a private choice would be from the rank of a quantile.
+    """Return how far a private choice may be from a quantile's rank, in rows.
 
     Empty unless they are at most the margin of the counts up to a cell.
 
@@ -913,7 +913,7 @@ def _describe_error(statistic: Mapping[str, Any]) -> str:
 
 
 def _describe_weighted_share_error(statistic: Mapping[str, Any]) -> str:
-    """Describe the error of weighted shares at the public sum of the weights of a group."""
+    """Describe the error of weighted shares at the public sum of weights."""
     if statistic["std_error"] is None:
         return "depends on the sum of the weights of a group; state it as size for the error"
     std_error = format_number(statistic["std_error"])
@@ -1441,10 +1441,10 @@ def _print_audit(result: Audit) -> None:
 def studio(path: Path | None) -> None:
     """Draft a spec, plan, or explore a release in the browser.
 
-    With a data file, or without an argument: forms that draft a spec from the names and types of
-    columns. With a spec: budget, targets, weights and tables, and their effect on every margin.
-    With the directory that `leastnoise release` wrote: tables of any attributes, their charts, and
-    the exact error of any sum of their cells.
+    With a data file or without an argument, forms draft a spec from the names and types of columns.
+    With a spec, the page shows how budget, targets, weights and tables change every margin. With
+    the directory that `leastnoise release` wrote, it shows tables of any attributes, their charts,
+    and the exact error of any sum of their cells.
 
     Prints the address of a page on this computer, which one browser can open once. Ends with the
     terminal or with Ctrl-C. Never reads a value of the data.

@@ -112,10 +112,10 @@ class Dates(Kind):
     Raises:
         InputError: a day, period, zone or format that cannot be used.
 
-    Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A
-    fraction of a second is cut off. In the
-        hour that a clock repeats in autumn both passes are in one cell. Names of months, AM and PM
-        are read without regard to case. Excel serials are rounded to thousandths of a second.
+    Edge cases: the first and the last cell hold only the days from ``start`` and to ``end``. A
+        fraction of a second is cut off. In the hour that a clock repeats in autumn both passes are
+        in one cell. Names of months, AM and PM are read without regard to case. Excel serials are
+        rounded to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')
@@ -174,7 +174,7 @@ class Dates(Kind):
     def regular_labels(self) -> tuple[Label, ...]:
         """The labels of the periods, in order.
 
-        Such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
+        Examples are ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
         13:00`` and ``Monday``.
         """
         return tuple(_label(self.first + cell, self.by) for cell in range(self.regular))
@@ -378,7 +378,7 @@ def _directives_of(written_as: str) -> list[str]:
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
     """Return the regular expression of a checked time format.
 
-    Of numbers, it is the pattern of ISO texts.
+    For numbers it is the pattern of ISO texts.
     """
     if written_as is None or written_as in COUNTED:
         return re.compile(_ISO, re.ASCII)

@@ -115,7 +115,7 @@ class Categories(Kind):
             next to a cell of that name, or a spelling of two categories.
 
     Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled
-    ``other``.
+        ``other``.
 
     >>> ln.Categories(["F", "M"], outside="other").labels
     ('F', 'M', 'other')
@@ -279,8 +279,7 @@ class Integers(Kind):
             cells.
 
     Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on
-    its side. A number is rounded first and
-        then compared with the bounds.
+        its side. A number is rounded first and then compared with the bounds.
 
     >>> ln.Integers(17, 20).labels
     (17, 18, 19, 20)
@@ -328,7 +327,7 @@ class Coded(Kind):
         InputError: a size that is not a whole number from 1 to 2^31.
 
     Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` counts the codes
-    alone, ``size`` also the cell ``other`` if there is one.
+        alone, ``size`` also the cell ``other`` if there is one.
 
     >>> ln.Coded(3).labels
     (0, 1, 2)
@@ -407,8 +406,8 @@ class Bins(Kind):
             whole number from 1 to 2^31.
 
     Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest
-    to them, so that 0.3 lies on the edge 3/10 also where a column holds it as a float, whose binary
-    value is a little less.
+        to them, so that 0.3 lies on the edge 3/10 also where a column holds it as a float, whose
+        binary value is a little less.
 
     >>> ln.Bins(0, 1, 4).labels
     ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
@@ -456,7 +455,7 @@ class Edges(Kind):
         InputError: fewer than two edges, or edges that do not rise.
 
     Edge cases: as for `Bins`; two edges must differ as doubles too, so that no bin is empty for
-    want of digits.
+        want of digits.
 
     >>> ln.Edges(["0", "9.99", "50"]).labels
     ('[0, 9.99)', '[9.99, 50]')
@@ -500,7 +499,7 @@ class Edges(Kind):
 class Decimals(Kind):
     """A column of numbers in equal steps.
 
-    Such as heights 120, 120.5, 121 ... in half centimetres.
+    Examples are heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
@@ -517,7 +516,7 @@ class Decimals(Kind):
             below ``high``, or steps that doubles cannot tell apart.
 
     Edge cases: a value is one of these if the doubles nearest to both are the same: 165.5 is in a
-    text, decimal, float32 and float64 column alike.
+        text, decimal, float32 and float64 column alike.
 
     >>> ln.Decimals("1", "2", "0.5").labels
     ('1', '1.5', '2')
@@ -591,7 +590,7 @@ class Unknown(Kind):
             which have nothing to map yet.
 
     Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or
-    have control characters are never found.
+        have control characters are never found.
 
     >>> ln.Unknown(10000, outside="other").size
     10001

@@ -1,6 +1,6 @@
 """Lower bounds on the total squared error of any unbiased plan.
 
-From singular values; derived in docs/mathematics.md, section 3.
+They follow from singular values. They are derived in docs/mathematics.md, section 3.
 
 For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
 M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
@@ -68,7 +68,7 @@ Worth = Callable[[Names], float]
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
     """Return the nuclear norms of a matrix and of its total part, over sqrt(n).
 
-    Of a matrix too large to decompose, a lower bound.
+    For a matrix too large to decompose, the first is a lower bound.
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
@@ -356,7 +356,7 @@ def _level_norms(
 ) -> dict[Names, float]:
     """Return the nuclear norms of invariant subspaces of levels.
 
-    By the attributes along which they leave out the total.
+    The keys are the attributes along which the subspaces leave out the total.
     """
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
     # products of these.
@@ -519,9 +519,9 @@ _LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0
 def lower_bound(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a lower bound on the total squared error of unbiased plans.
+    """Return a lower bound on the total squared error for one kind of noise.
 
-    For the given kind of noise.
+    It holds for every unbiased plan.
     """
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
     # measured together; loose for Laplace.
@@ -556,7 +556,7 @@ def lower_bound(
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     """Return a lower bound on the squared error of unbiased pure releases.
 
-    Of noise that does not depend on the data, of any kind. 0 where it is not known.
+    It holds for all noise that does not depend on the data. It is 0 where no bound is known.
     """
     # By the bound of Hammersley, Chapman and Robbins: for a change of the counts that costs
     # epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1, hence a
@@ -735,7 +735,7 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    From the bound of each; proved in docs/mathematics.md, section 8.
+    It follows from the bound of each. The proof is in docs/mathematics.md, section 8.
     """
     # Let a measure's values be their larger end with some probability and else the other, and M the
     # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
@@ -795,7 +795,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
 def _norm_at_corners(
     measures: Mapping[str | None, Measure | None], norms: Mapping[str | None, float]
 ) -> float:
-    """Return the bound of `_joint_norm` with products, for values at either bound.
+    """Return the bound of `_joint_norm` with products of values at their bounds.
 
     Every value is at each of its bounds with probability 1/2, so that products of different values
     that are symmetric around their centres are uncorrelated. It is 0 without products of

@@ -10,7 +10,7 @@ difference, and Fieller's of the ratio. It stays valid where a quotient has an a
 because its divisor is small.
 
 Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
-Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
+    Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
 """
 
 from collections.abc import Callable
@@ -101,7 +101,8 @@ class PairCovariances:
     ) -> FloatArray | None:
         """Return covariances from the variance of the difference along one attribute.
 
-        None if the difference is no query: a hidden cell is counted by one of the two.
+        The result is None if the difference is no query: a hidden cell is counted by one of the
+        two.
         """
         kind = first.domain.kind(name)
         if rows is None or rows[:, kind.published :].any():
@@ -145,7 +146,7 @@ def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
 def _query_rows(first: Product, second: Product, name: str) -> Array | None:
     """Return the difference of two products' queries along an attribute.
 
-    None if they are equal.
+    The result is None if they are equal.
     """
     if first.along.get(name) == second.along.get(name):
         return None

@@ -98,8 +98,8 @@ def _subsets_with(names: Names, across: Names, free: Names) -> Iterator[Names]:
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a row of weight 1 of a block.
 
-    For a row of weight w divide it by w^2. At least 1e-9, which is more than the variance of noise
-    that is never there.
+    Divide it by w^2 for a row of weight w. It is at least 1e-9, which is more than the variance of
+    noise that is never there.
     """
     # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
     # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
@@ -149,7 +149,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 class Equations:
     """The observation equations of a block for a quantity.
 
-    Its queries, the variance of a row, and the shares or the combination of its answers.
+    They have its queries, the variance of a row, and the shares or the combination of its answers.
     """
 
     index: int
@@ -306,7 +306,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
     """Return the midpoint of a measure's bounds if its sums are centred there.
 
-    In units; else None.
+    It is in units, and None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
@@ -354,7 +354,7 @@ class Cells(ABC):
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of one shape, axes in the order of the domain.
 
-        On some of ``names``. Must not be written to.
+        Each of them is on some of ``names``. The array must not be written to.
         """
 
     def marginal(self, names: Names) -> FloatArray:
@@ -393,7 +393,7 @@ class Covariance(ABC):
     def solver_cells(self) -> int:
         """The joint cells over which a linear solver must work for errors.
 
-        0 if the errors have a closed form.
+        It is 0 if the errors have a closed form.
         """
         return 0
 
@@ -438,17 +438,14 @@ class Structure(Covariance):
     def cells(self, measured: Sequence[NoisyBlock]) -> Cells:
         """Return the least-squares cells of noisy blocks.
 
-        In the order of the plan.
+        The blocks are in the order of the plan.
         """
 
 
 def covariances(
     structure: Covariance, product: Product, other: Product | None = None
 ) -> FloatArray:
-    """Return the covariance between the answers of two tables.
-
-    Or of one table's own answers.
-    """
+    """Return the covariance of the answers of two tables, or of one table."""
     if other is None:
         second = product
     else:

@@ -1,6 +1,6 @@
 """Variances and quantiles of the noise, and intervals.
 
-Of answers, and of means (Fieller's).
+The intervals are of answers, and of means (Fieller's).
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
 standard error of S - r C. At the true r that has the level's probability whatever C is, so the set
@@ -52,9 +52,9 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Return the half width of an interval, in standard errors.
+    """Return the half width of an interval at ``level``, in standard errors.
 
-    At coverage ``level``. To cover small noise, add half a step.
+    To cover small noise, add half a step.
     """
     from statistics import NormalDist
 
@@ -76,8 +76,8 @@ def ratio_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of part / whole.
 
-    For uncorrelated noise on both. Returns the bounds where the whole is not clearly different from
-    0.
+    The noise of part and whole must be uncorrelated. Where the whole is not clearly different from
+    0, the ends are the bounds.
     """
     low, high = bounds
     if not low <= high:
@@ -105,7 +105,7 @@ def ratio_interval(
 class ConstrainedLeastSquares:
     """Least squares given that some unknowns are 0.
 
-    Its covariance, and how much the zero unknowns are subtracted from the others.
+    It has their covariance, and how much the zero unknowns are subtracted from the others.
     """
 
     kept: BoolArray
@@ -137,6 +137,6 @@ class ConstrainedLeastSquares:
     def estimates(self, values: FloatArray) -> FloatArray:
         """Return the constrained estimates, 0 for the excluded unknowns.
 
-        From least squares estimates of all unknowns, shape (m,).
+        ``values`` are least squares estimates of all unknowns, shape (m,).
         """
         return np.asarray(values - self.carried @ np.where(self.kept, 0.0, values))

@@ -205,7 +205,7 @@ class JointBlocks:
     def _with_summed_axes(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
         """Return an array with summed axes of length 1: the transpose of `_reduced`.
 
-        To be broadcast to shape (*self.shape, columns).
+        It can be broadcast to shape (*self.shape, columns).
         """
         return cube.reshape(
             *(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1
@@ -230,7 +230,7 @@ class JointBlocks:
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
         """Return A^T D^-1 z, shape (cells, columns).
 
-        For the values z of every block, shape (rows, columns).
+        ``values`` has the values z of every block, shape (rows, columns).
         """
         count = values[0].shape[1]
         result = np.zeros((*self.shape, count))
@@ -249,7 +249,7 @@ class JointBlocks:
     def answers(self, x: FloatArray) -> list[FloatArray]:
         """Return A x, the answers of every block, each of shape (rows, 1).
 
-        For one column x of cells.
+        ``x`` is one column of cells.
         """
         answers = []
         for factors, summed, _ in self._tables:
@@ -459,10 +459,7 @@ class DiagonalInBasis(NamedTuple):
 def joint_rows_in_parts(
     operators: Sequence[Operator], most: int | None = None
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield the Kronecker product of operators, some rows at a time.
-
-    With the positions of the rows.
-    """
+    """Yield rows of the Kronecker product of operators, with their positions."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
     step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
@@ -669,7 +666,7 @@ def confidence_factor(draws: int) -> float:
 class IterativeStructure(JointStructure):
     """The covariance by conjugate gradients, for large joint tables.
 
-    For blocks without a product form on more than 4096 joint cells.
+    It serves blocks without a product form on more than 4096 joint cells.
     """
 
     joint: JointBlocks
@@ -760,7 +757,7 @@ class IterativeStructure(JointStructure):
     def _errors(self) -> list[np.ndarray]:
         """Simulated errors of the joint cells, in batches of (cells, draws).
 
-        In float32, to save memory.
+        They are float32, to save memory.
         """
         generator = np.random.default_rng(_SEED)
         joint = self.joint

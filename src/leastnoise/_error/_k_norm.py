@@ -144,7 +144,8 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
     """Return log counts of tables by size, P and Q, also of one cell fewer.
 
-    In floating point, for all P and Q up to ``most``. Without cells only P = Q has a table.
+    They are in floating point, for all P and Q up to ``most``. Without cells only P = Q has a
+    table.
     """
     # One more cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y): sums of what is
     # before along both axes. Nothing is subtracted, so no digits are lost.
@@ -271,7 +272,8 @@ _LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
     """Return the half width of a cell's interval, in standard errors.
 
-    From the law of a cell; the largest over the tables. None if it takes too long to compute.
+    It follows from the law of a cell, and is the largest over the tables. It is None if it takes
+    too long to compute.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.

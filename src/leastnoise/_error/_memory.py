@@ -104,7 +104,7 @@ def _free_of_group(folder: str) -> int | None:
 def memory_limit() -> Iterator[None]:
     """Make allocations beyond the available memory fail immediately.
 
-    On Linux; does nothing on other systems.
+    This works on Linux, and does nothing on other systems.
     """
     try:
         import resource

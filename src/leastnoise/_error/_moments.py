@@ -1,4 +1,4 @@
-"""Errors of covariances and regressions, from those of sums over complete rows.
+"""Errors of covariances and regressions, from the errors of their sums.
 
 A value less the middle of its bounds, over the largest distance of a value from it, is u between -1
 and 1. The sums of a group are a symmetric matrix of moments: its first row has the number of rows

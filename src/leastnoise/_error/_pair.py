@@ -1,6 +1,6 @@
 """The covariance from two tables of different strategies.
 
-In a common basis along each attribute.
+The tables have a common basis along each attribute.
 
 Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
 information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
@@ -132,7 +132,7 @@ class PairStructure(JointStructure):
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine a product.
 
-        Also if their noise is too unequal for the solver.
+        Also raise if their noise is too unequal for the solver.
         """
         inner, _, _ = split_product(product, self.joint.names)
         self._require_determined(inner)
@@ -208,10 +208,7 @@ def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """Return prod a_i and prod b_i, the two terms of lambda.
-
-    For noise of variance 1.
-    """
+    """Return prod a_i and prod b_i, the two terms of lambda at unit noise."""
     first = _outer([axis.shares[0] for axis in axes.values()])
     second = _outer([axis.shares[1] for axis in axes.values()])
     return first, second

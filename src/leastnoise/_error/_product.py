@@ -123,7 +123,7 @@ class ProductCells(Cells):
     def _shared(self) -> dict[Names, FloatArray]:
         """Residual components summed over blocks, for sets that many blocks hold.
 
-        From one pass over the blocks.
+        One pass over the blocks computes them.
         """
         frequent = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in frequent}
@@ -212,7 +212,7 @@ class ProductCells(Cells):
     ) -> dict[Positions, FloatArray]:
         """Return the contributions of equal blocks to residual components.
 
-        For the requested tau and perhaps others.
+        There is one for each requested tau, and perhaps for others.
         """
         block = self.measured[numbers[0]].block
         if len(requested) == 1:
@@ -344,7 +344,7 @@ def _positions(names: Names, tau: Names) -> Positions:
 class ScaledInverse(NamedTuple):
     """The inverse of lambda(tau), if no attribute has levels.
 
-    With the methods of `LevelInverse`.
+    It has the methods of `LevelInverse`.
     """
 
     strength: float
@@ -424,7 +424,7 @@ class ProductStructure(Structure):
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
         """Return whether rows along an attribute need the total and contrasts.
 
-        None if a row was not measured.
+        The result is None if a row was not measured.
         """
         key = (name, operator)
         if key not in self._needed:

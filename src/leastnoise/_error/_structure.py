@@ -133,7 +133,7 @@ def combine_structures(
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
     """Return the least-squares structure of counts, a sum or a centred sum.
 
-    From the blocks that measure one table of cells, and exact public counts of it.
+    It follows from the blocks that measure one table of cells, and exact public counts of it.
     """
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]
@@ -185,7 +185,7 @@ def _product_structure(
 ) -> ProductStructure | None:
     """Return the covariance in product form, or None if it has none.
 
-    Also None if too many sets of attributes have levels.
+    It is also None if too many sets of attributes have levels.
     """
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
     if len(mixed) > 1:
@@ -227,7 +227,7 @@ def _product_structure(
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
     """Return the first attribute along which groups of cells are measured.
 
-    None if there is none.
+    The result is None if there is none.
 
     A partition of the cells is a level: no matrix is needed, however many groups there are.
     """
@@ -246,7 +246,7 @@ def _levels_along(
 ) -> Levels | None:
     """Return the nested levels that are measured along an attribute.
 
-    None if they are none.
+    The result is None if they are none.
 
     Contrasts are no level, although next to cells of one weight they serve as cells.
     """
@@ -378,7 +378,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 def _products_of_others(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """Return, for each subset of numbers, the product of all other numbers.
 
-    In the order of ``subsets``.
+    The products are in the order of ``subsets``.
     """
     positions = range(len(shrinks))
     shares = []
@@ -419,7 +419,7 @@ class CentredSumCovariance(Covariance):
     def errors(self, product: Product) -> Errors:
         """Return the total and the largest variance of the answers.
 
-        For very many answers, a bound on the largest.
+        For very many answers, the second is a bound on the largest variance.
         """
         centred = self.centred.errors(product)
         counts = self.counts.errors(product)
@@ -627,7 +627,7 @@ class StatisticError:
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     """Return the expected errors of the statistics of a plan's workload.
 
-    As far as they are known before the release.
+    They are given as far as they are known before the release.
     """
     # Of a variance see `variance_error`, of several measures `expected_statistic_errors`. The mean
     # S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size

@@ -37,7 +37,8 @@ def variance_error(
 ) -> float:
     """Return the largest standard error of a variance times the number of values.
 
-    By the delta method, over all means m and variances V that the bounds of the measure allow.
+    It follows from the delta method, over all means m and variances V that the bounds of the
+    measure allow.
 
     Args:
         measured: the measurements of a plan.

@@ -135,7 +135,7 @@ def cumulative_query(
 ) -> CumulativeQuery:
     """Return the queries for the counts up to each cell of a number.
 
-    Of rows, or of their weights, a measure that is never negative.
+    They count rows or their weights, a measure that is never negative.
     """
     if weighted_by is not None:
         _check_weight(domain, weighted_by)
@@ -184,7 +184,8 @@ def cumulative_counts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cumulative counts with variances, and variances of complements.
 
-    By least squares; a complement is the count behind a cell. The cells are the last axis.
+    They are least squares estimates. A complement is the count behind a cell. The cells are the
+    last axis.
     """
     answer = estimate.estimate(query.product)
     upto = query.reshape_answers(answer.values)
@@ -601,7 +602,7 @@ def _union_bound_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return error sizes and factors of a band by the union bound.
 
-    Without simulation. Half a step of the noise is part of each size.
+    Nothing is simulated. Half a step of the noise is part of each size.
     """
     (_, variances, complement_variances), measured = (
         cumulative_counts(estimate, query),
@@ -613,7 +614,7 @@ def _union_bound_widths(
 
 
 def _row_unit(product: Product) -> float:
-    """Return the unit of the counts of a product: 1 for rows, otherwise that of their weight."""
+    """Return the unit of a product's counts: 1 for rows, else the weight's unit."""
     if product.measure is None:
         return 1.0
     return float(product.domain.measure(product.measure).unit)
@@ -622,7 +623,8 @@ def _row_unit(product: Product) -> float:
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    As many as the level needs, for a band within a release. The measure is the weight of the rows.
+    It is as many as the level needs, for a band within a release. The measure is the weight of the
+    rows.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))

@@ -339,10 +339,10 @@ def compare_releases(
 ) -> Differences:
     """Return difference, ratio and lift between two finished releases.
 
-    For example this year against last year. Releases with separate payments have independent
-    noise, so their variances add up. Two releases of one payment, such as two periods of a series,
-    share noise, and so do a release and a later one that counts its measurements; their intervals
-    are as wide as any shared noise can make them. To compare periods exactly, use
+    You can, for example, compare this year with last year. Releases with separate payments have
+    independent noise, so their variances add up. Two releases of one payment, such as two periods
+    of a series, share noise, and so do a release and a later one that counts its measurements;
+    their intervals are as wide as any shared noise can make them. To compare periods exactly, use
     `compare_groups` on the later release.
 
     Args:

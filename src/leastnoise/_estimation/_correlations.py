@@ -94,7 +94,7 @@ class Correlations(GroupIntervals):
 def correlations(
     source: HasLeastSquares, measures: Sequence[str], *, by: By = (), level: float = 0.95
 ) -> Correlations:
-    """Estimate covariances and correlations by group, of all pairs of some measures.
+    """Estimate covariances and correlations of all pairs of measures by group.
 
     They are of the rows with a value of every one of the measures, and follow from the number of
     these rows, sums of deviations and sums of products of deviations, all measured.
@@ -151,7 +151,7 @@ def correlations(
 
 
 def pair_columns(estimated: EstimatedMoments, first: int, second: int) -> dict[str, FloatArray]:
-    """Return the arrays of `Correlations` for the variables in two rows of the moments."""
+    """Return the arrays of `Correlations` for two rows of the moments."""
     scales = estimated.scales
     at = [first - 1, second - 1]
     width = float(np.prod(scales.widths[at]))
@@ -196,7 +196,7 @@ def _numbers_where_clear(
     gradient_of: Callable[[FloatArray], Gradient],
     largest: float,
 ) -> _Numbers:
-    """Return numbers between -largest and largest, with this interval where they are not clear."""
+    """Return numbers and intervals, from -largest to largest where not clear."""
     groups = estimated.counts.shape
     values = np.zeros(groups)
     low = np.full(groups, -largest)

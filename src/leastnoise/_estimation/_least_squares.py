@@ -93,7 +93,7 @@ class Answer:
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
         """Return how far intervals extend below and above the values.
 
-        For a two-sided and a one-sided multiplier.
+        ``times`` is the multiplier of two-sided intervals, ``once`` of one-sided ones.
         """
         half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
@@ -148,7 +148,7 @@ class Estimate:
     def for_observation(self, observation: Observation) -> "Estimate":
         """Return the estimate from another observation of the same plan.
 
-        For instance a simulated one. Parts that depend only on the plan are shared.
+        The other observation may be a simulated one. Parts that depend only on the plan are shared.
         """
         return Estimate(
             observation, self.public, _structures=self._structures, _linear=self._linear
@@ -236,7 +236,7 @@ class Estimate:
     def estimate(self, product: Product) -> Answer:
         """Return the least squares answers to one product.
 
-        With the errors that the plan promised.
+        They have the errors that the plan promised.
         """
         return self.answers([product])[0]
 
@@ -316,11 +316,9 @@ class Estimate:
     def linear(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to a product's answers.
 
-        For the blocks in ``block_indices``, in rows or units. Public counts add a constant to these
-        answers. The matrix is shared with all estimates of `for_observation`.
-
-        Public counts add to these answers. The matrix is kept for all estimates ``like`` this
-        one.
+        Its columns are the numbers of the blocks in ``block_indices``; answers are in rows or
+        units. Public counts add a constant to these answers. The matrix is shared with all
+        estimates of `for_observation`.
         """
         if product not in self._linear:
             measurements = self.observation.measurements

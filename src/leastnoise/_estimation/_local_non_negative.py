@@ -186,7 +186,7 @@ def residual_precisions(
 ) -> dict[Names, float]:
     """Return the precision of every residual component.
 
-    Its dimension over its mean squared error, if all strategies are identities.
+    It is the component's dimension over its mean squared error, if all strategies are identities.
     """
     # The components of a table are orthogonal, so its summed variance is the sum of theirs over the
     # cells that each is spread over.

@@ -91,7 +91,7 @@ class Means(GroupIntervals):
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
     """Return estimated means of a measure by group, over rows with a value.
 
-    From sums and numbers of values, both measured.
+    They follow from sums and numbers of values, which are both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -113,8 +113,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         not clear of 0 they are the measure's public bounds.
 
     Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends,
-        have noise that is uncorrelated with that
-    of the counts.
+        have noise that is uncorrelated with the noise of the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -240,7 +239,7 @@ def changes(
 ) -> Changes:
     """Return difference and ratio of each period to an earlier period.
 
-    Such as year over year; of counts of rows.
+    The numbers are counts of rows. An example is year over year.
 
     Args:
         source: an estimate or a release; it costs no budget.

@@ -1,6 +1,6 @@
 """Estimates from a model fitted to noisy tables.
 
-With estimates of the error of the model.
+They come with estimates of the error of the model.
 
 Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
 least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
@@ -15,8 +15,7 @@ right to one record. Within a kind attributes are shuffled, as the model has the
 A record equals a real row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
-    perturbation), Nixon et al. 2201.10545,
-Madow 1949 (rounding).
+    perturbation), Nixon et al. 2201.10545, Madow 1949 (rounding).
 """
 
 import math
@@ -183,7 +182,7 @@ class NoisyTables:
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """Return mixtures refitted to the tables with each added noise.
 
-        On several cores; the digits do not depend on how many.
+        The refits run on several cores. The digits do not depend on how many.
         """
         refits: dict[int, Mixture] = {}
 
@@ -215,7 +214,7 @@ class NoisyTables:
 def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
     """Return public counts of intervals of cells, as noisy tables.
 
-    Of one or two attributes.
+    The tables have one or two attributes.
     """
     noisy = []
     for table in public:
@@ -232,7 +231,8 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
 class _ResidualSums:
     """Sums over the cells of measured tables, each of shape (3, sizes).
 
-    For tables of one to three attributes, and classes of cells of like size under the model.
+    There is one row for tables of one, two and three attributes each, and one column for each class
+    of cells of like size under the model.
 
     Attributes:
         cells: the number of cells.
@@ -453,7 +453,7 @@ class ModelEstimator:
     def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variances of answers due to model error.
 
-        By size class; typical ones for unmeasured tables.
+        They depend on the size class of a cell. Unmeasured tables have typical ones.
         """
         # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
         # are in one of them.
@@ -611,7 +611,8 @@ class ShrunkToModel:
     def _over(self) -> dict[Names, float]:
         """The gap to the model of each attribute set, over the mean gap.
 
-        Of sets of several attributes, less three standard errors; at least 1.
+        It covers sets of several attributes. Three standard errors are subtracted, and it is at
+        least 1.
         """
         # Only these are moved. Its own way for each component would follow its noise.
         parts = self._parts
@@ -644,7 +645,7 @@ class ShrunkToModel:
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
         """The step to the model with the least estimated risk, and its tables.
 
-        Also their squared error in units of noise.
+        The last number is their squared error in units of noise.
         """
         parts = self._parts
         precision = self._precision

@@ -1,4 +1,4 @@
-"""Estimated moments of complete rows, of which correlations and regressions are computed."""
+"""Estimated moments of complete rows, for correlations and regressions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class EstimatedMoments:
     def in_parts(
         self, columns_of: Callable[["EstimatedMoments"], dict[str, FloatArray]]
     ) -> dict[str, FloatArray]:
-        """Return arrays whose first axis is the groups, computed for some groups at a time."""
+        """Return arrays with one row per group, computed some groups at a time."""
         starts = range(0, len(self.moments), _GROUPS_AT_ONCE)
         parts = [columns_of(self.of_groups(slice(at, at + _GROUPS_AT_ONCE))) for at in starts]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -26,9 +26,8 @@ momentum, restarted where it points uphill. Stop rule: a duality gap. With g the
   within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
 
 Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on
-    prefix sums: Hay et al. 2010; Li et al.,
-VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the
-restart.
+    prefix sums: Hay et al. 2010; Li et al., VLDB Journal 2015 (non-negative inference); Nesterov
+    1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math
@@ -163,7 +162,7 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
     """Return public counts as sums of groups; None if the groups do not fit.
 
-    None if a group of one crosses a group of the other.
+    They do not fit if a group of one crosses a group of the other.
     """
     groups_along = groups_of_cells(finest)
     if len(groups_along) < len(finest.attributes):
@@ -301,7 +300,7 @@ def project_to_parent_sums(
 def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
     """Return the nearest non-negative cells with a given sum.
 
-    In Euclidean distance.
+    The distance is Euclidean.
     """
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
@@ -342,7 +341,7 @@ def onto_simplices(
 def projection_method(product: Product) -> str:
     """Return the name of the projection that makes a table non-negative.
 
-    As a marginal, as prefix sums, by clipping, or not at all (none).
+    It projects as a marginal, as prefix sums, by clipping, or not at all (none).
     """
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
@@ -363,7 +362,7 @@ def _divides_by_levels(product: Product) -> bool:
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
     """Return the nearest non-negative, non-decreasing answers along an axis.
 
-    In Euclidean distance.
+    The distance is Euclidean.
     """
     from scipy.optimize import isotonic_regression
 
@@ -445,7 +444,7 @@ class NonNegativeCells:
     def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
         """Return the cells' answers, shape ``product.shape``.
 
-        From other cells of the joint table if they are given.
+        They are computed from other cells of the joint table if they are given.
         """
         # An attribute of one cell has nothing to tell, so the joint table may be without it.
         added = [
@@ -534,7 +533,7 @@ def simulate_noise(
 ) -> dict[int, FloatArray]:
     """Return simulated noise of some blocks, shape (rows, columns) by index.
 
-    With the plan's distribution, but from a generator that protects nobody.
+    It has the plan's distribution, but its generator protects nobody.
     """
     groups = plan.k_norm_groups()
     noise = dict[int, FloatArray]()
@@ -590,7 +589,7 @@ def _simulate_group(
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
     """Return non-negative cells that minimise the residual, and the gap.
 
-    In a bounded number of steps; returns the cells and the largest remaining gap.
+    The number of steps is bounded. The gap is the largest that remains.
     """
     unbiased = joint.solve(b, "the unbiased estimate")
     diagonal = joint.diagonal()

@@ -1,6 +1,6 @@
 """Estimates from a data-dependent mechanism on two attributes.
 
-With both parts of their error.
+They have both parts of their error.
 
 The cells fall into blocks that are taken for even. The noise follows from least squares given the
 blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven
@@ -70,7 +70,7 @@ def shrinkage_factors(
 ) -> list[FloatArray]:
     """Return the shrinkage factors of least error, level by level.
 
-    Of the total, and of deviations from evenness by level.
+    They shrink the total, and the deviations from evenness of each level.
     """
     # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of
     # the k squared deviations in units of their noise. Where the first block is even q is about k,
@@ -148,7 +148,7 @@ def bounded_cells(
 class AdaptiveGridEstimate:
     """The adaptive grid: measured rectangles (parts) that cover a table.
 
-    With groups of parts, and the blocks of the first round.
+    It also has groups of parts, and the blocks of the first round.
     """
 
     attributes: tuple[str, ...]

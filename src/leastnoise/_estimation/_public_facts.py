@@ -93,7 +93,7 @@ class KnownSums:
 class PublicCounts:
     """A table whose counts are public.
 
-    Its queries, which partition the cells of each attribute, and their answers.
+    It has queries, which partition the cells of each attribute, and their answers.
     """
 
     product: Product
@@ -131,7 +131,7 @@ class PublicCounts:
 def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
     """Return sums of cells as sums of groups of cells.
 
-    None if a group and one of the sums overlap only in part.
+    The result is None if a group and one of the sums overlap only in part.
 
     Args:
         sums: known sums of cells.
@@ -247,7 +247,7 @@ def possible_cells(
 ) -> BoolArray:
     """Return which cells of a table may hold rows.
 
-    All cells except impossible combinations of its attributes.
+    These are all cells except impossible combinations of the table's attributes.
     """
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:
@@ -370,7 +370,7 @@ def whole_with_sums(
 ) -> IntArray:
     """Return cells rounded to integers with the public sums.
 
-    Or with the rounded total, if no sums are public.
+    If no sums are public, they have the rounded total.
     """
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = KnownSums(

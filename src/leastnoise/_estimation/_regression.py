@@ -68,7 +68,7 @@ class Regression(GroupIntervals):
         return self.coefficient, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the columns of numbers: coefficient, its interval and error, ridge, count."""
+        """Return the columns: coefficient, its interval and error, ridge, count."""
         return {
             "coefficient": self.coefficient,
             "low": self.low,

@@ -12,8 +12,7 @@ least squares on levels of equal weights they are uncorrelated (docs/mathematics
 of the one block of each level at the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
-    noise variances and empirical Bayes;
-docs/decisions/dawa.md.
+    noise variances and empirical Bayes; docs/decisions/dawa.md.
 """
 
 import math
@@ -100,7 +99,7 @@ class HalvingTree:
     def up_to(self, edges: IntArray) -> Any:
         """Return sums of the first cells up to each edge, as queries on differences.
 
-        For edges t; a sparse matrix of shape (edges, padded).
+        They are a sparse matrix of shape (edges, padded).
         """
         from scipy.sparse import csr_matrix
 
@@ -136,7 +135,7 @@ class HalvingTree:
     def noise(self, variances: FloatArray) -> FloatArray:
         """Return noise variances of differences, from those of block counts.
 
-        0 where a half is padding.
+        They are 0 where a half is padding.
         """
         levels = np.split(
             variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])
@@ -226,7 +225,7 @@ def posterior_states(
 ) -> list[FloatArray]:
     """Return the state probabilities of every block given all blocks.
 
-    By level; transitions from parents to halves are learned.
+    They are in one array for each level. Transitions from parents to halves are learned.
     """
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(
@@ -263,7 +262,7 @@ def checked_errors(
 ) -> FloatArray:
     """Return estimated squared errors of posterior means, without the prior.
 
-    For one level; the fitted prior is not trusted.
+    The arguments are those of one level. The fitted prior is not trusted.
     """
     # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
     # square over its level. What it lies further away is error that the prior does not know of. An

@@ -70,7 +70,7 @@ def make_top_down(
     public: Sequence[PublicCounts] = (),
     impossible: Sequence[Combination] = (),
 ) -> ConsistentCells:
-    """Return whole non-negative cells from which the answers of all tables follow.
+    """Return whole non-negative cells that determine the answers of all tables.
 
     Args:
         estimator: unbiased estimates with standard errors.

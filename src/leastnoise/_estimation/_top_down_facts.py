@@ -73,7 +73,7 @@ def _label_cells(
 
 
 def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolArray | None:
-    """Return which cells of the children may hold rows, shape (children, *others).
+    """Return the children's cells that may hold rows, shape (children, *others).
 
     A cell may if a cell of the finest table within it may; None if all may.
     """

@@ -1,4 +1,4 @@
-"""Controlled rounding of children's cells to the whole cells of their parents.
+"""Controlled rounding of children's cells to their parents' whole cells.
 
 Cells are rounded down or up by a linear program, such that children add up to their parent and other
 sums hold. The sums over children and the sums over the cells of a child are two nested families of
@@ -104,7 +104,7 @@ def _round_rows(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that have the sums, by one linear program if it is small."""
+    """Return whole cells that have the sums, by one linear program if small."""
     children, width = cells.shape
     if cells.size > _MOST_CELLS and children > 2:
         return _round_in_groups(cells, sums, groupings, possible)
@@ -127,7 +127,7 @@ def _round_in_groups(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells of one parent's children, divided among groups of them first."""
+    """Return whole cells of a parent's children, divided among groups first."""
     children, width = cells.shape
     groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
     starts = np.arange(0, children, -(-children // groups))

@@ -1,6 +1,6 @@
 """Sums of values clipped at a threshold, and sums over some cells.
 
-With estimates of the missing amount.
+They come with estimates of the missing amount.
 
 Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
 bias is estimated from the noisy counts of the tail that chose the threshold: every record between
@@ -61,7 +61,7 @@ class TruncatedSumsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return least squares answers about the clipped values.
 
-        With exact noise given the threshold, and the estimated loss.
+        Their noise is exact given the threshold, and they have the estimated loss.
         """
         return replace(
             self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
@@ -70,7 +70,7 @@ class TruncatedSumsEstimate:
     def losses(self, product: Product) -> FloatArray:
         """Return the estimated loss of each answer by clipping, in units.
 
-        Of shape ``product.shape``; it is never added to an answer.
+        The array has shape ``product.shape``. The loss is never added to an answer.
         """
         if self.attribute in product.attributes:
             axis = product.attributes.index(self.attribute)
@@ -112,7 +112,7 @@ class DroppedBucketsEstimate:
     ) -> "DroppedBucketsEstimate":
         """Return the estimate from a measurement and the range of kept cells.
 
-        With sums that may be missing from other ranges.
+        It has the sums that may be missing from other ranges.
         """
         full = BucketExpansion.of(observation)
         starts = full.buckets.starts
@@ -133,7 +133,7 @@ class DroppedBucketsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return answers of the kept cells with exact noise.
 
-        And the possibly missing amount, which is never added to an answer.
+        The possibly missing amount is never added to an answer.
         """
         # An answer about nothing that is kept is 0, with the noise of what was measured and did not
         # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
@@ -201,7 +201,7 @@ class GroupedBucketSumsEstimate:
     ) -> "GroupedBucketSumsEstimate":
         """Return the estimate from the last measurement and each group's buckets.
 
-        With the number of buckets that each group keeps, and the possibly missing amount.
+        It has the number of buckets that each group keeps, and the possibly missing amount.
         """
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)

@@ -124,7 +124,7 @@ def variances(
 ) -> Variances:
     """Estimate variances and standard deviations by group.
 
-    From counts of values, sums and sums of squared deviations, all measured.
+    They follow from counts of values, sums and sums of squared deviations, all measured.
 
     Args:
         source: an estimate or a release; it costs no budget.

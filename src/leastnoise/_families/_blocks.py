@@ -472,8 +472,8 @@ class NestedInverse(GramInverse):
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Block, share of the block's mean, and variance of each cell prefix.
 
-        For the first 0, 1, ..., n cells: the block of the last cell, the part of its mean that they
-        hold, and their variance under R.
+        They are for the first 0, 1, ..., n cells: the block of the last cell, the part of its mean
+        that they hold, and their variance under R.
         """
         shares = []
         residuals = []

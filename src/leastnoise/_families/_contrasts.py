@@ -72,7 +72,7 @@ def _sum_zero(gram: FloatArray) -> FloatArray:
 def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     """Return the summed query variances tr(M R) for every Gram matrix M.
 
-    At unit noise on the rows, with the total known.
+    The rows have unit noise, and the total is known.
     """
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     covariance = inverse @ inverse.T

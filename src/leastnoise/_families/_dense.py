@@ -29,9 +29,8 @@ tridiagonal, and so is the inverse of ``D^1/2 M D^1/2``: its eigenvectors cost O
 by reversing the cells, the problem falls into two halves.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
-    docs/mathematics.md; Li and Miklau, arXiv
-1202.3807 (eigen-design, with the dual iteration of the Gaussian optimum); Li, Hay, Rastogi, Miklau,
-McGregor, PODS 2010 (equivalent profiles).
+    docs/mathematics.md; Li and Miklau, arXiv 1202.3807 (eigen-design, with the dual iteration of
+    the Gaussian optimum); Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (equivalent profiles).
 """
 
 import math
@@ -251,7 +250,7 @@ def _roots(values: FloatArray) -> FloatArray:
 def _spectrum(gram: Gram) -> Spectrum:
     """Return a function from dual weights to root eigenvalues and eigenvectors.
 
-    Of ``D^1/2 M D^1/2`` for dual weights d, the diagonal of D.
+    They are of ``D^1/2 M D^1/2``, where the dual weights d are the diagonal of D.
     """
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]

@@ -333,7 +333,7 @@ class CoarseInverse(GramInverse):
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
     """Return an inverse that uses an operator's structure; None without one.
 
-    None if it must be computed from the matrix.
+    The result is None if it must be computed from the matrix.
     """
     return None
 

@@ -57,7 +57,7 @@ def partition_groups(operator: Operator) -> IntArray | None:
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     """Return the levels of the cells, the operators and the total.
 
-    None if these are not nested partitions.
+    The result is None if these are not nested partitions.
     """
     groups = [
         partition_groups(operator)
@@ -120,7 +120,7 @@ class Levels:
     def level(self, operator: Operator) -> int | None:
         """Return the index of the level whose groups are an operator's rows.
 
-        None if there is no such level.
+        The result is None if there is no such level.
         """
         labels = partition_groups(operator)
         if labels is None:
@@ -133,7 +133,7 @@ class Levels:
     def with_level(self, operator: Operator) -> "Levels | None":
         """Return these levels with an operator's groups; None if not nested.
 
-        None if its rows are no partition that is nested with the others.
+        The result is None if its rows are no partition that is nested with the others.
         """
         if operator not in self._including:
             labels = partition_groups(operator)

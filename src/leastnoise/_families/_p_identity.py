@@ -399,7 +399,7 @@ def _windowed_objective(
 ) -> tuple[float, FloatArray]:
     """Return error and gradient for many narrow windows.
 
-    For ``M_ij = sum a_i b_j`` (i <= j), without any matrix of shape (p, n).
+    It is for ``M_ij = sum a_i b_j`` (i <= j), and makes no matrix of shape (p, n).
     """
     # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
     # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of

@@ -62,7 +62,7 @@ Ends = tuple[IntArray, IntArray]
 def interval_ends(operator: Operator) -> Ends | None:
     """Return the first and last cell of each row; None if not intervals.
 
-    None if the operator's class does not say so.
+    The result is None if the operator's class does not say so.
     """
     n = operator.size
     match operator:
@@ -90,7 +90,7 @@ def interval_ends(operator: Operator) -> Ends | None:
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
     """Return vectors with ``(A^T A)_ij = rising_i falling_j`` for i <= j.
 
-    None if there are none in closed form.
+    The result is None if there are none in closed form.
     """
     falling = np.arange(operator.size, 0.0, -1)
     match operator:
@@ -294,7 +294,7 @@ class RowSpace:
     def basis(self) -> FloatArray:
         """An orthonormal basis, shape (size, dimension).
 
-        For sizes whose matrices fit into memory.
+        It is for sizes whose matrices fit into memory.
         """
         if self.unseen is None:
             return np.asarray(
@@ -415,7 +415,7 @@ def span_of_runs(size: int, starts: IntArray) -> RowSpace:
 def structural_row_space(operator: Operator) -> RowSpace | None:
     """Return the row space that an operator's class or intervals imply.
 
-    None if it must be computed from the matrix.
+    The result is None if it must be computed from the matrix.
     """
     n = operator.size
     match operator:
@@ -456,7 +456,7 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
 def row_space(operator: Operator) -> RowSpace | None:
     """Return the span of an operator's rows.
 
-    None if its class does not imply it and its matrix has more than 4096 cells.
+    The result is None if its class does not imply it and its matrix has more than 4096 cells.
     """
     by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
@@ -508,7 +508,7 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
 def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     """Return the inverse of a Gram matrix within the row space of its queries.
 
-    None if it is too badly conditioned.
+    The result is None if it is too badly conditioned.
     """
     if space.is_full:
         basis = None

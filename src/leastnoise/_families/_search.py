@@ -54,7 +54,7 @@ _Memory = deque[
 class Deadline:
     """The CPU time of this thread at which a search must end.
 
-    Also records whether a search reached it.
+    It also records whether a search reached it.
     """
 
     end: float = math.inf

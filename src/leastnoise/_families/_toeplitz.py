@@ -17,8 +17,8 @@ There hierarchies are measured, each node when its last cell is over, and later 
 was published before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
-    steps are ours. The decomposition is
-textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
+    steps are ours. The decomposition is textbook; that nothing is lost by publishing as one goes is
+    in Denisov et al. (arXiv 2202.08312).
 """
 
 from collections.abc import Iterator, Sequence
@@ -94,7 +94,7 @@ def convolve(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
 def inverse_series(coefficients: FloatArray) -> FloatArray:
     """Return the coefficients of one over a power series.
 
-    As many as are given.
+    There are as many as are given.
     """
     size = len(coefficients)
     series = np.array([1 / coefficients[0]])
@@ -400,7 +400,7 @@ def first_rows(factor: Factor, cells: int) -> Factor:
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
     """Return the summed variances of the queries that end at each cell.
 
-    At unit noise, for each number of cells t, as known when t cells have ended.
+    They are at unit noise, for each number of cells t, as known when t cells have ended.
     """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change

@@ -76,7 +76,7 @@ class Search:
     def planner(self) -> Planner | None:
         """The planner of the strategy.
 
-        None for the automatic choice and for data-dependent mechanisms.
+        It is None for the automatic choice and for data-dependent mechanisms.
         """
         return self.custom_planner or PLANNERS.get(self.strategy)
 
@@ -666,7 +666,7 @@ def search_again(
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of a search from its strategies' seconds.
 
-    0 for a data-dependent mechanism.
+    A data-dependent mechanism needs 0.
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(

@@ -206,7 +206,7 @@ class DawaSetting:
     def unit(self) -> Fraction:
         """The Laplace scale if the whole budget measured the cells.
 
-        For Gaussian noise, the Laplace scale with the same standard deviation.
+        For Gaussian noise it is the Laplace scale with the same standard deviation.
         """
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
@@ -216,7 +216,7 @@ class DawaSetting:
     def unit_variance(self, budget: Budget) -> float:
         """Return the noise variance of the cells measured within a budget.
 
-        By queries whose columns have norm 1.
+        The queries that measure them have columns of norm 1.
         """
         measurements = self.fit_block(
             Factor(self.attributes, Identity(math.prod(self.shape))), budget
@@ -339,7 +339,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
     """Return the epsilon of the test for structure.
 
-    0 for the strategy of levels, which has none.
+    It is 0 for the strategy of levels, which has none.
     """
     if strategy == "dawa_levels":
         return Fraction(0)
@@ -424,7 +424,7 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     """Return measurements of the levels of blocks that suit the workload.
 
-    To the given budget.
+    They cost the given budget.
     """
     weighted_queries = setting.workload_gram
     halving = HalvingTree(setting.workload_gram.size)
@@ -470,7 +470,7 @@ def _adaptive(
 def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     """Estimate the relative noise variance of a difference of halves.
 
-    As the second step measures it, over the variance of the cells.
+    It is the variance in the second step, over the variance of the cells.
     """
     # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
     # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.

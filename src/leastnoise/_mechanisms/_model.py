@@ -187,10 +187,7 @@ class ModelSetting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The impossible combinations and public counts of the spec.
-
-        In the spec's words.
-        """
+        """The impossible combinations and public counts, in the words of the spec."""
         return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
     @cached_property
@@ -223,7 +220,7 @@ class ModelSetting:
     def case_for_rows(self, rows: int | None) -> str:
         """Return the name of the steps to carry out for a number of rows.
 
-        None if the rows are not counted.
+        The result is None if the rows are not counted.
         """
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
@@ -235,7 +232,7 @@ class ModelSetting:
     def counting_share(self) -> Fraction:
         """The share of the budget that counts the rows.
 
-        0 if no count would change the measurements.
+        It is 0 if no count would change the measurements.
         """
         deciding = self.deciding_rows
         share = _COUNTING
@@ -283,7 +280,7 @@ class ModelSetting:
     def one_way_marginals(self, case: str) -> Measurements:
         """Return measurements of the marginal of each requested attribute.
 
-        Also of attributes that are in no pair.
+        This includes attributes that are in no pair.
         """
         attributes = {name for product in self.plan.workload for name in product.attributes}
         domain = self.plan.domain
@@ -452,7 +449,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Return the outcome of measuring one-way marginals, then binned tables.
 
-    In all cases except whole tables.
+    It serves all cases except whole tables.
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}

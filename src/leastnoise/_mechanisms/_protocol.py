@@ -253,7 +253,8 @@ def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
     """Return the mu^2 that Gaussian steps share within (epsilon, delta).
 
-    None if the budgets of steps add up instead: for other noise, and for other budgets.
+    The result is None if the budgets of steps add up instead: for other noise, and for other
+    budgets.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return None

@@ -76,10 +76,10 @@ def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
 
 
 def largest_reaches(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:
-    """Return the rows within which all values of a statistic are from their ranks, by statistic.
+    """Return the largest error in rank of every statistic's values, in rows.
 
-    Of quantiles that this mechanism would choose with half of the budget, each with a probability
-    of `LEVEL`, whatever the data. Empty if it does not apply.
+    It holds for the quantiles that this mechanism would choose with half of the budget, for each
+    with a probability of `LEVEL`, whatever the data. It is empty if the mechanism does not apply.
     """
     try:
         quantiles = selected_quantiles(workload, privacy)

@@ -84,7 +84,7 @@ def _describe_omitted_values(
 ) -> list[Said]:
     """Return texts on the values that sums leave out, and their total.
 
-    By ends in units of the measure.
+    ``ends`` are in units of the measure.
     """
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in ends.items()}
@@ -274,7 +274,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
 def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     """Return the measure's attribute, and the largest amount in each cell.
 
-    In units.
+    The amounts are in units.
     """
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
@@ -332,7 +332,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
 def tail_counts(setting: SumsSetting) -> Measurements | None:
     """Return the measurements of rows between consecutive candidates.
 
-    None if there is only one candidate.
+    The result is None if there is only one candidate.
     """
     cells = setting.candidates
     plan = setting.plan
@@ -399,10 +399,7 @@ def _deviation(measurements: Measurements | None) -> float:
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
-    """Return buckets of the number, and the measurements of their sums.
-
-    To the whole budget.
-    """
+    """Return buckets and the measurements of their sums within the whole budget."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -414,10 +411,7 @@ def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
 def measure_bucket_sums(
     setting: SumsSetting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
-    """Return the outcome of measuring buckets and choosing which to sum.
-
-    From the noisy answers.
-    """
+    """Return the outcome of measuring buckets and choosing from their noisy sums."""
     observation = series.measure(measurements)
     groups = BucketExpansion.of(observation)
     kept_range = buckets.choices(groups.covariance).choose_range(groups.counts)
@@ -449,7 +443,7 @@ class BucketsBelowThreshold:
 def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
     """Return the buckets below a threshold, and their measurements.
 
-    To the second part of the budget.
+    The measurements cost the second part of the budget.
     """
     domain, (product, *_) = setting.plan.domain, setting.plan.workload
     buckets = GroupBuckets.of(setting.attribute, setting.edges, threshold)
@@ -504,7 +498,7 @@ def measure_sums_by_group(
 ) -> Outcome:
     """Return the outcome of choosing a threshold, and buckets for each group.
 
-    From the noisy sums.
+    The noisy sums decide about the buckets.
     """
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
@@ -565,7 +559,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """Return the measurements of the sums under a threshold.
 
-    By the first of three strategies whose noise can be drawn exactly.
+    They are by the first of three strategies whose noise can be drawn exactly.
     """
     # They are the best one for the weights of the workload; the best one for equal weights, because
     # very unequal weights may need noise of extreme scales; and every cell by itself.

@@ -1,4 +1,4 @@
-"""The plan of a search for bounds: of the rows of a unit, or of the values of a column.
+"""The plan of a search for bounds of a unit's rows or a column's values.
 
 A search chooses from public candidates on a log grid. The candidate that a share of the units do
 not exceed is a quantile of a table with one row per unit, and is chosen as such
@@ -209,9 +209,10 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
 
 
 def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> BoundsPlan:
-    """Return the plan of a search for ``max_rows``, the number of rows of a unit that count.
+    """Return the plan of a search for ``max_rows``, the limit on a unit's rows.
 
-    Public, without data, and with the number of units by which the choice may miss its share.
+    Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
+    miss its share.
 
     Args:
         privacy: the budget, all of which the search costs, with the column of the unit. Its
@@ -252,9 +253,10 @@ def plan_bounds(
     covers: Exact = COVERS,
     reading: Reading = READ_AS_IT_IS,
 ) -> BoundsPlan:
-    """Return the plan of a search for the bounds of a number, such as those of a sum.
+    """Return the plan of a search for the bounds of a number in a column.
 
-    Public, without data, and with the number of units by which the choice may miss its share.
+    Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
+    miss its share.
 
     Args:
         column: the name of the column, unless its reading names another.
@@ -314,7 +316,7 @@ def _candidates(edges: Sequence[Fraction], reading: Reading = READ_AS_IT_IS) -> 
 def candidate_edges(
     lowest: Fraction, most: Fraction, *, unit: Fraction | None = None, is_low_found: bool = False
 ) -> tuple[Fraction, ...]:
-    """Return the candidates of a search: a log grid from the lowest to the largest bound.
+    """Return a search's candidates: a log grid from lowest to largest bound.
 
     If only the upper bound is found, the distances from the lower one are on the grid. If both are,
     distances from 0 are, or, if 0 is not between them, distances from either end.
@@ -354,7 +356,7 @@ def candidate_edges(
 
 
 def _log_grid(largest: Fraction, unit: Fraction | None) -> list[Fraction]:
-    """Return the numbers of a log grid up to the largest, as multiples of the unit."""
+    """Return a log grid up to the largest number, in multiples of the unit."""
     smallest = unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []

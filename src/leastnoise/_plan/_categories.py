@@ -113,7 +113,7 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether the text of a plan describes a search, for categories or bounds."""
+    """Return whether a plan's text describes a search, for categories or bounds."""
     return text.startswith('{"search":')
 
 
@@ -141,7 +141,8 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
     """Return the plan of a search for an attribute's categories.
 
-    Public, without data, and with the number of people that a category needs to be found.
+    Planning reads no data. The plan's `often` is the number of units with which most searches find
+    a category.
 
     Args:
         attribute: its name, which also names its column unless its reading names another.

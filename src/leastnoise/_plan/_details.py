@@ -358,7 +358,7 @@ def _optional(
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
     """Return the cells of each attribute, from a JSON object.
 
-    For example of a combination that is impossible.
+    An example is the cells of a combination that is impossible.
     """
     cells = {}
     for name, codes in _mapping(value).items():

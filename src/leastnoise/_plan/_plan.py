@@ -102,7 +102,7 @@ class Promise(TabularMixin):
     def table_errors(self) -> list[tuple[str, float, float]]:
         """Return the name, typical and largest error of each table.
 
-        In rows or in the measure's own unit.
+        Errors are in rows or in the measure's own unit.
         """
         columns = self.columns()
         names = ("table", "rmse", "largest_std")
@@ -284,7 +284,7 @@ class Plan(ABC):
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes and measures that a release reads.
 
-        In the order of the domain.
+        They are in the order of the domain.
 
         Queries, measurements or decisions of a mechanism use them. Nothing else is read, so an
         attribute without queries drops no row.

@@ -52,7 +52,7 @@ def cache_file(
 ) -> Path | None:
     """Return the cache file of a plan.
 
-    None if the cache is off or the plan has very many tables.
+    The result is None if the cache is off or the plan has very many tables.
     """
     where = plan_folder()
     if where is None or len(workload.products) > _MOST_TABLES:
@@ -101,7 +101,7 @@ def cached_candidates(
 ) -> tuple[Candidate, ...]:
     """Return all candidates of the automatic choice, the chosen one first.
 
-    With ``every``, also those that a lower bound proves to gain next to nothing.
+    With ``every``, they include those that a lower bound proves to gain next to nothing.
     """
 
     def read(text: str) -> tuple[Candidate, ...]:

@@ -68,7 +68,7 @@ _LEVELS = "marginals"
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCellBound:
     """Return the bound on a unit's rows in a cell of some attributes.
 
-    Without names, the attributes that all tables have.
+    Without names, they are the attributes that all tables have.
     """
     if attributes is not None:
         return PerCellBound(rows, attributes)
@@ -86,7 +86,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
     """Raise for a bound on rows per cell that helps no table.
 
-    Also if cells cannot hold ``max_rows`` under it.
+    Also raise if cells cannot hold ``max_rows`` under it.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -236,10 +236,7 @@ def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
 def expected_seconds(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
 ) -> float:
-    """Estimate the CPU seconds of planning.
-
-    0 for a data-dependent mechanism.
-    """
+    """Estimate the CPU seconds of planning; 0 for a data-dependent mechanism."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest_privacy(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(

@@ -1,6 +1,6 @@
 """The power of an A/B test, by effect, sample size and budget.
 
-Public: only the budget, public numbers and the noise of the plan for means by arm are used.
+It is public: only the budget, public numbers and the noise of the plan for means by arm are used.
 """
 
 import math

@@ -110,7 +110,7 @@ class SeriesOptions:
         return kind
 
     def file_patterns(self, domain: Domain) -> tuple[str, ...]:
-        """Return the pattern of the names of files of each period; none without ``files``.
+        """Return the pattern of file names of each period; none without ``files``.
 
         Raises InputError if two periods have one pattern.
         """
@@ -510,7 +510,7 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     """Return the plan of the release up to a period.
 
-    For the queries that can be answered then; None if there are none.
+    It has the queries that can be answered then, and is None if there are none.
     """
     if not isinstance(plan, SeriesPlan):
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
@@ -556,7 +556,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> Product | None:
     """Return the queries of a table that end within the first periods.
 
-    None if there are none.
+    The result is None if there are none.
     """
     index = product.attributes.index(along)
     periods = domain.cells(along)
@@ -588,7 +588,7 @@ def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> P
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     """Return each table's typical error when first published, by period.
 
-    None for a period without answers.
+    A period without answers has None.
     """
     series = series_of(plan)
     if series is None:

@@ -1,6 +1,6 @@
 """Error targets: the least budget that meets all of them.
 
-Also plans with the least largest ratio of error to target.
+The module also makes plans with the least largest ratio of error to target.
 
 A goal is the error that a table, or means that follow from tables, may have. Balancing changes the
 weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
@@ -77,7 +77,7 @@ class MeanGoal:
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean, by the delta method.
 
-        Or half the width of its interval; in amounts of the measure.
+        With a level it is half the width of the interval. It is in amounts of the measure.
         """
         measured = plan.measured()
         tables = plan.expected_error().tables
@@ -117,7 +117,7 @@ class Goal:
     def ratio(self, plan: Plan, number: int) -> float:
         """Return squared error over squared target; at most 1 if it is met.
 
-        Of the table, or of its means if that is larger.
+        It is the ratio of the table, or of its means if that is larger.
         """
         table = plan.expected_error().tables[number]
         measured = plan.measured()
@@ -136,7 +136,7 @@ class Goal:
     def std(self, noise: Noise, number: int) -> float:
         """Return the largest standard error that meets the goal.
 
-        Without half a step of the noise.
+        It leaves out half a step of the noise.
         """
         limits = [
             (self.most, self.level),
@@ -223,7 +223,7 @@ def _goal(
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    At most 1 where the goal is met.
+    It is at most 1 where the goal is met.
     """
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
@@ -348,9 +348,7 @@ def _compare_strategies(
 
 
 def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Return a plan whose table weights equalise the ratios.
-
-    For one strategy.
+    """Return a plan of one strategy whose table weights equalise the ratios.
 
     Where its tables cannot be reweighted, every round is a new search, and there are few.
     """
@@ -453,7 +451,7 @@ def _weighted(
 def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
     """Return the weight of every table's ratio in the squared error.
 
-    0 for a table without a goal.
+    A table without a goal has the weight 0.
     """
     return [
         product.importance * product.rows * goal.std(noise, number) ** 2 if goal.has_target else 0.0
@@ -636,7 +634,7 @@ def plan_worst_ratio(
 ) -> Plan:
     """Return the plan with the least largest ratio of error to target.
 
-    Without targets, the ratio to the error that a table has if planned alone.
+    Without targets, the ratio is to the error that a table has if only it is planned.
     """
     if workload.has_targets or search.comparisons:
         goals = table_goals(workload, level, search.comparisons)
@@ -706,10 +704,7 @@ class TargetStatus(NamedTuple):
 
 
 def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return target and expected error of every table.
-
-    None for a table without a target.
-    """
+    """Return target and expected error of every table; None without a target."""
     return tuple(
         None
         if product.target is None
@@ -725,7 +720,7 @@ def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]
 def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
     """Return target and expected error of every mean.
 
-    In a group of the public size; None for a statistic without a target.
+    The error is for a group of the public size. A statistic without a target has None.
     """
     goals = {goal.statistic: goal for goal in mean_goals(plan.workload, level)}
     return tuple(

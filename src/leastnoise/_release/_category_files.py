@@ -66,7 +66,7 @@ def describe_search(plan: CategoryPlan) -> str:
 
 
 def describe_search_chances(often: int, threshold: int) -> str:
-    """Return a clause about what a search finds: "a category of ... units in ...".
+    """Return a clause about a search: "a category of ... units in ...".
 
     Args:
         often: units of a category that is found in 95 of 100 cases.

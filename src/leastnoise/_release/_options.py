@@ -639,7 +639,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 def find_groups(workload: Workload, key: str) -> Product | None:
     """Return the table that a key names, or the groups of the mean it names.
 
-    None if there is no such table or mean.
+    The result is None if there is no such table or mean.
     """
     name = _table_names(workload).get(key)
     for product in tables_to_write(workload.products):

@@ -171,7 +171,7 @@ def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str,
 
 
 def _describe_several_measures(table: StatisticTable) -> dict[str, str]:
-    """Return the meaning of each number column of correlations or of a regression."""
+    """Return the meaning of the columns of correlations or of a regression."""
     statistic = table.statistic
     if statistic.kind == "correlations":
         unit = "in the unit of one measure times the unit of the other"

@@ -712,7 +712,7 @@ class Release:
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """Return the noise covariances of one table's answers, or of two tables'.
 
-        Public, because they depend only on the plan.
+        They are public, because they depend only on the plan.
 
         Args:
             table_id: such as ``q1``, or the table's name.

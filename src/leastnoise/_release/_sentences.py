@@ -775,7 +775,7 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Say that guards that stopped earlier releases used part of the budget.
 
-    None if no guard did.
+    The result is None if no guard did.
     """
     earlier_budget = release.receipt.get("guard_reduced_from")
     if earlier_budget is None:

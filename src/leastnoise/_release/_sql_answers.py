@@ -41,7 +41,7 @@ class AnswerWorkload(Protocol):
     """Answers the workload of one aggregate."""
 
     def __call__(self, workload: Workload, column: str = "") -> Answers:
-        """Return answers and the ends of their intervals, one axis for each attribute.
+        """Return answers and the ends of their intervals, one axis per attribute.
 
         Args:
             workload: a table or a statistic.
@@ -77,7 +77,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
 def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     """Return the position of an aggregate's statistic or table in a workload.
 
-    None if the workload lacks it.
+    The result is None if the workload lacks it.
     """
     if aggregate_workload.statistics:
         statistics = [_without_size(statistic) for statistic in workload.statistics]
@@ -265,7 +265,7 @@ def _last_axis_at(answers: Answers, position: int) -> Answers:
 def _sample_covariances(
     covariances: Answers, workload: Workload, answer_workload: AnswerWorkload
 ) -> Answers:
-    """Return covariances times n / (n - 1), with n at the end at which intervals are longer."""
+    """Return covariances times n / (n - 1), at the n of the longer interval."""
     counts, counts_low, counts_high = answer_workload(
         Workload(workload.domain, workload.products[:1])
     )

@@ -292,7 +292,7 @@ class StatisticTable(ResultTable):
     def picture(self, catalogue: Catalogue) -> Picture | None:
         """Return a picture of a distribution function, or of means over time.
 
-        None for other statistics, which are drawn as dots.
+        The result is None for other statistics, which are drawn as dots.
         """
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)

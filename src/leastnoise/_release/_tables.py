@@ -137,7 +137,7 @@ class ResultTable:
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Without those that do not apply.
+        Columns that do not apply are left out.
         """
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Table(ResultTable):
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Without those that do not apply.
+        Columns that do not apply are left out.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         biased = (self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
@@ -291,7 +291,8 @@ class Table(ResultTable):
     def typical_margin(self) -> float:
         """The root mean square of the margins, NaN if all are suppressed.
 
-        In rows or the measure's own unit; with the sampling error if it is stated.
+        It is in rows or in the measure's own unit, and includes the sampling error if that is
+        stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -302,7 +303,8 @@ class Table(ResultTable):
     def largest_margin(self) -> float:
         """The margin of the widest interval, NaN if all are suppressed.
 
-        In rows or in the measure's own unit; with the sampling error if it is stated.
+        It is in rows or in the measure's own unit, and includes the sampling error if that is
+        stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -778,7 +780,7 @@ class Tables(LazySequence[Table]):
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
         """Return the table of which all tables are sums, or None.
 
-        None if there is none.
+        The result is None if there is none.
         """
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
@@ -828,7 +830,7 @@ class Tables(LazySequence[Table]):
     ) -> tuple[FloatArray | None, Array | None]:
         """Return the non-negative and the integer answers.
 
-        None for those that are not requested.
+        Answers that are not requested are None.
         """
         options = self.options
         if product.measure is None:

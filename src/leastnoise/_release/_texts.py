@@ -255,7 +255,7 @@ def load_catalogue(language: str = "en") -> Catalogue:
 def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
     """Return a message translated by templates, with its values, or None.
 
-    None if the table lacks the message, or one of its values that need a translation.
+    The result is None if the table lacks the message, or one of its values that need a translation.
     """
     if not isinstance(sentence, Message):
         return table.get(sentence)
@@ -425,7 +425,7 @@ def _without_further_cells(
 ) -> Picture | None:
     """Return a picture without the cells behind the regular ones.
 
-    Only axes of numbers or dates lose these cells. None if no axis has such cells.
+    Only axes of numbers or dates lose these cells. The result is None if no axis has such cells.
     """
     counts = [
         _count_further_cells(product.domain.kind(name), axis_labels)
@@ -535,7 +535,7 @@ def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> A
 def first_moment(label: str) -> str | None:
     """Return the first day or hour of a period in ISO form.
 
-    None for a label that is no period.
+    The result is None for a label that is no period.
     """
     period = _PERIOD.fullmatch(label)
     if period is None:
@@ -707,7 +707,7 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 
 
 def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
-    """Return the display name of distances from the middle, of squares or of products."""
+    """Return the display name of distances from the middle, or their products."""
     complete = _join_found(domain, declared.present, catalogue)
     rows = catalogue.say("name_rows_with", names=complete)
     first, *others = declared.factors
@@ -736,7 +736,7 @@ def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str
 
 
 def _names_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> QuantityNames:
-    """Return the display names of a declared measure; empty ones if none is equal."""
+    """Return a declared measure's display names; empty ones if none is equal."""
     for name, declared in domain.measures.items():
         if declared == measure:
             return catalogue.names.measure(name)
@@ -789,7 +789,7 @@ def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Name what a table sums: a measure, or the weights of the rows with a value of it."""
+    """Name what a table sums: a measure, or the weights of rows with a value."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
         return _find_measure(domain, weights[0], catalogue)
@@ -825,7 +825,7 @@ def _names_of_statistic(
 ) -> QuantityNames:
     """Return the display names of a statistic's measure or attribute.
 
-    None for a statistic of several measures, whose values have the unit of no measure.
+    They are empty for a statistic of several measures, whose values have the unit of no measure.
     """
     if statistic.form.of_several:
         return QuantityNames()
@@ -842,7 +842,7 @@ def _is_count_of_values(product: Product) -> bool:
 
 
 def _weights_of_values(domain: Domain, measure: str) -> tuple[Measure, ValueCount] | None:
-    """Return the weight and the values whose rows it counts, if a measure is such weights."""
+    """Return weight and values of a measure that sums weights, or None."""
     declared = domain.measure(measure)
     if isinstance(declared, Weighted) and isinstance(declared.of, ValueCount):
         return declared.weight, declared.of
@@ -887,7 +887,7 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
 def _name_weights(
     product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
 ) -> str:
-    """Name the sum of the weights of rows with a value, such as ``population with income``."""
+    """Name a sum of weights of rows with a value: ``population with income``."""
     sum_name = _names_of_declared(product.domain, weight, catalogue).sum
     if not sum_name:
         measure = name_with_weight(product.domain, str(product.measure), catalogue)

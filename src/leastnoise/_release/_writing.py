@@ -769,7 +769,7 @@ def build_manifest(
 
 
 def check_manifest(manifest: Manifest, release: Release) -> None:
-    """Raise for a manifest that states other facts than its plan and measurements.
+    """Raise if a manifest's facts differ from its plan and measurements.
 
     A manifest lists the digests of all other files and has none itself.
 
@@ -825,7 +825,7 @@ def check_table_facts(manifest: Manifest, release: Release) -> None:
 
 
 def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:
-    """Return the error for a manifest with another fact than the files that it lists."""
+    """Return the error for a manifest that contradicts the files that it lists."""
     return refuse(
         f"{name} of a manifest",
         fact,

@@ -637,7 +637,7 @@ def smallest_sufficient_share(
 ) -> Fraction | None:
     """Return a share with which a guard tells ``public_rows`` from none.
 
-    None if the given share is large enough.
+    The result is None if the given share is large enough.
 
     >>> privacy = Privacy(PureDP("0.99"))
     >>> smallest_sufficient_share(privacy, Fraction(1, 100), 5000), smallest_sufficient_share(privacy, Fraction(1, 100), 500)

@@ -458,7 +458,7 @@ def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     """Return the budget a ledger has left if stopped guards spent the rest.
 
-    None if nothing is left, or if stopped guards cost less than the missing amount.
+    The result is None if nothing is left, or if stopped guards cost less than the missing amount.
     """
     budget = privacy.budget
     remaining = ledger.left()

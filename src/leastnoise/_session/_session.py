@@ -140,9 +140,8 @@ def find_categories(
         charge is on the ledger's disk before any noise is drawn. Killed at any instant, the search
         is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: that nothing is found is a result too, and paid. A search of this plan for this
-    directory that was paid and stopped is
-        finished; nothing is paid again.
+    Edge cases: a search that finds nothing is paid too. If a search of this plan for this directory
+        was paid and stopped, it is finished and nothing is paid again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
     >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99 + ["of one person"]}), seed=1).texts
@@ -308,11 +307,10 @@ def release(
         what was drawn is there before anything is computed from it. Killed at any instant, the
         release is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: where the guards of releases that they stopped have cost what is missing in the
-        ledger, the plan is rescaled to the remaining budget, and the release reports it.
-    A release of this plan for this directory that was paid and stopped is finished,
-    with the measurement that it has; nothing
-        is paid again. Without ``out``, a warning names each earlier release that can be finished.
+    Edge cases: if guards of releases that they stopped used the missing budget, the plan is
+        rescaled to the remaining budget, and the release reports it. If a release of this plan for
+        this directory was paid and stopped, it is finished from its measurement and nothing is paid
+        again. Without ``out``, a warning names each earlier release that can be finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)

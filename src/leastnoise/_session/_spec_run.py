@@ -706,7 +706,7 @@ def _read_again(
     categories: Mapping[str, FoundCategories],
     bounds: Mapping[str, FoundBounds],
 ) -> SpecFile:
-    """Return the spec of the same file after searches, with the same data and payment."""
+    """Return the same spec after searches, with the same data and payment."""
     return replace(
         read_spec(spec.path, categories, spec.statements, bounds),
         source=spec.source,

@@ -95,7 +95,7 @@ class BoundsRequest:
         return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
 
     def value(self, found: FoundBounds | None) -> Any:
-        """Return the value that replaces the table: the found bounds, or the widest ones."""
+        """Return the value for the table: found bounds, or the widest ones."""
         if found is not None:
             return self.value_between(found.low, found.high)
         if self.path[0] == "privacy":
@@ -264,7 +264,7 @@ def with_bounds(
 def with_narrowest_bounds(
     parts: Mapping[str, Any], searches: Sequence[BoundsSearch]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a spec as if each search still to come found narrow bounds."""
+    """Yield a spec's parts as if each open search found narrow bounds."""
     for end in range(2):
         values = {
             search.request.path: search.narrowest_values[end]
@@ -330,7 +330,7 @@ def list_bounds_searches(
 def bounds_plans(
     searches: Sequence[BoundsSearch], privacy: Privacy | Least
 ) -> dict[str, BoundsPlan]:
-    """Return the plan of each search by the name of its bounds; empty for a least budget."""
+    """Return each search's plan by its bounds' name; empty for a least budget."""
     whole_privacy = stated_privacy(privacy)
     if whole_privacy is None:
         return {}
@@ -338,7 +338,7 @@ def bounds_plans(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise unless the budget is a number, and found bounds came from the search of the spec."""
+    """Raise for a budget that is no number, or for bounds of another search."""
     whole_privacy = stated_privacy(privacy)
     for search in searches:
         if whole_privacy is None:

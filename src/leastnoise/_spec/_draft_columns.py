@@ -279,7 +279,7 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
     """Return first day, last day and period from a file's name, or None.
 
-    None where it says none, and for days of birth, of which it says nothing.
+    The result is None if the name has no days, and for days of birth, which it does not state.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> days_in_name("yellow_tripdata_2024-02.parquet", day), days_in_name("sales_2019-2023.csv", day)

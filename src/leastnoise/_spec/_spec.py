@@ -367,7 +367,7 @@ class Spec:
     def data(self, source: Any) -> Any:
         """Return the data of a source with the layout and join of the spec.
 
-        None for None.
+        A source of None gives None.
         """
         if source is None:
             return None
@@ -642,7 +642,7 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with categories and bounds that were searched before."""
+    """Return the domain of a spec, with categories and bounds found before."""
     second_table = None if source.join.get("public") else source.join.get("second")
     files = PublicFiles(folder, [source.path, second_table])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
@@ -679,7 +679,7 @@ class _QueriesPart:
 def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
     """Return the entries of the workload with the SQL that they take from files.
 
-    Also the names of these files by the numbers of their entries, from 1.
+    The second result has the names of these files, by the numbers of their entries from 1.
     """
     if not isinstance(entries, list):
         return entries, {}
@@ -1251,7 +1251,7 @@ def _read_statements(
     settings: SqlSettings,
     statement_files: Mapping[int, str],
 ) -> list[list[Statement]]:
-    """Return the SQL statements of each entry of a workload; raise all faults together."""
+    """Return each workload entry's SQL statements; raise all faults together."""
     statements: list[list[Statement]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):

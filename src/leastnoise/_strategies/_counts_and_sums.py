@@ -112,7 +112,7 @@ def _strategy_of_part(
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
     """Return a table as one of counts, with this importance.
 
-    Of rows (None) or of the values of a measure.
+    It counts the values of the measure ``counted``, or rows if that is None.
     """
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)

@@ -216,7 +216,7 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 class Cover(NamedTuple):
     """Marginals measured with equal budgets, and what each one answers.
 
-    For every requested marginal, the index of the measured one that answers it.
+    For every requested marginal, ``source`` has the index of the measured one that answers it.
     """
 
     tables: tuple[AttributeSet, ...]  # the measured marginals
@@ -523,7 +523,7 @@ def _place_attributes(
 ) -> list[AttributeSet]:
     """Return the tables of a design after placing attributes on its points.
 
-    At random (turn 0), or larger attributes on emptier points.
+    Turn 0 places them at random; other turns place larger attributes on emptier points.
     """
     points, blocks = design
     shuffled = rng.permutation(points)
@@ -560,7 +560,7 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
     """Return the best tables and weights for given attribute strategies.
 
-    For Laplace noise.
+    They are chosen for Laplace noise.
     """
     domain = workload.domain
     if len(workload.attributes) < 2:

@@ -81,8 +81,8 @@ def difference_costs(
 ) -> list[FloatArray]:
     """Return the squared error that unit error in a block difference causes.
 
-    For each level and aligned block; the difference is between its halves, the squared error is the
-    total of the workload.
+    There is one for each level and aligned block. The difference is between its halves, and the
+    squared error is the total of the workload.
     """
     costs = []
     for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
@@ -257,7 +257,7 @@ def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, O
 def records_a_part(buckets: float, records: float) -> float:
     """Return the target number of records in a part of the second round.
 
-    In units of its noise.
+    It is in units of the part's noise.
 
     Where no cell stands out of the noise, the cost of a partition is near the number of records,
     and parts may be large. Where records lie in few heavy cells the cost is far below it, and parts

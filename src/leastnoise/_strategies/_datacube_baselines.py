@@ -56,8 +56,7 @@ def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     The largest variance of a requested cell is kept small.
 
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
-        et al. (arXiv 1207.6096), here with
-    recovery by least squares.
+        et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload = problem.workload
     norm = problem.norm
@@ -138,7 +137,7 @@ def bits_of(size: int) -> int:
 def walsh_functions(size: int) -> IntArray:
     """Return the non-constant Walsh functions of the binary coding.
 
-    On the cells that exist, shape (2^m - 1, size).
+    They are on the cells that exist, shape (2^m - 1, size).
     """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
@@ -178,7 +177,7 @@ def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """Return the squared error per unit variance of each Fourier coefficient.
 
-    By measure and set of attributes.
+    The keys are a measure and a set of attributes.
     """
     distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
     parts_by_operator = {
@@ -204,8 +203,8 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
     """Return the errors that unit noise on Fourier coefficients adds.
 
-    Of the constant coefficient along an attribute, and the mean of all others. A table is 2^-m
-    times the sum of its coefficients with their signs.
+    They are of the constant coefficient along an attribute, and the mean of all others. A table is
+    2^-m times the sum of its coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(

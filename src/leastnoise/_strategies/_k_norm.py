@@ -211,7 +211,7 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
     """Return positions in the sorted sizes after which a group may end.
 
-    Also where the cells of one size are more than a group may have.
+    A group may also end where the cells of one size are more than a group may have.
     """
     between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
     between.sort(key=lambda place: sizes[place - 1] / sizes[place])

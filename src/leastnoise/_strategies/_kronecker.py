@@ -263,7 +263,7 @@ def _optimum_step(line: AttributeCost) -> float:
 def joint_design_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of choosing tables under Laplace noise.
 
-    0 if no measure has several tables.
+    They are 0 if no measure has several tables.
     """
     if any(len(sets) > 1 for sets in workload.tables.values()):
         return design_seconds(workload)

@@ -95,7 +95,8 @@ class _LevelTables:
 def _level_tables(workload: Workload) -> _LevelTables | None:
     """Return the tables of levels, if the workload consists of them.
 
-    None if there are queries other than nested levels of one attribute, or too many tables.
+    The result is None if there are queries other than nested levels of one attribute, or too many
+    tables.
     """
     if (
         workload.has_hidden
@@ -291,7 +292,7 @@ def _weighted_table(
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
     """Return weights of tables added one by one to the best single table.
 
-    None if no single table determines all queries.
+    The result is None if no single table determines all queries.
     """
     single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min(

@@ -65,7 +65,7 @@ Propose = Callable[[PlanningProblem], Strategy]
 def cells_along(workload: Workload) -> Mapping[str, int]:
     """Return the number of distinguishable runs of cells of each attribute.
 
-    For all attributes of the workload.
+    It has all attributes of the workload.
     """
     operators_by_name: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
@@ -142,7 +142,7 @@ def base_seconds(workload: Workload) -> float:
 def contained_planners(workload: Workload) -> tuple[str, ...]:
     """Return names of planners that covering or residual have as special cases.
 
-    For this workload.
+    They are special cases for this workload.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:
@@ -221,7 +221,7 @@ class Planner:
     def least_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the least CPU seconds under noise of this norm.
 
-        0 if the planner does not support it.
+        They are 0 if the planner does not support it.
         """
         if norm not in self.norms:
             return 0.0

@@ -12,8 +12,7 @@ this package:
     total squared error at unit noise = sum_tau c_tau / lambda_tau
 
 Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for
-    the basis; the tests prove it by brute
-force.
+    the basis; the tests prove it by brute force.
 
 How much of the budget each measured marginal gets: `grouped_budgets` in closed form without
 recovery by least squares, `least_error` by descent with it (convex in theta^2 for Gaussian budgets
@@ -207,7 +206,7 @@ def grouped_budgets(
 ) -> Weights:
     """Return the best budget split over groups of queries without recovery.
 
-    From the errors and column norms of the groups.
+    ``errors`` are the errors of the groups, ``heights`` their column norms.
     """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)

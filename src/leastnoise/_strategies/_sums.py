@@ -361,7 +361,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     """Return the rows of the best strategy for W T, divided by the limits.
 
-    Of sensitivity 1 and shape (rows, n); they determine every sum.
+    They have sensitivity 1 and shape (rows, n), and determine every sum.
     """
     # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to
     # whole coefficients it would not determine the queries, so every cell is measured too, with a
@@ -481,7 +481,7 @@ class SumBuckets:
     def factor(self, norm: int) -> Factor:
         """Return the best strategy for sums of the groups of buckets.
 
-        For an L1 or L2 norm.
+        ``norm`` is 1 or 2, for sensitivity in L1 or L2.
         """
         limits = self.limits[self.stops - 1]
         dense, weights = whole_rows(
@@ -492,7 +492,7 @@ class SumBuckets:
     def choices(self, covariance: FloatArray) -> "StopChoices":
         """Return the estimates for each bucket at which the sum may be cut.
 
-        From the covariance of the groups.
+        ``covariance`` is the covariance of the groups.
         """
         groups = np.arange(len(self.starts))
         gram = self.gram.dense()
@@ -631,7 +631,7 @@ class GroupBuckets:
     def factor(self, norm: int) -> Factor:
         """Return the queries for the sums of buckets, weighted by their ends.
 
-        For an L1 or L2 norm.
+        ``norm`` is 1 or 2, for sensitivity in L1 or L2.
         """
         weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
             np.int64
@@ -645,7 +645,7 @@ class GroupBuckets:
     def choose_ranges(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
         """Return the range of buckets that each group sums, for the least error.
 
-        From sums of shape (groups, buckets) and their noise.
+        ``sums`` has shape (groups, buckets), and ``noise`` is their noise.
         """
         # All groups are assumed to have the same profile over the buckets, that of their total, and
         # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
@@ -687,7 +687,7 @@ class GroupBuckets:
 def _exceedance_threshold(count: int) -> float:
     """Return the standardised noise that ``count`` empty sums rarely exceed.
 
-    In standard errors of Laplace noise.
+    It is in standard errors of Laplace noise.
     """
     return math.log(count / (2 * _FALSE)) / math.sqrt(2)
 

@@ -15,9 +15,8 @@ noise of the residual table is the projected noise of independent cells. Sums of
 least among all mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
-    general strategies along the attributes;
-Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their
-floating-point basis.
+    general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
+    2305.08175), with integer contrasts in place of their floating-point basis.
 
 ``workload`` measures the requested queries unchanged: several tables with the best split of the
 budget between them, a single one along an attribute with the best share for each query. There query
@@ -85,7 +84,7 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
 def joint_table(workload: Workload, measure: str | None) -> Names:
     """Return the attributes of all queries of counts (None) or a measure.
 
-    In the order of the domain.
+    They are in the order of the domain.
     """
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
@@ -346,7 +345,7 @@ def residual(problem: PlanningProblem) -> Strategy:
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """Return a block of contrasts for every set of attributes.
 
-    Of counts (None) or of a measure.
+    They are of counts (None) or of a measure.
     """
     factors = {
         at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
@@ -373,7 +372,7 @@ RESIDUAL = Planner(
 def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return the workload's own queries as a strategy.
 
-    With the best split of the budget, or with equal noise (``even``).
+    The budget is split in the best way, or for equal noise (``even``).
 
     Beside cells and groups of a level a hidden cell is measured too: it makes no row cost more.
 
@@ -412,7 +411,7 @@ def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strate
 def _weighted_rows(block: Block, norm: int) -> Block:
     """Return a one-attribute table with the best weight for every query.
 
-    Only if there are not too many queries.
+    A table with too many queries is returned unchanged.
     """
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
@@ -498,7 +497,7 @@ def optimal_budgets(
 ) -> FloatArray:
     """Return the best query weights without least squares recovery.
 
-    At privacy cost 1, shape (queries,).
+    They are at privacy cost 1, shape (queries,).
     """
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 

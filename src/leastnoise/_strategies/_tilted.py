@@ -274,10 +274,7 @@ def _terms(
 
 
 def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return the values s and r of plain contrasts along all attributes.
-
-    With equal noise for every cell.
-    """
+    """Return s and r of contrasts with equal noise for every cell."""
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size

@@ -1,6 +1,6 @@
 """Two tables, each for a part of the workload.
 
-With a strategy along every attribute for each part, recovered together by least squares.
+Each part has a strategy along every attribute. Least squares uses both tables together.
 
 One strategy along an attribute serves badly both queries about its cells and queries about groups
 of them: groups say nothing of their cells, and a sum of cells has the noise of all of them. So the

@@ -1,7 +1,7 @@
 """User-supplied strategies.
 
-For each attribute an array, queries or an operator; or a function from the planning problem to
-these.
+A strategy has an array, queries or an operator for each attribute, or is a function from the
+planning problem to these.
 
 Such a strategy is planned like the families: cells along every other attribute, the best weights of
 the tables, exact scales, and the error of the rounded queries. Real coefficients are scaled to
@@ -118,7 +118,7 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
 def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
     """Return the requested tables and the joint table with the best weights.
 
-    Only the joint one if the requested ones do not determine all cells.
+    It returns only the joint one if the requested ones do not determine all cells.
     """
     workload = problem.workload
     domain = problem.workload.domain

@@ -119,8 +119,8 @@ class Background:
 class Margin(NamedTuple):
     """The margins that a plan promises for one table.
 
-    In rows, or in the unit of its measure. ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
-    ``largest`` is only a bound.
+    They are in rows, or in the unit of its measure. ``share`` is the typical margin over the public
+    size of the table; ``is_bound`` says that ``largest`` is only a bound.
     """
 
     typical: float
@@ -565,7 +565,8 @@ def _period_facts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the facts about a series.
 
-    Its length, the margins of answers that end in some of its periods, and the error of all answers.
+    They are its length, the margins of answers that end in some of its periods, and the error of
+    all answers.
     """
     if draft.dates is None:
         return

@@ -1,4 +1,4 @@
-"""Sums over complete rows, which have a value of every measure of a statistic.
+"""Sums over complete rows, which have values of all measures of a statistic.
 
 Covariances and regressions follow from the number of these rows, the sums of the distances of
 values from the middle of their bounds, and the sums of products of two such distances.
@@ -106,7 +106,7 @@ def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
-    """Return factors in the order of their measures, so that one product has one name."""
+    """Return factors in the order of their measures, for one name per product."""
     return tuple(sorted(factors, key=measures.index))
 
 

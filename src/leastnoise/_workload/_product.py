@@ -79,7 +79,7 @@ def target(
 ) -> Target | None:
     """Return the target for a margin, a share of a size, or an RMSE.
 
-    None if none of them is given.
+    The result is None if none of them is given.
     """
     values = {
         name: value
@@ -200,7 +200,7 @@ class Product:
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
         """Return the groups of units along an attribute, with their places.
 
-        None if its cells are counted, or anything but units.
+        The result is None if its cells are counted, or anything but units.
         """
         if not self.counts_groups:
             return None

@@ -572,7 +572,7 @@ class AggregateReader:
 
 
 def _pair_factor(kind: str, first: Fraction, second: Fraction) -> Fraction:
-    """Return the factor of an aggregate of two measures, from the factors of these."""
+    """Return the factor of an aggregate of two measures from their factors."""
     if kind.startswith("covariance"):
         return first * second
     if kind == "correlation":

@@ -74,7 +74,7 @@ class ColumnReader:
     ) -> list[str]:
         """Return the measures with a name, or else the measures of that column.
 
-        Of these classes only.
+        Only measures of the classes ``kinds`` are returned.
         """
         name = column.name.lower()
         measures = {

@@ -443,7 +443,7 @@ class SelectionReader:
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
 
-        None for other windows, and where HAVING leaves out groups.
+        The result is None for other windows, and where HAVING leaves out groups.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}

@@ -451,7 +451,7 @@ def _database() -> Any:
 
 @cache
 def _sealed_database() -> Any:
-    """Return an empty database that reaches no file and no variable, for released tables."""
+    """Return an empty database for released tables, without files or variables."""
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -464,7 +464,7 @@ def _sealed_database() -> Any:
 
 
 def released_database() -> AbstractContextManager[Any]:
-    """Return a connection to a sealed database; its tables are dropped when it is closed."""
+    """Return a connection to a sealed database; closing it drops its tables."""
     return closing(_sealed_database().cursor())
 
 

@@ -68,8 +68,8 @@ class Workload:
         statistics: means, variances, quantiles and distribution functions, made of the tables.
 
     Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
-        are requested. A table that is requested
-    again by ``+`` stays one table, with the sum of the weights.
+        are requested. A table that is requested again by ``+`` stays one table, with the sum of the
+        weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
     >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
@@ -246,7 +246,7 @@ class Workload:
             InputError: none or several of them, or one that is not above 0.
 
         Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a
-        given budget says which it keeps.
+            given budget says which it keeps.
 
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
@@ -877,7 +877,7 @@ def correlation_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Return a workload of covariances and correlations by group, for all pairs of measures.
+    """Return a workload of covariances and correlations of measures by group.
 
     They are of the rows with a value of every one of the measures. The workload also answers the
     number of these rows, the sums of the distances of values from the middle of their bounds, and

@@ -1,6 +1,6 @@
 """Budgets, the privacy unit, costs, and their composition.
 
-In exact fractions, and bounds that are rounded to the safe side.
+They are computed in exact fractions, and in bounds that are rounded to the safe side.
 
 The proofs are in PROOFS-accounting.md and PROOFS-mu.md in this folder.
 """

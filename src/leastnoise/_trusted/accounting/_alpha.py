@@ -15,7 +15,7 @@ _MOST_STEPS = 4000
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
     """Return an alpha - 1 near which the log of delta is least.
 
-    To about 13 digits. Far out, where the search ends early, any value is valid.
+    It is near to about 13 digits. Far out, where the search ends early, any value is valid.
     """
     c = _SEARCH
     near_eps, near_cost = (

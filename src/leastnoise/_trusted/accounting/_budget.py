@@ -1,8 +1,8 @@
 """Define budgets and the privacy unit, which a data holder protects.
 
-Also write exact fractions as text for files. A file holds every fraction as ``"p/q"``, never as a
-float. Text that is read back is checked character by character, so that a damaged file is refused
-and not guessed at.
+The module also writes exact fractions as text for files. A file holds every fraction as ``"p/q"``,
+never as a float. Text that is read back is checked character by character, so that a damaged file
+is refused and not guessed at.
 """
 
 from dataclasses import dataclass, field, fields, replace

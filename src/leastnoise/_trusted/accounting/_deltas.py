@@ -345,8 +345,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         An upper bound whatever alpha the search found.
 
     Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the
-        conversion from Renyi divergence.
-    For continuous Gaussian noise the analytic delta is exact, and smaller.
+        conversion from Renyi divergence. For continuous Gaussian noise the analytic delta is exact,
+        and smaller.
 
     >>> float(zcdp_delta("0.05", 1))
     0.0003857091637444122

@@ -20,7 +20,7 @@ NOT_NUMBERS = (
 def type_fault(_declared: object, _holds: Holds) -> str | None:
     """Return the reason that no value of a column matches, with advice, or None.
 
-    None if a value can match.
+    The result is None if a value can match.
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of attributes.

@@ -62,7 +62,7 @@ class Domain(Immutable):
             a kind.
 
     Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing
-    of that size is ever made.
+        of that size is ever made.
 
     >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
     >>> people.names, people.shape, people.size
@@ -212,7 +212,7 @@ class Domain(Immutable):
     def largest_value(self, measure: str | None) -> int:
         """Return the largest amount by which one row changes a sum.
 
-        In units of the measure; 1 for counts of rows.
+        It is in units of the measure, and 1 for counts of rows.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)
@@ -246,7 +246,7 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        None if there is none, so that rows are counted, and for amounts of units.
+        The result is None if there is none, so that rows are counted, and for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")

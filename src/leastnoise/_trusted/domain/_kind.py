@@ -180,7 +180,7 @@ class Kind(ABC):
     def clipped(self) -> Self:
         """Return the attribute with values outside clipped to the nearest cell.
 
-        Only where cells are in order.
+        This is possible only where cells are in order.
         """
         if self.outside == "clip":
             return self
@@ -204,7 +204,7 @@ class Kind(ABC):
     def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
         """Check and set the fields of every kind except the levels.
 
-        Also sets the kind's own fields.
+        It also sets the kind's own fields.
 
         Args:
             regular: the number of cells without ``other``.

@@ -1,6 +1,6 @@
 """Define levels: public maps from cells to coarser ones.
 
-Such as from stores to regions, or from ages to groups of five years.
+Examples are maps from stores to regions, or from ages to groups of five years.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -210,7 +210,7 @@ def _groups_by_cell(
 ) -> list[Any]:
     """Return the group of every cell in order.
 
-    Without ``other`` where the map leaves it out.
+    The cell ``other`` has none where the map leaves it out.
     """
     description = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}

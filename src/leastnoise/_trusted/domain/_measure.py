@@ -96,10 +96,10 @@ class Measure:
             ``high``, or a bound beyond 2^30 - 1 units, which sums of 2^32 rows allow.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
-        ``high_units``, whatever it is: it is
-    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a
-    row without a value, which is a null or text that is not a number, contributes 0. It follows
-    that one row changes a sum by at most ``largest`` units.
+        ``high_units``, whatever it is: it is clipped and then rounded to the nearest multiple (in
+        double precision, ties to the even one). A row without a value, which is a null or text that
+        is not a number, contributes 0. It follows that one row changes a sum by at most ``largest``
+        units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -515,7 +515,7 @@ class CompleteCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class DeviationProduct(Measure):
-    """The product of distances of values from the centres of their bounds, as a measure.
+    """A product of distances of values from the centres of their bounds.
 
     Of one value it is the distance itself, of the same value twice its square. Only complete rows
     count, which have a value of all measures of a statistic, so that all sums are of the same rows.

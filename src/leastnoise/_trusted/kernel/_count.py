@@ -61,13 +61,13 @@ def count(
             limits do not fit; never because of a row.
 
     Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
-        amount of a row) < 2^63, which the caller
-    has checked from public bounds. Each marginal depends only on its attributes and the rows, not
-    on the other marginals that are requested. With limits a row adds at most the limit of its cell,
-    whatever its value.
+        amount of a row) < 2^63, which the caller has checked from public bounds. Each marginal
+        depends only on its attributes and the rows, not on the other marginals that are requested.
+        With limits a row adds at most the limit of its cell, whatever its value.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
-    is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of marginals.
+        is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of
+        marginals.
 
     >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
     >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]

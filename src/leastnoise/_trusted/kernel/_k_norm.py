@@ -119,7 +119,7 @@ def _enclosed_sums(
 ) -> tuple[list[int], list[int]]:
     """Return bounds on the partial sums of weights[j] ratio^j (N2).
 
-    For j = 0 ..., times 2^bits.
+    The sums begin at j = 0, and are multiplied by 2^bits.
     """
     power: Interval = (1 << bits, 1 << bits)
     powers = [power]

@@ -755,7 +755,8 @@ class Ledger:
     def spent(self) -> Charge:
         """Return the exact sum of all charges, for entries of any state.
 
-        For a budget by periods, only the charges of the present period; for a share, only its own.
+        For a budget by periods it adds only the charges of the present period, for a share only its
+        own.
 
         Raises:
             LedgerError: the file cannot be read.

@@ -269,7 +269,7 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 
 
 def _check_single_name(path: Path) -> None:
-    """Raise for a ledger with several hard links; remove a draft that is one (S2).
+    """Raise for a ledger with several hard links; remove a draft among them (S2).
 
     SQLite finds the journal of a killed process by the name of the file. Under another name its
     transaction would not be rolled back, and later with it the charges of others.

@@ -83,7 +83,8 @@ class QuantileSelection:
     def scale(self, distance: int) -> tuple[int, int]:
         """Return the distance at which a cell passes with probability 1 / e.
 
-        In parts of a row, 1 / the denominator of the share each; as numerator and denominator.
+        It is a numerator and a denominator, in parts of a row, each 1 / the denominator of the
+        share.
 
         Args:
             distance: the number of rows by which neighbours differ.
@@ -140,8 +141,8 @@ class QuantileSelection:
     def distances(self, counts: IntArray) -> IntArray:
         """Return the distance of each cell's rank from the target rank.
 
-        In parts of a row, 1 / the denominator of the share each: 0 for the first cell up to which
-        the target is reached, and at least 1 for all others (S2).
+        It is in parts of a row, each 1 / the denominator of the share: 0 for the first cell up to
+        which the target is reached, and at least 1 for all others (S2).
 
         Args:
             counts: int64 of shape (cells,); private.

@@ -22,7 +22,7 @@ from leastnoise._trusted.kernel._ledger_file import os_error_reason
 def run_file(ledger: Path, run: str) -> Path:
     """Return the path of the file of a run.
 
-    For an empty run, the beginning that the names of all such files share.
+    For an empty run it is the beginning that the names of all such files share.
     """
     real = Path(
         os.path.realpath(ledger)

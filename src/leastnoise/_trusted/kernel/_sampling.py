@@ -1,6 +1,6 @@
 """Share the parts of all samplers, from raw bits to exact tables.
 
-Also uniform integers, checked scales, rejection in blocks, and exact coins.
+These include uniform integers, checked scales, rejection in blocks, and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 in this folder.
@@ -299,7 +299,7 @@ def toss_exp(
 def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
     """Return one Bernoulli(exp(-numerator / denominator)) coin (B4).
 
-    For any rational of at least 0.
+    The quotient may be any rational of at least 0.
     """
     whole_units, remainder = divmod(numerator, denominator)
     linear_unit = np.asarray(1, dtype=np.uint64)

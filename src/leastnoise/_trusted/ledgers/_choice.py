@@ -167,7 +167,7 @@ def find_unrecorded_releases(
 
 
 def _folders_of(ledger: Path) -> set[Path]:
-    """Return the folder of a ledger's path, and that of the file that a link names."""
+    """Return the folders of a ledger's path and of the file that a link names."""
     return {ledger.parent, Path(os.path.realpath(ledger)).parent}
 
 

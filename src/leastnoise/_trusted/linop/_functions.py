@@ -159,7 +159,7 @@ def _(operator: AllRanges | Ranges, y: Array) -> Array:
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
     """Return the first and last cells of all intervals.
 
-    In the order of `AllRanges`.
+    They are in the order of `AllRanges`.
 
     >>> all_range_ends(2)
     (array([0, 0, 1]), array([0, 1, 1]))

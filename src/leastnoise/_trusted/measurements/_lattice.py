@@ -7,7 +7,7 @@ Its norm is the largest of the tables' sums of absolute values. Whole numbers on
 (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
-(1962) and Stanley (1980) for the counts; the sampler is this project's own.
+    (1962) and Stanley (1980) for the counts; the sampler is this project's own.
 """
 
 import math
@@ -154,7 +154,7 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
     """Return the drawn common total of all tables (J5).
 
-    In proportion to the number of points that have it.
+    Each total has a probability in proportion to the number of points that have it.
     """
     tables = Counter(sizes)
 

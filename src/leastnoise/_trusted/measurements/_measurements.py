@@ -239,7 +239,7 @@ class Block:
     def copies(self) -> int:
         """The number of times that each query is measured.
 
-        Twice for distances from both ends, else once.
+        It is 2 for distances from both ends, else 1.
         """
         return 2 if self.ends else 1
 
@@ -276,7 +276,7 @@ def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
 class Measurements:
     """The queries of a plan, their noise, and the budget that they may cost.
 
-    All that the kernel sees of a plan.
+    The kernel sees nothing else of a plan.
 
     Args:
         domain: the public domain.
@@ -623,7 +623,7 @@ class Measurements:
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes and measures that the queries need.
 
-        In the order of the domain.
+        They are in the order of the domain.
         """
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
         attributes = limited.union(*(factor.attributes for factor in self.factors))
@@ -641,7 +641,7 @@ class Measurements:
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     """Return numerators and denominators of a block's noise scales by row.
 
-    In multiples of 1 / grid.
+    The scales are in multiples of 1 / grid.
 
     Args:
         block: a block that a plan has accepted, so that all terms are below 2^56.

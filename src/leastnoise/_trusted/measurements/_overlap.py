@@ -163,7 +163,7 @@ def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
     """Return the inner products of a factor's columns, scaled by row noise.
 
-    None if too large.
+    The second number is their common divisor. The result is None if they are too large.
     """
     operator = factor.operator
     size = factor.operator.size

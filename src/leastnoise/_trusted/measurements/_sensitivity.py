@@ -105,8 +105,7 @@ def cost(plan: Measurements) -> Cost:
         triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the
         rows cannot be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
 
-    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
-    (discrete).
+    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
 
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
@@ -163,7 +162,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on a unit's rows for a measure of units (M8).
 
-    On all rows, or for a measure of units on the rows that have an amount of it.
+    They are on all rows, or for a measure of units on the rows that have an amount of it.
 
     Args:
         domain: the domain of a plan.
@@ -412,7 +411,7 @@ def _largest_product(columns: Iterable[_Column]) -> Fraction:
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
     """Return the norm of the blocks whose columns differ between cells.
 
-    From the blocks' weights and columns.
+    ``blocks`` has the weight and the columns of each of them.
     """
     if not blocks:
         return Fraction(0)
@@ -682,7 +681,7 @@ def apart_distance(
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     """Return a block's factors on the attributes of a bound.
 
-    None if one is on others too.
+    The result is None if one is on others too.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
@@ -727,7 +726,7 @@ def _root_up(square: Fraction) -> Fraction:
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
     """Return the largest squared norm of a column (S4).
 
-    For replaced rows, twice that if columns may have opposite signs.
+    For replaced rows it is twice that if columns may have opposite signs.
     """
     if isinstance(factor.operator, Contrasts):
         if replaced:
@@ -825,7 +824,7 @@ def _bounds_by_agreement(
 ) -> npt.NDArray[np.object_]:
     """Return bounds on forms, by the attributes in which two rows agree (R4).
 
-    For each number of attributes of each kind; all attributes come last.
+    There is one for each number of attributes of each kind; the one for all attributes comes last.
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}

@@ -74,7 +74,7 @@ class Column:
 
 
 class DistinctTexts(Sequence[object]):
-    """The distinct byte strings of a column, which Python reads when they are needed.
+    """The distinct byte strings of a column, read by Python only when needed.
 
     Args:
         array: an Arrow array of type large_binary, without nulls.
@@ -191,7 +191,7 @@ def distinct(
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
     """Return the distinct values, and the index of each value among them.
 
-    In place of the indices None if all values are listed.
+    The indices are None if all values are listed.
 
     Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
     types can have different texts.
@@ -612,7 +612,7 @@ def chunk_batches(
 def batch_parts(
     batches: Iterable[Any], requested_columns: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Iterator[Part]:
-    """Yield the parts of Arrow batches; the arguments are those of `chunk_batches`."""
+    """Yield the parts of Arrow batches, with the arguments of `chunk_batches`."""
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
             yield partial(_cut_batch, batch.slice(start, CHUNK), requested_columns)

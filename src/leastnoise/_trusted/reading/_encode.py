@@ -1,10 +1,10 @@
 """Whole columns to cells and amounts, by the tables of their rules.
 
 Guarantees: what becomes of a row depends only on that row and on the public domain: not on other
-    rows, on how the rows are cut into
-chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows
-share one reading of their value only where their values are the same bytes, the same text, or equal
-numbers of one numpy type (E2, E3 of PROOFS-reading.md).
+    rows, on how the rows are cut into chunks, or on the order of earlier rows. Nothing is
+    remembered from one chunk to the next, and rows share one reading of their value only where
+    their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
+    PROOFS-reading.md).
 """
 
 import zoneinfo
@@ -123,7 +123,7 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
 
 
 def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) -> IntArray:
-    """Return products of distances from the centres, 0 for rows that are not complete."""
+    """Return products of distances from the centres, 0 for incomplete rows."""
     count = len(measure.factors)
     products = np.ones_like(amounts[0])
     for values, centre in zip(amounts[:count], measure.centres, strict=True):

@@ -535,7 +535,7 @@ def _with_flag(
 def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
     """Return the key that identifies a unit, as SQL.
 
-    None if the column has no such SQL.
+    The result is None if the column has no such SQL.
     """
     value = engine.values.get(name)
     return None if value is None else unit_of(value, reading)

@@ -138,7 +138,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
     """Return the fields of a line, unquoted; None if it is no record.
 
-    None if it is quoted wrongly or has too many.
+    The result is None if it is quoted wrongly or has too many.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
@@ -558,7 +558,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
     """Return two files whose names differ only in their endings, or None.
 
-    None if there are none.
+    The result is None if there are none.
 
     >>> find_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
     (PosixPath('a.csv'), PosixPath('a.csv.gz'))

@@ -1,6 +1,6 @@
 """Names and places of data, by which their ledger is chosen.
 
-Also the unit that a second table needs. Nothing is read.
+The module also names the unit that a second table needs. Nothing is read.
 """
 
 import glob
@@ -21,7 +21,7 @@ from leastnoise._trusted.reading._locations import (
 def source_location(source: Any) -> Any:
     """Return the location of files as JSON values; None for other sources.
 
-    With their layout if one is set.
+    It has their layout if one is set.
 
     >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
@@ -41,7 +41,7 @@ def source_location(source: Any) -> Any:
 def dataset_name(source: Any) -> str | None:
     """Return the default name of a data set in its ledger.
 
-    None for data without a name.
+    The result is None for data without a name.
 
     It is the name of a table, a file, a folder, or the folder where a pattern begins.
 

@@ -195,9 +195,8 @@ def read(
         ``max_rows`` cells, and no more of these in one cell than ``max_per_cell`` allows.
         A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
 
-    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
-    malformed line of a CSV file is dropped
-        by itself.
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table;
+        only the malformed lines of a CSV file are dropped.
 
     >>> import duckdb
     >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
@@ -576,7 +575,7 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
     """Return for each row inside the domain whether it is in a published table.
 
-    None where all are.
+    The result is None if all are.
     """
     if not tables:
         return None
@@ -993,7 +992,7 @@ def read_keys(
         keys, each by 1.
 
     Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's
-    place.
+        place.
 
     >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
@@ -1062,7 +1061,7 @@ def read_unit_sizes(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return the number of rows of each unit, as a table with one row per unit (E15).
+    """Return a table with one row per unit: the unit's number of rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the rule of the
     attribute gives to the unit's number of rows in the source, whatever these rows contain.

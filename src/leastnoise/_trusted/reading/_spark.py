@@ -91,7 +91,7 @@ def open_spark(frame: Any) -> Source:
 def _batches(frame: Any) -> Iterator[Any]:
     """Yield all rows, one partition at a time.
 
-    At once where the executors cannot run Python.
+    They come at once where the executors cannot run Python.
     """
     import pyarrow as pa
 

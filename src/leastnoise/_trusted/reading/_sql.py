@@ -431,7 +431,7 @@ def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int
 def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | None:
     """Return microseconds of a time that is stored as a number, in SQL.
 
-    None if rows must be read.
+    The result is None if rows must be read.
     """
     if clock.counted_in is None:
         return None
@@ -487,7 +487,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 def amount_of(measure: Measure, value: Value) -> Expression | None:
     """Return a measure's amount in units as a 64-bit integer, in SQL.
 
-    None if rows must be read.
+    The result is None if rows must be read.
 
     >>> amount_of(Measure("pay", 0, 10), Value("text", exp.column("pay"))) is None
     True
@@ -531,8 +531,8 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
     """Return the amount of a measure from its `factor_measures`, as SQL.
 
-    None if rows must be read: one of them has no SQL, or products are divided, for which engines
-    have no common operator.
+    The result is None if rows must be read: one of them has no SQL, or products are divided, for
+    which engines have no common operator.
 
     Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.
 
@@ -580,7 +580,7 @@ def clipped(it: Expression, low: float, high: float) -> Expression:
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
     """Return the key of a unit in SQL, null for a row without one (E6).
 
-    None if rows must be read.
+    The result is None if rows must be read.
 
     >>> unit_of(Value("integer", exp.column("id"))).sql()
     'CASE WHEN (id IS NULL) THEN NULL ELSE CAST(id AS TEXT) END'

@@ -371,7 +371,7 @@ def _arrow_mask(flags: BoolArray) -> Any:
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Return byte strings as an Arrow array; without pa.array, which loads pandas."""
+    """Return byte strings as an Arrow array, without pa.array (loads pandas)."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]

@@ -134,31 +134,31 @@ class Units:
             A mask over all rows added.
 
         Guarantees (stability): let each row carry its own random key, drawn independently of
-            everything, and let a unit keep its k
-        rows with the least keys. Take two sources of which one has a unit's rows in addition, and
-        give every common row the same key (a coupling of the two runs: each has its right
-        distribution). Whether a row of another unit is kept depends on the keys of that unit's rows
-        alone, so it is the same in both; of the additional unit at most k rows are kept. So the
-        kept rows differ by at most k. Each kept row is then encoded or dropped by a function of
-        itself alone, which takes away rows on either side but adds none: the encoded tables too
-        differ by at most k rows. A mechanism that is private for every pair of tables that far
-        apart is private for every fixed choice of keys, hence on average over them. Replacing a
-        unit is removing one and adding one: at most 2k rows.
+            everything, and let a unit keep its k rows with the least keys. Take two sources of
+            which one has a unit's rows in addition, and give every common row the same key (a
+            coupling of the two runs: each has its right distribution). Whether a row of another
+            unit is kept depends on the keys of that unit's rows alone, so it is the same in both;
+            of the additional unit at most k rows are kept. So the kept rows differ by at most k.
+            Each kept row is then encoded or dropped by a function of itself alone, which takes away
+            rows on either side but adds none: the encoded tables too differ by at most k rows. A
+            mechanism that is private for every pair of tables that far apart is private for every
+            fixed choice of keys, hence on average over them. Replacing a unit is removing one and
+            adding one: at most 2k rows.
 
-        With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with the
-        least keys, and of those the k with the least keys. That too depends on its own rows and
-        keys alone: the kept rows of others stay, and those that come or go are at most k, and at
-        most m in one cell.
+            With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with
+            the least keys, and of those the k with the least keys. That too depends on its own rows
+            and keys alone: the kept rows of others stay, and those that come or go are at most k,
+            and at most m in one cell.
 
-        With an allowance (E14) the rows of closed periods are left out, and a unit keeps its rows
-        period after period, up to its unused rows.
+            With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
+            rows period after period, up to its unused rows.
 
-        Rows without a unit are dropped. Kept as a separate unit, any number of people would
-        share its k rows; kept each as its own unit, one person could have more than k. Dropping
-        them lets a change of one affect no other row.
+            Rows without a unit are dropped. Kept as a separate unit, any number of people would
+            share its k rows; kept each as its own unit, one person could have more than k. Dropping
+            them lets a change of one affect no other row.
 
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
-        then preferred, which the argument above does not mind.
+            then preferred, which the argument above does not mind.
         """
         units = self._open_rows()
         if among is not None:
@@ -562,7 +562,7 @@ def _first(
 
 
 def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return which rows have the ``most`` least keys of their group, without an order of rows.
+    """Return which rows have the ``most`` least keys of their group.
 
     The number of a row's group and the first bits of its key make one number; these are sorted, and
     the one at place ``most`` of each group is its limit: the rows up to it are first. Where the next
@@ -584,7 +584,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
 
     def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return the number of each row's group, and with it the first bits of its key."""
+        """Return each row's group number, alone and joined with bits of its key."""
         numbers = number[group[block] + 1]
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
@@ -612,9 +612,9 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Return one number from -1 on for each row, equal where all of its groups are.
+    """Return a number from -1 on for each row, equal if all its groups are.
 
-    None where the groups have too many combinations for one 64-bit integer.
+    The result is None where the groups have too many combinations for one 64-bit integer.
     """
     if len(groups) == 1:
         return groups[0]
@@ -627,7 +627,7 @@ def _group_numbers(*groups: Array) -> Array | None:
 def _combined_groups(*groups: Array) -> IntArray | None:
     """Return one integer for each row, equal where all of its groups are.
 
-    None where the groups have too many combinations for 64 bits.
+    The result is None where the groups have too many combinations for 64 bits.
     """
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
@@ -642,7 +642,7 @@ def _combined_groups(*groups: Array) -> IntArray | None:
 
 
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
-    """Return the place of each row within its group, given where the groups start."""
+    """Return each row's place within its group, from the starts of the groups."""
     sizes = np.diff(np.append(starts, rows))
     places: IntArray = np.arange(rows) - np.repeat(starts, sizes)
     return places

@@ -360,7 +360,7 @@ def changes_of_clock(
 def stamps(data: Any) -> IntArray | None:
     """Return seconds since 1970 of numpy time stamps, rounded down.
 
-    None of other values.
+    The result is None for other values.
 
     >>> stamps(np.array(["1969-12-31T23:59:59.5"], dtype="M8[ms]")).tolist()
     [-1]

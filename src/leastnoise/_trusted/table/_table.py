@@ -153,9 +153,8 @@ class Table(Immutable):
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
-        measure or is 0, so that one row is in
-    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are
-    copies and cannot be written.
+        measure or is 0, so that one row is in exactly one cell of each marginal and adds at most
+        ``largest`` units to a sum. The columns are copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
@@ -403,7 +402,7 @@ class Table(Immutable):
 
 
 def set_reading_day(table: Table, day: date) -> Table:
-    """Return a new table, and its table of usage, with the day on which reading began.
+    """Return a new table, also its table of usage, with the day of reading.
 
     Only for readers, before anybody else has the table.
 
