@@ -152,6 +152,17 @@ def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> No
     assert max(often for _, often in worst.held[0]) == rows
 
 
+def test_audit_fills_half_of_the_cells_of_contrasts() -> None:
+    """A unit with rows in all months changes their contrasts less."""
+    domain = ln.Domain(month=ln.Coded(12))
+    privacy = ln.Privacy(
+        ln.ZCDP("1/2"), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month")
+    )
+    made = ln.plan(ln.queries(domain, month="identity"), privacy, strategy="residual")
+    worst = Pairs(made.measured()).worst()
+    assert worst.distance(2) ** 2 / 2 / worst.units**2 >= 0.9 * float(made.cost().rho)
+
+
 # ------------------------------------------------------------------------------------------------- searches for categories
 
 SEARCHES = {

@@ -100,6 +100,7 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
     gaussian = ln.plan(
         ln.queries(DOMAIN, month="identity", store="identity"),
         privacy(PerCellBound(1, "month"), budget=ln.ZCDP("1/8")),
+        strategy="identity",
     )
     assert gaussian.expected_error().tables[0].rmse == pytest.approx(
         2 * math.sqrt(6), rel=1e-3

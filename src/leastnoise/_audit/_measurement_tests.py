@@ -477,14 +477,16 @@ def pairs_of_units(
     """Yield the rows of two neighbouring units.
 
     The rows of a unit are equal or, unless ``equal`` is true, also spread over as many cells as
-    allowed.
+    allowed, and over half as many: in contrasts, rows in all cells cancel.
     """
     bound = privacy.max_per_cell
     rows = list(candidates(domain))
     for row in rows:
         yield unit_with_equal_rows(row, privacy), ()
         if bound is not None and not equal:
-            yield _unit_with_spread_rows(domain, privacy, row), ()
+            yield _unit_with_spread_rows(domain, privacy, row, privacy.max_rows), ()
+            if privacy.max_rows > 2 * bound.rows:
+                yield _unit_with_spread_rows(domain, privacy, row, privacy.max_rows // 2), ()
     if privacy.neighbours == "replace":
         for first, second in itertools.combinations(rows, 2):
             yield unit_with_equal_rows(first, privacy), unit_with_equal_rows(second, privacy)
@@ -495,13 +497,15 @@ def unit_with_equal_rows(row: Row, privacy: Privacy) -> UnitRows:
     return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
 
 
-def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> UnitRows:
-    """Return a unit with all its rows, spread over neighbouring cells.
+def _unit_with_spread_rows(
+    domain: Domain, privacy: Privacy, row: Row, number_of_rows: int
+) -> UnitRows:
+    """Return a unit with a number of rows, spread over neighbouring cells.
 
     Each cell has as many rows as allowed; the first one is the cell of ``row``.
     """
     bound = privacy.max_per_cell
-    rows_left = privacy.max_rows
+    rows_left = number_of_rows
     rows = list[tuple[Row, int]]()
     if bound is None:
         return unit_with_equal_rows(row, privacy)

@@ -62,6 +62,7 @@ from leastnoise._strategies._residual_algebra import (
     incidence,
     least_error,
 )
+from leastnoise._strategies._residual_prices import residual_prices
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Contrasts, Identity, dense
@@ -323,21 +324,18 @@ def residual(problem: PlanningProblem) -> Strategy:
     cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
     for measure in workload.measures:
         closure, coefficient = residual_coefficients(workload.of(measure), cells)
+        taus: list[list[int]] = []
+        of_measure = []
         for sets, sums in zip(
             closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
         ):
             requested = sets[sums > 0]
-            norm = (1 - 1 / sizes)[requested].prod(axis=1)
-            taus = requested.tolist()
-            if problem.privacy.max_per_cell is not None:
-                for index, tau in enumerate(taus):
-                    names = [domain.names[at] for at in tau]
-                    norm[index] *= relative_sensitivity(
-                        problem.privacy, domain, names, contrasts=True
-                    )
-            blocks += contrasts(domain, taus, measure)
-            errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
-            norms.append(domain.largest_value(measure) * np.sqrt(norm))
+            taus += requested.tolist()
+            of_measure.append(sums[sums > 0] * sizes[requested].prod(axis=1))
+        blocks += contrasts(domain, taus, measure)
+        errors.append(np.concatenate(of_measure))
+        prices = residual_prices(domain, problem.privacy, measure, taus, errors[-1])
+        norms.append(domain.largest_value(measure) * np.sqrt(prices))
     weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
     return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
 

@@ -1,5 +1,6 @@
 """What a unit can lose whose rows must lie in several cells, against brute force: all neighbours on small domains."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -7,11 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._domain import PerCellBound
+from leastnoise._domain import Coded, Domain, Measure, PerCellBound
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
-from leastnoise._trusted.measurements import Block, Factor, Measurements, _sensitivity, cost
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    _sensitivity,
+    cost,
+)
 from trusted.measurements.brute import claimed, worst
 from trusted.measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
 
@@ -87,6 +95,61 @@ def test_cost_of_cells_and_contrasts_is_exact(
             [Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound
         )
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
+
+
+@pytest.mark.parametrize("total", [None, 12, 3, 1])
+@pytest.mark.parametrize("in_cell", [1, 2])
+@pytest.mark.parametrize("cells_of_bound", [2, 3, 4, 5])
+def test_cost_of_contrasts_with_a_weak_total_is_exact(
+    cells_of_bound: int, in_cell: int, total: int | None
+) -> None:
+    """Contrasts cancel where rows are in all cells, so fewer rows may be the worst."""
+    domain = Domain(g=Coded(cells_of_bound), measures={"tips": Measure("tips", 0, 3)})
+    along = (Factor(("g",), Contrasts(cells_of_bound)),)
+    weak = [] if total is None else [((), Fraction(total))]
+    units = np.array([*itertools.product(range(in_cell + 1), repeat=cells_of_bound)])
+    squares = (units**2).sum(axis=1) - units.sum(axis=1) ** 2 / cells_of_bound
+    if total is not None:
+        squares += units.sum(axis=1) ** 2 / total**2
+    for measure, largest in ((None, 1), ("tips", 3)):
+        measured = [Block(f, s, measure) for f, s in [(along, Fraction(1)), *weak]]
+        for rows in range(in_cell, in_cell * cells_of_bound + 2):
+            bound = PerCellBound(in_cell, "g")
+            plan = plan_of(
+                GAUSSIAN,
+                *measured,
+                domain=domain,
+                unit_column="id",
+                max_rows=rows,
+                max_per_cell=bound,
+            )
+            worst_square = squares[units.sum(axis=1) <= rows].max() * largest**2
+            assert claimed(plan) == pytest.approx(worst_square, rel=1e-12)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("weak", [3, 9])
+def test_cost_of_weak_totals_is_never_below_the_worst_change(
+    weak: int, most: int, neighbours: str
+) -> None:
+    """With other attributes, values of both signs, limits and both ends."""
+    along = cells("b", of=Contrasts)
+    both = cells("a", "b", of=Contrasts)
+    mixed = (*cells("a"), *along)
+    kinds: list[dict[str, object]] = [{}]
+    if most < 3:
+        kinds += [{"measure": "tips"}, {"measure": "pay"}, {"measure": "pay", "ends": True}]
+        kinds += [{"measure": "tips", "limits": Limits([1, 0, 3], "b")}]
+    for kind, factors in itertools.product(
+        kinds, ([along], [along, both], [mixed], [mixed, along])
+    ):
+        blocks_of_kind = [Block(one, Fraction(1), **kind) for one in factors]  # type: ignore[arg-type]
+        blocks_of_kind.append(Block((), Fraction(weak), **kind))  # type: ignore[arg-type]
+        if kind:
+            blocks_of_kind.append(Block(along, Fraction(2)))
+        plan = within(blocks_of_kind, most, PerCellBound(1, "b"), neighbours=neighbours)
+        assert claimed(plan) >= worst(plan) * (1 - 1e-9)
 
 
 IN_EVERY_CELL = [(3, PerCellBound(1, "b")), (4, PerCellBound(2, "a")), (2, PerCellBound(1, "c"))]

@@ -489,6 +489,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
 _Beside: TypeAlias = tuple[
     frozenset[Factor], str | None, Limits | None, bool
 ]  # factors, measure, limits and ends other than the cells
+_Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits and ends
 
 
 def _forms(
@@ -572,35 +573,63 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
         bound: on the rows in a cell.
 
     Returns:
-        An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a
-        bound on one attribute.
+        An exact fraction. It is attained for added rows and blocks of cells, contrasts and totals
+        of the bound's only attribute, of counts or one measure of values of at least 0; with blocks
+        on other attributes if no form is below 0.
 
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month"))
-    >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
-    >>> plan = Measurements(domain=Domain(month=Coded(24)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> months = Block((Factor(("month",), Contrasts(24)),), Fraction(1))
+    >>> domain = Domain(month=Coded(24))
+    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(months,))
     >>> spread_distance(plan, privacy.max_per_cell)
-    Fraction(12, 1)
+    Fraction(6, 1)
     """
-    most = plan.privacy.max_rows
-    # S2, for this bound: a count of units has another one of its own in its privacy
-    of_bound = replace(plan.privacy, max_per_cell=replace(bound, rows=min(bound.rows, most)))
-    apart = of_bound.squares
-    together = most**2
+    in_cell = min(bound.rows, plan.privacy.max_rows)
+    cells_of_bound = math.prod(map(plan.domain.cells, bound.attributes))
+    rows = min(plan.privacy.max_rows, in_cell * cells_of_bound)
     forms, unit = _summed_forms(plan, bound.attributes, 2)
     replaced = plan.privacy.neighbours == "replace"
-    distance = Fraction(0)
+    apart: dict[_Amounts, Fraction] = {}
+    together: dict[_Amounts, Fraction] = {}
     for beside, summed in forms.items():
-        rest, measure, _, ends = beside
+        rest, measure, limits, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
         norm = _largest_amount(plan, beside) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
+        # without factors beside, the form of the total is the squared sum of the amounts (S3)
+        has_exact_total = not (replaced or signed or rest or ends)
         for cells, share in summed.items():
             pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
-            distance += (
-                (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm
-            )  # S3
+            if share < 0 and (cells or not has_exact_total):
+                continue  # S1
+            prices = apart if cells == {*bound.attributes} else together
+            amounts = (measure, limits, ends)
+            prices[amounts] = prices.get(amounts, Fraction(0)) + share * pairs * norm
+    distance = Fraction(0)
+    for amounts in {**apart, **together}:
+        distance += _largest_spread(
+            apart.get(amounts, Fraction(0)), together.get(amounts, Fraction(0)), rows, in_cell
+        )
     return distance / unit
+
+
+def _largest_spread(apart: Fraction, together: Fraction, rows: int, in_cell: int) -> Fraction:
+    """Return the largest apart * q(s) + together * s^2 for s up to rows (S3).
+
+    q(s) is the largest sum of the squared numbers of s rows in cells of at most ``in_cell``.
+    """
+    numbers = [rows]
+    if together < 0:  # then the worst rows fill some cells, if they are not all rows
+        full_cells = min(rows // in_cell, round(-apart / (2 * together)))
+        numbers.append(full_cells * in_cell)
+    return max(apart * _squares(number, in_cell) + together * number**2 for number in numbers)
+
+
+def _squares(rows: int, in_cell: int) -> int:
+    """Return the largest sum of squared numbers of rows in cells (S2)."""
+    full_cells, remainder = divmod(rows, in_cell)
+    return full_cells * in_cell**2 + remainder**2
 
 
 def apart_distance(

@@ -1,0 +1,189 @@
+"""Privacy costs of residual spaces, by which they share a budget.
+
+A residual space is measured by its contrasts with the squared weight u. This costs u times the
+product of 1 - 1 / n_i over its attributes, if all rows of a unit may be in one cell.
+
+If a unit has at most m rows in a cell of one attribute G, its shift is smaller. Let tau be a space
+without G, v its squared weight, u that of tau with G, and N the product of 1 - 1 / n_i over tau. A
+unit with s rows in the n cells of G, the squared numbers of which add up to q(s), shifts both
+spaces by at most
+
+    N (u q(s) + (v - u / n) s^2),
+
+where v - u / n counts 0 if it is negative and tau is not empty. The cost of a plan is the largest
+sum over s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared weights. For
+one s the best weights have a closed form, and the s with the best weights is searched. Between two
+numbers of full cells q(s) and s^2 are interpolated, for weights at which both cost the same.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._domain import Domain, PerCellBound
+from leastnoise._strategies._planning_problem import relative_sensitivity
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import rows_in_view
+
+# the search ends when the logarithm of the number of rows is this precise
+_SEARCH = {"xatol": 1e-6, "maxiter": 60}
+_LEAST_PRICE = 1e-9  # of a space with G, as a share of its cells' price
+
+
+def residual_prices(
+    domain: Domain,
+    privacy: Privacy,
+    measure: str | None,
+    spaces: Sequence[Sequence[int]],
+    errors: FloatArray,
+) -> FloatArray:
+    """Return what a squared weight of 1 costs on each residual space.
+
+    Relative to the cost of a total, if all rows of a unit count in it.
+
+    Args:
+        domain: the domain of the workload.
+        privacy: the unit, and the bounds on its rows.
+        measure: the measure that is summed, None for counts.
+        spaces: the positions of the attributes of every residual space.
+        errors: the total squared error of each space at noise variance 1, shape (spaces,).
+
+    Returns:
+        Shape (spaces,). Weights that are best at these prices are best for the plan's cost.
+    """
+    sizes = np.array(domain.shape, dtype=np.float64)
+    view = rows_in_view(domain, privacy, measure)
+    bound = _bound_in_cells(privacy, view)
+    if bound is not None and _spreads_added_rows(domain, view, measure, bound):
+        axis = domain.names.index(bound.attributes[0])
+        rows = min(view.max_rows, bound.rows * domain.shape[axis])
+        pairs = _pair_spaces(spaces, errors, axis, sizes)
+        return pairs.prices(rows, bound.rows) / privacy.max_rows**2
+    prices = _squared_norms(spaces, sizes) * (view.max_rows / privacy.max_rows) ** 2
+    if privacy.max_per_cell is None:
+        return prices
+    for index, space in enumerate(spaces):
+        names = [domain.names[at] for at in space]
+        prices[index] *= relative_sensitivity(privacy, domain, names, contrasts=True)
+    return prices
+
+
+def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatArray:
+    """Return the squared norm of a column of each space's contrasts."""
+    shares = (1 - 1 / sizes).tolist()
+    return np.array([math.prod([shares[at] for at in space], start=1.0) for space in spaces])
+
+
+def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
+    """Return the bound on rows in cells by which spaces of a view are priced.
+
+    The bound of the plan, or the bound of a count of units in its own cells if these are larger.
+    """
+    bound = privacy.max_per_cell
+    own = view.max_per_cell
+    if bound is None or own is None or {*own.attributes} <= {*bound.attributes}:
+        return own
+    return bound
+
+
+def _spreads_added_rows(
+    domain: Domain, view: Privacy, measure: str | None, bound: PerCellBound
+) -> bool:
+    """Return whether the cost of a total falls with the weight of contrasts (S3)."""
+    signed = measure is not None and domain.measure(measure).low_units < 0
+    several_cells = domain.cells(bound.attributes[0]) > 1 and bound.rows < view.max_rows
+    spreads = several_cells and len(bound.attributes) == 1
+    return spreads and view.neighbours == "add_remove" and not signed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SpacePairs:
+    """Residual spaces without and with one attribute, in pairs."""
+
+    cells: float  # of the attribute
+    norms: FloatArray  # of the spaces without it, shape (pairs,)
+    errors: FloatArray  # of both, 0 where a space is not requested, shape (2, pairs)
+    positions: tuple[list[int], list[int]]  # of each requested space: its row and column in errors
+
+    def prices(self, rows: int, in_cell: int) -> FloatArray:
+        """Return the price of every requested space, shape (spaces,).
+
+        Args:
+            rows: the most rows of a unit.
+            in_cell: the most of them in one cell of the attribute.
+        """
+        from scipy.optimize import minimize_scalar
+
+        found = minimize_scalar(
+            lambda log_rows: self._error(math.exp(log_rows), rows, in_cell),
+            bounds=(math.log(in_cell), math.log(rows)),
+            method="bounded",
+            options=_SEARCH,
+        )
+        squares = self._best_squares(math.exp(found.x), rows, in_cell)
+        return (self.errors[self.positions] / squares[self.positions] ** 2).reshape(-1)
+
+    def _error(self, number: float, rows: int, in_cell: int) -> float:
+        """Return the error, at cost 1, of the best weights for a number of rows."""
+        squares = self._best_squares(number, rows, in_cell)
+        error = float((self.errors[self.positions] / squares[self.positions]).sum())
+        without, along = squares
+        shares = without - along / self.cells
+        shares[1:] = np.maximum(shares[1:], 0)
+        apart = float(self.norms @ along)
+        together = float(self.norms @ shares)
+        numbers = [rows]
+        if together < 0:
+            numbers.append(min(rows // in_cell, round(-apart / (2 * together))) * in_cell)
+        return error * max(
+            apart * _squared_numbers(number, rows, in_cell)[0] + together * number**2
+            for number in numbers
+        )
+
+    def _best_squares(self, number: float, rows: int, in_cell: int) -> FloatArray:
+        """Return the best squared weights for units of one number of rows.
+
+        Shape (2, pairs), up to a common factor.
+        """
+        of_cells, of_total = _squared_numbers(number, rows, in_cell)
+        price = max(of_cells - of_total / self.cells, _LEAST_PRICE * of_cells)
+        squares = np.sqrt(self.errors / (self.norms * [[of_total], [price]]))
+        # Below u / n, a larger weight of the space without the attribute is free.
+        free = squares[0] < squares[1] / self.cells
+        free[0] = False
+        joint_error = self.errors[1] + self.cells * self.errors[0]
+        joint = np.sqrt(joint_error / (self.norms * of_cells))
+        return np.where(free, [joint / self.cells, joint], squares)
+
+
+def _squared_numbers(number: float, rows: int, in_cell: int) -> tuple[float, float]:
+    """Return the squared numbers of rows by cell, added up, and of all rows.
+
+    Interpolated between two numbers of full cells, or of full cells and all rows.
+    """
+    full = min(int(number) // in_cell * in_cell, rows)
+    last_cell = min(in_cell, rows - full)
+    if last_cell == 0:
+        return full * in_cell, full**2
+    share = (number - full) / last_cell
+    of_cells = full * in_cell + share * last_cell**2
+    of_total = full**2 + share * ((full + last_cell) ** 2 - full**2)
+    return of_cells, of_total
+
+
+def _pair_spaces(
+    spaces: Sequence[Sequence[int]], errors: FloatArray, axis: int, sizes: FloatArray
+) -> _SpacePairs:
+    """Return residual spaces in pairs without and with one attribute."""
+    columns: dict[tuple[int, ...], int] = {(): 0}
+    positions: tuple[list[int], list[int]] = ([], [])
+    for space in spaces:
+        without = tuple(at for at in space if at != axis)
+        positions[0].append(int(len(without) < len(space)))
+        positions[1].append(columns.setdefault(without, len(columns)))
+    of_pairs = np.zeros((2, len(columns)))
+    of_pairs[positions] = errors
+    return _SpacePairs(float(sizes[axis]), _squared_norms(columns, sizes), of_pairs, positions)
