@@ -48,7 +48,6 @@ class Correlations(GroupIntervals):
     """
 
     measures: tuple[str, ...]
-    by: tuple[str, ...]
     correlation: FloatArray
     low: FloatArray
     high: FloatArray
@@ -58,10 +57,6 @@ class Correlations(GroupIntervals):
     covariance_high: FloatArray
     covariance_std_error: FloatArray
     counts: FloatArray
-    level: float
-    labels: tuple[tuple[str | int, ...], ...] = ()
-    groups: str = ""
-    library: str | None = None
 
     @property
     def quantity(self) -> str:

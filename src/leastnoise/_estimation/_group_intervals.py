@@ -1,6 +1,7 @@
 """What results with one value and one interval for each group have in common."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -9,21 +10,23 @@ from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._trusted.check.arrays import FloatArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GroupIntervals(TabularMixin):
     """A value with an interval for each group, as rows, a chart and columns.
 
     Attributes:
         by: the names of the columns of the groups.
+        level: each interval contains its true value with this probability.
         labels: of the groups along each attribute of ``by``.
         groups: the names of the groups, such as ``sex x store:region``.
-        level: each interval contains its true value with this probability.
+        library: of its data frames; None where the data came as none.
     """
 
-    __slots__ = ()
     by: tuple[str, ...]
-    labels: tuple[tuple[str | int, ...], ...]
-    groups: str
     level: float
+    labels: tuple[tuple[str | int, ...], ...] = ()
+    groups: str = ""
+    library: str | None = None
 
     @property
     @abstractmethod

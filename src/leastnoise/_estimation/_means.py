@@ -53,17 +53,12 @@ class Means(GroupIntervals):
     """
 
     measure: str
-    by: tuple[str, ...]
     mean: FloatArray
     low: FloatArray
     high: FloatArray
     sums: FloatArray
     counts: FloatArray
-    level: float
     std_error: FloatArray
-    labels: tuple[tuple[str | int, ...], ...] = ()
-    groups: str = ""
-    library: str | None = None
     divisor: str = "count"
 
     @property

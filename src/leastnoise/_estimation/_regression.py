@@ -46,17 +46,12 @@ class Regression(GroupIntervals):
 
     response: str
     predictors: tuple[str, ...]
-    by: tuple[str, ...]
     coefficient: FloatArray
     low: FloatArray
     high: FloatArray
     std_error: FloatArray
     ridge: FloatArray
     counts: FloatArray
-    level: float
-    labels: tuple[tuple[str | int, ...], ...] = ()
-    groups: str = ""
-    library: str | None = None
 
     @property
     def quantity(self) -> str:

@@ -57,17 +57,12 @@ class Variances(GroupIntervals):
     """
 
     measure: str
-    by: tuple[str, ...]
     variance: FloatArray
     low: FloatArray
     high: FloatArray
     std_error: FloatArray
     mean: FloatArray
     counts: FloatArray
-    level: float
-    labels: tuple[tuple[str | int, ...], ...] = ()
-    groups: str = ""
-    library: str | None = None
 
     @property
     def std_dev(self) -> FloatArray:
