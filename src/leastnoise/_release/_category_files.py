@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._domain import Categories
-from leastnoise._plan import CategoryPlan, read, read_json
+from leastnoise._plan import CategoryPlan
 from leastnoise._release._csv_files import restore_inert, write_rows
 from leastnoise._release._directory import Draft, list_files
-from leastnoise._release._manifest import check_receipt, read_record
-from leastnoise._trusted.check import InputError, refuse
+from leastnoise._release._search_manifest import (
+    read_search_manifest,
+    unreadable_search,
+    write_search_manifest,
+)
+from leastnoise._trusted.check import InputError
 
 CATEGORIES_FORMAT = "leastnoise categories 1"
 CATEGORY_FILE = "categories.csv"
 CATEGORY_COLUMN = "category"
-_MANIFEST_FILE = "manifest.json"
 _ADVICE = "Name the directory that leastnoise categories wrote, the one with manifest.json."
 
 
@@ -86,8 +89,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
         zip(categories.texts, categories.units, strict=True),
     )
     manifest = _make_manifest(categories, list_files(draft.path))
-    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (draft.path / _MANIFEST_FILE).write_text(text, encoding="utf-8", newline="\n")
+    write_search_manifest(manifest, draft)
 
 
 def _make_manifest(
@@ -127,25 +129,9 @@ class CategoriesManifest:
 
 def read_categories_manifest(directory: Path) -> CategoriesManifest:
     """Return the checked manifest that `write_categories` wrote."""
-    try:
-        text = (directory / _MANIFEST_FILE).read_text(encoding="utf-8")
-        manifest = _parse_manifest(text)
-    except OSError:
-        raise _unreadable_error(directory) from None
-    except InputError as error:
-        raise _damaged_error(directory, str(error)) from None
-    except ValueError:
-        raise _damaged_error(directory, "It is no text.") from None
-    if manifest.format != CATEGORIES_FORMAT:
-        raise refuse("the format of found categories", manifest.format, repr(CATEGORIES_FORMAT))
-    return manifest
-
-
-def _parse_manifest(text: str) -> CategoriesManifest:
-    """Return the manifest in a text; raise InputError if it is damaged."""
-    manifest = read(lambda: read_record(CategoriesManifest, read_json(text)), "manifest", _ADVICE)
-    check_receipt(manifest.receipt or {})
-    return manifest
+    return read_search_manifest(
+        directory, CategoriesManifest, CATEGORIES_FORMAT, "categories", _ADVICE
+    )
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
@@ -156,7 +142,7 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
         listed = [entry for entry in list_files(folder) if entry["path"] == CATEGORY_FILE]
         rows = _read_rows(folder / CATEGORY_FILE)
     except OSError:
-        raise _unreadable_error(folder) from None
+        raise unreadable_search(folder, "categories", _ADVICE) from None
     if list(manifest.files) != listed:
         raise InputError(
             f"The categories in {str(folder)!r} were changed since they were found. Use an "
@@ -175,17 +161,3 @@ def _read_rows(path: Path) -> list[list[str]]:
     """Return the rows of a CSV file without its header."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
-
-
-def _unreadable_error(directory: Path) -> InputError:
-    """Return the error for a directory without found categories."""
-    return InputError(
-        f"There are no found categories in {str(directory)!r}, or they cannot be read. {_ADVICE}"
-    )
-
-
-def _damaged_error(directory: Path, reason: str) -> InputError:
-    """Return the error for found categories with a damaged manifest."""
-    return InputError(
-        f"The categories in {str(directory)!r} are damaged. In their manifest: {reason} {_ADVICE}"
-    )

@@ -9,9 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from leastnoise._plan import BoundsPlan, read, read_json
+from leastnoise._plan import BoundsPlan
 from leastnoise._release._directory import Draft
-from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._release._search_manifest import (
+    has_search_format,
+    read_search_manifest,
+    write_search_manifest,
+)
 from leastnoise._trusted.check import InputError, exact, number_text, refuse
 
 FOUND_BOUNDS_FORMAT = "leastnoise bounds 1"
@@ -123,7 +127,7 @@ def _counted(plan: BoundsPlan) -> str:
 
 def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
     """Write the manifest of found bounds into a draft."""
-    value = {
+    manifest = {
         "format": FOUND_BOUNDS_FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
         "private": bounds.private,
@@ -133,8 +137,7 @@ def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
         "plan": json.loads(bounds.plan.to_json()),
         "receipt": dict(bounds.receipt) or None,
     }
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (draft.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+    write_search_manifest(manifest, draft)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,31 +155,12 @@ class BoundsManifest:
 
 def read_bounds_manifest(directory: Path) -> BoundsManifest:
     """Return the checked manifest that `write_bounds` wrote."""
-    try:
-        text = (directory / "manifest.json").read_text(encoding="utf-8")
-        manifest = read(lambda: read_record(BoundsManifest, read_json(text)), "manifest", _ADVICE)
-        check_receipt(manifest.receipt or {})
-    except OSError:
-        raise InputError(
-            f"There are no found bounds in {str(directory)!r}, or they cannot be read. {_ADVICE}"
-        ) from None
-    except ValueError as error:
-        reason = str(error) if isinstance(error, InputError) else "It is no text."
-        raise InputError(
-            f"The bounds in {str(directory)!r} are damaged. In their manifest: {reason} {_ADVICE}"
-        ) from None
-    if manifest.format != FOUND_BOUNDS_FORMAT:
-        raise refuse("the format of found bounds", manifest.format, repr(FOUND_BOUNDS_FORMAT))
-    return manifest
+    return read_search_manifest(directory, BoundsManifest, FOUND_BOUNDS_FORMAT, "bounds", _ADVICE)
 
 
 def holds_bounds(directory: Path) -> bool:
     """Return whether a directory holds found bounds, not a release or categories."""
-    try:
-        text = (directory / "manifest.json").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    return text.startswith(f'{{\n  "format": "{FOUND_BOUNDS_FORMAT}"')
+    return has_search_format(directory, FOUND_BOUNDS_FORMAT)
 
 
 def read_bounds(directory: str | os.PathLike[str]) -> FoundBounds:

@@ -1,0 +1,69 @@
+"""The manifest of what a search found: written as JSON, and read as a checked record."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from leastnoise._plan import read, read_json
+from leastnoise._release._directory import Draft
+from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._trusted.check import InputError, refuse
+
+MANIFEST_FILE = "manifest.json"
+_Record = TypeVar("_Record")
+
+
+def write_search_manifest(manifest: Mapping[str, Any], draft: Draft) -> None:
+    """Write the manifest of a search into a draft."""
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (draft.path / MANIFEST_FILE).write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_search_manifest(
+    directory: Path, record: type[_Record], manifest_format: str, result: str, advice: str
+) -> _Record:
+    """Return the manifest in a directory, every value checked.
+
+    Args:
+        directory: the directory that the search wrote.
+        record: the class of the manifest.
+        manifest_format: the value of its key ``format``.
+        result: what the search found, in the plural, for messages.
+        advice: what to do if the directory has no such manifest.
+
+    Raises:
+        InputError: the manifest is missing, damaged, or of another format.
+    """
+    try:
+        text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")
+        values = read(lambda: read_json(text), "manifest", advice)
+        manifest = read(lambda: read_record(record, values), "manifest", advice)
+        check_receipt(values.get("receipt") or {})
+    except OSError:
+        raise unreadable_search(directory, result, advice) from None
+    except ValueError as error:
+        reason = str(error) if isinstance(error, InputError) else "It is no text."
+        raise InputError(
+            f"The {result} in {str(directory)!r} are damaged. In their manifest: {reason} {advice}"
+        ) from None
+    if values["format"] != manifest_format:
+        raise refuse(f"the format of found {result}", values["format"], repr(manifest_format))
+    return manifest
+
+
+def has_search_format(directory: Path, manifest_format: str) -> bool:
+    """Return whether a directory has a manifest of this format."""
+    try:
+        text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")
+        values = read_json(text)
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and values.get("format") == manifest_format
+
+
+def unreadable_search(directory: Path, result: str, advice: str) -> InputError:
+    """Return the error for a directory without the result of a search."""
+    return InputError(
+        f"There are no found {result} in {str(directory)!r}, or they cannot be read. {advice}"
+    )
