@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from leastnoise._log import LOGGER
-from leastnoise._plan import BoundsPlan, CategoryPlan, Plan, guard_share
+from leastnoise._plan import Plan, SearchPlan, guard_share
 from leastnoise._planning import missed_targets, stated_privacy
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
@@ -56,6 +56,7 @@ from leastnoise._trusted.kernel import Entry, Ledger
 from leastnoise._trusted.reading import DatabaseTable, ledger_beside
 
 RunStatus = Literal["released", "finished", "already released", "nothing due", "not private"]
+_Found = TypeVar("_Found", FoundBounds, FoundCategories)
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _NNLS = (
@@ -683,9 +684,11 @@ def pay_for_searches(
     for search in spec.bounds_searches:
         if search.found is None:
             plan = plans_for_bounds[search.name]
-            bounds[search.name] = _pay_bounds_search(
-                spec, search, plan, ledger_path, observer, seed
+            found, directory = _pay_for_search(
+                find_bounds, spec, search, plan, ledger_path, observer, seed
             )
+            observer.show_bounds(search, found, directory)
+            bounds[search.name] = found
     if bounds:
         spec = _read_again(spec, {}, bounds)
     categories: dict[str, FoundCategories] = {}
@@ -693,9 +696,11 @@ def pay_for_searches(
     for category_search in spec.searches:
         if category_search.found is None:
             category_plan = plans[category_search.attribute]
-            categories[category_search.attribute] = _pay_search(
-                spec, category_search, category_plan, ledger_path, observer, seed
+            found_categories, directory = _pay_for_search(
+                find_categories, spec, category_search, category_plan, ledger_path, observer, seed
             )
+            observer.show_categories(category_search, found_categories, directory)
+            categories[category_search.attribute] = found_categories
     if categories:
         spec = _read_again(spec, categories, bounds)
     return spec
@@ -715,20 +720,35 @@ def _read_again(
     )
 
 
-def _pay_bounds_search(
+def _pay_for_search(
+    find: Callable[..., _Found],
     spec: SpecFile,
-    search: BoundsSearch,
-    plan: BoundsPlan,
+    search: BoundsSearch | CategorySearch,
+    plan: SearchPlan,
     ledger_path: Path | None,
     observer: RunObserver,
     seed: int | None,
-) -> FoundBounds:
-    """Find bounds, and show them."""
-    directory = search.directory if seed is None else None
+) -> tuple[_Found, Path | None]:
+    """Carry out a search of a spec, and return its result and directory.
+
+    Args:
+        find: `find_bounds` or `find_categories`.
+        spec: the spec.
+        search: the search.
+        plan: its plan.
+        ledger_path: the ledger that pays; None with a seed.
+        observer: of the run.
+        seed: of noise that protects nobody; nothing is written then.
+    """
+    directory = None
+    if seed is None:
+        directory = search.directory
+    payer = None
+    if ledger_path is not None:
+        payer = _payer(spec, ledger_path)
     data = spec.data(spec.source)
-    payer = None if ledger_path is None else _payer(spec, ledger_path)
     with observer.reading(spec, data, f"finding {search.name}") as progress:
-        found = find_bounds(
+        found = find(
             plan,
             data,
             ledger=payer,
@@ -738,41 +758,7 @@ def _pay_bounds_search(
             seed=seed,
             progress=progress,
         )
-    observer.show_bounds(search, found, directory)
-    return found
-
-
-def _pay_search(
-    spec: SpecFile,
-    search: CategorySearch,
-    plan: CategoryPlan,
-    ledger_path: Path | None,
-    observer: RunObserver,
-    seed: int | None,
-) -> FoundCategories:
-    """Find the categories of an attribute, and show how many there are."""
-    if seed is None:
-        directory = search.directory
-    else:
-        directory = None
-    data = spec.data(spec.source)
-    if ledger_path is None:
-        payer = None
-    else:
-        payer = _payer(spec, ledger_path)
-    with observer.reading(spec, data, f"finding the categories of {search.attribute}") as progress:
-        found = find_categories(
-            plan,
-            data,
-            ledger=payer,
-            out=directory,
-            whole=stated_privacy(spec.privacy),
-            dataset=spec.dataset,
-            seed=seed,
-            progress=progress,
-        )
-    observer.show_categories(search, found, directory)
-    return found
+    return found, directory
 
 
 def _run_series(
