@@ -93,6 +93,14 @@ def test_hidden_cells_are_empty_in_small_data(tmp_path: Path) -> None:
     assert "Too noisy" in small.page.read_text(encoding="utf-8")
 
 
+def test_profile_of_lines_that_are_no_rows_says_so(pure: Profile, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("age,sex\n" + "3,F,\n" * 5000, encoding="utf-8")
+    empty = ln.profile(tmp_path / "x.csv", epsilon=1, out=tmp_path / "profile", seed=SEED)
+    sentence = "In a CSV file, lines with more or fewer fields than the header are not rows."
+    assert sentence in empty.page.read_text(encoding="utf-8")
+    assert sentence not in pure.page.read_text(encoding="utf-8")
+
+
 def test_whole_column_named_like_an_argument_is_profiled(pure: Profile) -> None:
     assert pure.findings.by_column()["weight"].describes_values
 

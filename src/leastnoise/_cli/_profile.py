@@ -170,6 +170,8 @@ def _print_profile(finished: Profile) -> None:
         facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
     else:
         facts.append(("ledger", display_path(finished.run.ledger.path)))
+    if not finished.findings.has_rows:
+        facts.insert(1, ("note", catalogue.say("profile_no_rows")))
     print_facts(facts)
     click.echo(f"Next: leastnoise plan {display_path(finished.draft)}")
 

@@ -155,6 +155,11 @@ class ProfileFindings:
     rows: Interval
     columns: tuple[ColumnFindings, ...]
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether clearly more rows count than none."""
+        return self.rows.low > 0
+
     def by_column(self) -> dict[str, ColumnFindings]:
         """Return the table that describes each column, of numbers if possible."""
         best: dict[str, ColumnFindings] = {}

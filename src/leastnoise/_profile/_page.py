@@ -97,6 +97,7 @@ def render_page(
             t=catalogue,
             style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
             private=release.private,
+            has_rows=findings.has_rows,
             rows=catalogue.format_answer(rows.value, rows.margin),
             views=views,
             columns=len(views),
