@@ -729,18 +729,18 @@ def _join_found(domain: Domain, measures: Sequence[Measure], catalogue: Catalogu
 
 def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
     """Return the display name of a declared measure; its column if none is equal."""
-    for name, declared in domain.measures.items():
-        if declared == measure:
-            return catalogue.names.measure(name).name or name
-    return measure.column
+    name = _find_declared(domain, measure)
+    if name is None:
+        return measure.column
+    return catalogue.names.measure(name).name or name
 
 
-def _names_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> QuantityNames:
-    """Return a declared measure's display names; empty ones if none is equal."""
+def _find_declared(domain: Domain, measure: Measure) -> str | None:
+    """Return the name under which a domain declares a measure; None if it does not."""
     for name, declared in domain.measures.items():
         if declared == measure:
-            return catalogue.names.measure(name)
-    return QuantityNames()
+            return name
+    return None
 
 
 def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
@@ -888,7 +888,8 @@ def _name_weights(
     product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
 ) -> str:
     """Name a sum of weights of rows with a value: ``population with income``."""
-    sum_name = _names_of_declared(product.domain, weight, catalogue).sum
+    weight_name = _find_declared(product.domain, weight) or ""
+    sum_name = catalogue.names.measure(weight_name).sum
     if not sum_name:
         measure = name_with_weight(product.domain, str(product.measure), catalogue)
         return catalogue.say("name_sum", measure=measure)
