@@ -48,7 +48,7 @@ class ColumnView(NamedTuple):
         unreadable: the share of values that fit no cell.
         note: a warning, or an empty text.
         bars: the occupied cells.
-        hidden_note: how many cells are hidden, and why.
+        hidden_note: how many cells are hidden, and why; empty if none is.
     """
 
     number: int
@@ -127,6 +127,9 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
     is_shown = column.describes_values
     bars = tuple(_make_bars(column, catalogue)) if is_shown else ()
     hidden = len(column.labels) - len(bars)
+    hidden_note = ""
+    if hidden:
+        hidden_note = catalogue.say("profile_hidden", count=hidden, rows=round(column.threshold))
     return ColumnView(
         number=number,
         name=column.measured.column.name,
@@ -136,7 +139,7 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
         unreadable=_format_share(column.unreadable_share, catalogue),
         note=_note(column, catalogue),
         bars=bars,
-        hidden_note=catalogue.say("profile_hidden", count=hidden, rows=round(column.threshold)),
+        hidden_note=hidden_note,
     )
 
 
