@@ -1052,6 +1052,7 @@ def read_keys(
     )
 
 
+@_with_reading_day
 def read_unit_sizes(
     source: Any,
     domain: Domain,
