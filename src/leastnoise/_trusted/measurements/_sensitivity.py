@@ -597,7 +597,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
         norm = _largest_amount(plan, beside) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
-        # without factors beside, the form of the total is the squared sum of the amounts (S3)
+        # without other factors, the form of the total is the squared sum of the amounts (S3)
         has_exact_total = not (replaced or signed or rest or ends)
         for cells, share in summed.items():
             pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4

@@ -34,7 +34,7 @@ _ZERO = ord("0")
 _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
 # A double below this in size that is a whole number is a 64-bit integer.
 _MOST_WHOLE = 2.0**63
-# Keys are numbered when the waiting ones take so many bytes, and at least twice the bytes of all
+# Keys are numbered when the waiting ones take at least this many bytes, and twice the bytes of all
 # numbered ones. So each key is compared about one and a half times, however many there are.
 _WAITING_BYTES = 2**26
 
@@ -160,7 +160,7 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many keys wait that they should be numbered."""
+        """Whether the waiting keys take enough bytes to be numbered."""
         return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
 
     def _enter(self, column: KeyColumn) -> IntArray:
@@ -233,7 +233,7 @@ def _key_of_bytes(raw: bytes) -> Hashable:
 def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     """Return the function from a column to the keys of its rows.
 
-    Its keys are those of `key_reader`, value by value, as `key_bytes` writes them.
+    It finds the keys of `key_reader`, value by value, and writes them as `key_bytes` does.
 
     >>> column = key_columns(Reading(nulls=["9"]))(Column(np.array([17, 9])))
     >>> column.keys.to_pylist(), column.positions.tolist()
@@ -281,7 +281,7 @@ def _keys_of_values(
 def _whole_numbers(data: Array) -> Array | None:
     """Return numbers as integers, 0 for NaN; None if some are no whole numbers.
 
-    The text of a double is that of the integer that it equals (`text`).
+    A double and the integer that it equals have the same text (`text`).
     """
     if data.dtype.kind in "iu":
         return data
