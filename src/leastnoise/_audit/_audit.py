@@ -253,7 +253,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Return the outcomes of ``count`` runs of a choice with added units."""
+    """Return the outcomes of ``count`` runs of a private choice."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
