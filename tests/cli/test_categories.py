@@ -184,7 +184,7 @@ def test_categories_of_another_search_are_refused(visits, run):
     run.done("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
     run.refused(
-        "were found by another search than that of [domain.agent]",
+        "were found by another search than [domain.agent] requests",
         "release",
         "spec.toml",
         "--out",

@@ -496,7 +496,7 @@ class AdaptivePlan(Plan):
     def _data_dependent_error(self, missing: str) -> InputError:
         """Return the error for a request that needs a data-independent plan."""
         return InputError(
-            f"The plan {self.strategy!r} has {missing}: what it does depends on the data. Choose "
+            f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
         )
 

@@ -356,7 +356,7 @@ def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | L
 def _other_search_error(request: BoundsRequest, directory: Path) -> InputError:
     """Return the error for bounds from a search that the spec does not request."""
     return InputError(
-        f"The bounds in {directory} were found by another search than that of {request.where}: "
+        f"The bounds in {directory} were found by another search than {request.where} requests: "
         "its budget, unit, candidates or reading differ. Use the settings of that search, or name "
         "another directory: found = ..."
     )

@@ -220,10 +220,9 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
             current_plan.privacy,
         ):
             raise InputError(
-                f"The categories in {search.directory} were found by another search than that of "
-                f"[domain.{search.attribute}]: its budget, "
-                "unit, bounds or reading differ. Say what was said then, or name another "
-                "directory: found = ..."
+                f"The categories in {search.directory} were found by another search than "
+                f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading differ. "
+                "Use the settings of that search, or name another directory: found = ..."
             )
 
 

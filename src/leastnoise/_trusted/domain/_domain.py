@@ -245,7 +245,8 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        The result is None if there is none, so that rows are counted, and for amounts of units.
+        The result is None without such a measure; rows are counted then. It is also None for amounts
+        of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")

@@ -162,7 +162,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on a unit's rows for a measure of units (M8).
 
-    They are on all rows, or for a measure of units on the rows that have an amount of it.
+    They are on all rows, or for a measure of units on the rows that have an amount.
 
     Args:
         domain: the domain of a plan.
