@@ -166,7 +166,7 @@ BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"
             'epsilon = "least"',
             "got 'least'. The categories of agent are found first, with a share of the budget",
         ),
-        ('"1/5"', '"1"', "must leave some of it"),
+        ('"1/5"', '"1"', "must be less than 1"),
         ('"1/5"', "0", "share must be"),
         ("most = 40, ", "", "unknown must have 'most'"),
         ("most = 40", "most = 40, found = 5", "found must be the name of a directory"),
@@ -184,7 +184,7 @@ def test_categories_of_another_search_are_refused(visits, run):
     run.done("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
     run.refused(
-        "were found by another search than that of [domain.agent]",
+        "were found by another search than [domain.agent] requests",
         "release",
         "spec.toml",
         "--out",

@@ -344,7 +344,7 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
         (plan.lower_bound, "no expected error"),
     ):
         with pytest.raises(
-            InputError, match=f"The plan 'test' has {lacks}: what it does depends on the data"
+            InputError, match=f"The plan 'test' has {lacks}: its measurements depend on the data"
         ):
             asked()
     with pytest.raises(InputError, match="must have questions; got none"):

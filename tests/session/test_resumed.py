@@ -207,6 +207,9 @@ def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> Non
     assert (table.read_on, table.usage.read_on) == (first, first)
     days.append(first)
     assert _read.read_keys(PEOPLE, ln.Domain(sex=ln.Unknown(9)), "sex").read_on == first
+    days.append(first)
+    sizes = ln.Domain(rows=ln.Integers(1, 3, outside="clip"))
+    assert _read.read_unit_sizes(PEOPLE, sizes, "rows", unit_column="sex").read_on == first
 
 
 @pytest.mark.parametrize("period", ["", "month"])

@@ -144,6 +144,10 @@ def test_changes_of_a_plan_can_be_undone(client, spec):
     assert client.act("/swap")["size"] == "7"
     assert client.act("/undo")["size"] == "8"
     assert "a slider must be" in client.act("/change", changes={}, drag="x")["refused"]
+    client.json("/language", {"language": "de"})
+    client.json("/view")
+    assert client.act("/swap")["size"] == "8"
+    assert load_catalogue("de").say("h_tables") in client.ask("/")[2].decode()
 
 
 RICH = f"""{SERIES}late = "drop"

@@ -253,7 +253,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Return the outcomes of ``count`` runs of a choice with added units."""
+    """Return the outcomes of ``count`` runs of a private choice."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -329,6 +329,25 @@ def _loss_of_one_unit(units: int) -> Loss:
     return lambda low, high: log_ratio(low, high) / units
 
 
+def _certify_both_ways(
+    with_units: Sequence[float], without_units: Sequence[float], risk: float, loss: Loss
+) -> float:
+    """Return a lower bound on a loss, from events made likely and made rare.
+
+    Args:
+        with_units: the log likelihood ratios of the table with the units.
+        without_units: the log likelihood ratios of the table without them.
+        risk: the probability that the bound is too large.
+        loss: bounds the loss from two probabilities.
+    """
+    present = np.array(with_units)
+    absent = np.array(without_units)
+    return max(
+        certify_loss(likely, rare, risk / 2, loss)
+        for likely, rare in ((present, absent), (-absent, -present))
+    )
+
+
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
     """Return the audit result of a quantile's choice, from its distribution."""
     row = {
@@ -347,17 +366,12 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
             ):
                 ratios.append(float(ratios_of_cells[cells[distribution.group]]))
     claim = float(np.abs(ratios_of_cells).max()) / distribution.units
-    with_units = np.array(first)
-    without_units = np.array(second)
-    # of events that the units make likely, and of events that they make rare
-    bound = max(
-        certify_loss(likely, rare, effort.risk / 2, _loss_of_one_unit(distribution.units))
-        for likely, rare in ((with_units, without_units), (-without_units, -with_units))
-    )
     return AuditResult(
         name="quantile",
         claim=claim,
-        lower_bound=bound,
+        lower_bound=_certify_both_ways(
+            first, second, effort.risk, _loss_of_one_unit(distribution.units)
+        ),
         trials=len(first),
         units=distribution.units,
     )
@@ -617,37 +631,28 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
     laws = [QuantileDistribution(plan, selection, unit_rows) for selection in selections]
     units = max(law.units for law in laws)
     ratios_of_cells = [law.log_ratios(units) for law in laws]
-    with_units = synthetic_table(
-        plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
-    )
-    without_units = synthetic_table(
-        plan.domain, plan.privacy, *build_columns(plan.domain, (), units)
-    )
+
+    def draw_ratios(rows_present: UnitRows, count: int) -> list[float]:
+        table = synthetic_table(
+            plan.domain, plan.privacy, *build_columns(plan.domain, rows_present, units)
+        )
+        drawn = [0.0] * count
+        for trial in range(count):
+            series = series_on_table(terms, table, effort.entropy)
+            for selection, ratios in zip(selections, ratios_of_cells, strict=True):
+                (cell,) = series.choose_cells(selection)
+                drawn[trial] += float(ratios[cell])
+        return drawn
+
     first = list[float]()
     second = list[float]()
     for count in effort.batches(_CHOICES):
-        for ratios, table in ((first, with_units), (second, without_units)):
-            for _ in range(count):
-                series = series_on_table(terms, table, effort.entropy)
-                cells = [int(series.choose_cells(selection)[0]) for selection in selections]
-                ratios.append(
-                    sum(
-                        float(of_cells[cell])
-                        for of_cells, cell in zip(ratios_of_cells, cells, strict=True)
-                    )
-                )
-    likely = np.array(first)
-    rare = np.array(second)
-    loss = loss_of_budget(plan, units)
-    # of events that the units make likely, and of events that they make rare
-    bound = max(
-        certify_loss(one, other, effort.risk / 2, loss)
-        for one, other in ((likely, rare), (-rare, -likely))
-    )
+        first += draw_ratios(unit_rows, count)
+        second += draw_ratios((), count)
     return AuditResult(
         name="all choices",
         claim=float(next(iter(parameters(plan.privacy.budget).values()))),
-        lower_bound=bound,
+        lower_bound=_certify_both_ways(first, second, effort.risk, loss_of_budget(plan, units)),
         trials=len(first),
         units=units,
     )

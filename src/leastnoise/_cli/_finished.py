@@ -74,7 +74,7 @@ By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
 _End = int | str
 
-# The largest printed table; the files of the release and --json have everything.
+# Limits of the printed output; the files of the release and --json have everything.
 _MOST_TABLES = 40
 _MOST_CHARTS = 4
 _MOST_BARS = 24
@@ -646,7 +646,7 @@ def _answer_regression(
 
 
 def _rows_of_several(table: Correlations | Regression) -> list[dict[str, Any]]:
-    """Return a row for each pair or term of each group; null for no number."""
+    """Return a row for each pair of measures, or each term, of each group."""
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for values in zip(*columns.values(), strict=True):

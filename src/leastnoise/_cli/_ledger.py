@@ -307,8 +307,8 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     remove_leftovers(ledger)
     entries = ledger.entries()
     print_warnings(
-        f"the release in {display_path(directory)} was paid from this ledger, which lacks its entry, "
-        "or steps of it: this is an older copy of the ledger. Restore the newest copy."
+        f"the release in {display_path(directory)} was paid from this ledger, which lacks its entry "
+        "or some of its steps: this is an older copy of the ledger. Restore the newest copy."
         for directory in find_unrecorded_releases(path, ledger)
     )
     implied_epsilons = _implied_epsilons(ledger, delta)

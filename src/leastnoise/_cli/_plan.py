@@ -698,7 +698,7 @@ def print_plan(
         guard: the counts of the guard; None without one.
         catalogue: has the display names of the spec.
         guard_part: the share of the budget that the guard takes.
-        has_searches: whether the spec searches categories.
+        has_searches: whether the spec requests searches.
     """
     privacy = with_guard(plan.privacy, guard_part)
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
@@ -982,7 +982,7 @@ def _describe_errors_of_parts(statistic: Mapping[str, Any]) -> str:
         )
     return (
         f"standard error of each covariance in a group of {size} rows, at most: {listed} (delta "
-        "method); of the correlation about this over the product of the standard deviations"
+        "method); divided by both standard deviations it is about the error of the correlation"
     )
 
 
@@ -1154,7 +1154,7 @@ def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
 
 
 def _describe_search(fact: Mapping[str, Any]) -> str:
-    """Describe the cost of a search and what it finds."""
+    """Describe the cost and the result of a search."""
     price = format_budget(budget_from_json(fact["budget"]), up=True)
     name = fact["attribute"]
     if "rule" in fact:
@@ -1407,7 +1407,7 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
 
 
 def _plans_of_searches(spec: Spec) -> dict[str, SearchPlan]:
-    """Return the plan of each search by what it finds."""
+    """Return each search's plan, by the attribute or the name of its bounds."""
     return {
         **bounds_plans(spec.bounds_searches, spec.privacy),
         **category_plans(spec.searches, spec.privacy),

@@ -69,9 +69,9 @@ _MOST_PRINTED_COLUMNS = 60
 def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> None:
     """Take a first look at data without a dictionary, and draft a spec.
 
-    It costs a small budget. For each column it measures missing and unreadable values and a histogram over public cells that
-    follow from the names and types of the columns. It writes a page for colleagues and a drafted
-    spec, whose bounds and categories come from the paid answers.
+    It costs a small budget. For each column it measures missing and unreadable values and a
+    histogram over public cells that follow from the names and types of the columns. It writes a
+    page for colleagues and a drafted spec, whose bounds and categories come from the paid answers.
 
     Repeat the same command to finish a profile that was stopped; nothing is paid twice.
     """

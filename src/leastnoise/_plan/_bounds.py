@@ -265,7 +265,7 @@ def plan_bounds(
         most: the largest upper bound that may be found.
         low: the public lower bound; only the upper bound is found then.
         least: the smallest lower bound that may be found; both bounds are found then.
-        unit: bounds are whole multiples of it; None for any bounds.
+        unit: bounds are whole multiples of this number; None for any bounds.
         covers: the share of the units whose value is within the bounds. If both are found, half of
             the other units are below and half above.
         reading: how values are read.
@@ -324,7 +324,8 @@ def candidate_edges(
     Args:
         lowest: the public lower bound, or the smallest that may be found.
         most: the largest upper bound.
-        unit: candidates are whole multiples of it, and the smallest distance is 1 unit.
+        unit: candidates are whole multiples of this number, which is also the smallest distance;
+            None for any candidates.
         is_low_found: whether the lower bound is found too.
 
     >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
@@ -343,13 +344,11 @@ def candidate_edges(
         if unit is not None and (bound / unit).denominator != 1:
             raise refuse(name, str(bound), f"a whole multiple of the unit, {unit}")
     distances = _log_grid(most - lowest, unit)
-    if not is_low_found:
-        candidates = {lowest + distance for distance in distances}
-    elif lowest < 0 < most:
-        reach = _log_grid(max(most, -lowest), unit)
-        candidates = {Fraction(0), *reach, *(-distance for distance in reach)}
-    else:
-        candidates = {lowest + distance for distance in distances}
+    candidates = {lowest + distance for distance in distances}
+    if is_low_found and lowest < 0 < most:
+        distances = _log_grid(max(most, -lowest), unit)
+        candidates = {Fraction(0), *distances, *(-distance for distance in distances)}
+    elif is_low_found:
         candidates |= {most - distance for distance in distances}
     inner = {candidate for candidate in candidates if lowest < candidate < most}
     return tuple(sorted(inner | {lowest, most}))

@@ -1,8 +1,8 @@
 """Earlier releases of the same data, whose measurements a plan uses.
 
-The measurements of a finished release are public, so another release may use it at no cost. The answers
-are then one least squares estimate from all measurements, and its expected error is known before
-anything is spent, since it depends on the scales of the noise and not on the noisy values.
+The measurements of a finished release are public, so another release may use them at no cost. The
+answers are then one least squares estimate from all measurements, and its expected error is known
+before anything is spent, since it depends on the scales of the noise and not on the noisy values.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -45,8 +45,8 @@ class EarlierRelease:
         name: for people, such as the name of its folder.
         digest: SHA-256 of its `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
-        receipts: the payments for its measurements: its own, and of the releases that it
-            counted itself. Empty if the noise had a seed.
+        receipts: the payments for its measurements: its own, and the payments of the releases that
+            it counted itself. Empty if the noise had a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
         counted: the digests of the releases that it counted itself, as in `digest`.
         attributes: the attributes that it read, in the order of the domain.
@@ -221,7 +221,7 @@ def dropped_along(release: EarlierRelease) -> set[str]:
 def hidden_attributes(
     earlier: Sequence[EarlierRelease], domain: Domain, attributes: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the attributes with a hidden cell in a plan after releases.
+    """Return the attributes with a hidden cell in a plan with earlier releases.
 
     These are all that may drop rows, but for those whose rows all of the releases drop.
 
@@ -244,7 +244,7 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
 
 
 def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Return the noisy values of a plan, then of earlier releases.
+    """Return the observation of a plan together with earlier releases.
 
     It is private only if all of them are.
     """

@@ -131,7 +131,7 @@ class Promise(TabularMixin):
 class Plan(ABC):
     """Everything that a release will do, but for the data.
 
-    A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan`, which does so for all
+    A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan` with fixed measurements for all
     periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
 
     Args:
@@ -342,8 +342,8 @@ class LinearPlan(Plan):
 
     Args:
         measurements: the measurements that the release pays for.
-        promise: the expected error of the workload, from these measurements and from those of the
-            earlier releases; None until it is computed.
+        promise: the expected error of the workload, from these measurements and the measurements
+            of the earlier releases; None until it is computed.
         earlier: releases of the same data whose measurements count too.
 
     Raises:
@@ -496,7 +496,7 @@ class AdaptivePlan(Plan):
     def _data_dependent_error(self, missing: str) -> InputError:
         """Return the error for a request that needs a data-independent plan."""
         return InputError(
-            f"The plan {self.strategy!r} has {missing}: what it does depends on the data. Choose "
+            f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. Choose "
             "strategy = 'auto' for a plan that promises an error."
         )
 

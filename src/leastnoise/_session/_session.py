@@ -286,8 +286,8 @@ def release(
         whole: what the data set may spend in all, for a ledger that is made now; None for the
             plan's budget.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
-            paid, and the release is marked. Which rows of a unit are used beyond ``max_rows`` is
-            drawn anew.
+            paid, and the release is marked as not private. Which rows of a unit are used beyond
+            ``max_rows`` is drawn anew.
         progress: True for a line that says which share of the rows has been read; None for such a
             line in notebooks only.
         note: a text of one line for people, which the ledger records with the payment.
@@ -307,10 +307,10 @@ def release(
         what was drawn is there before anything is computed from it. Killed at any instant, the
         release is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: if guards of releases that they stopped used the missing budget, the plan is
-        rescaled to the remaining budget, and the release reports it. If a release of this plan for
-        this directory was paid and stopped, it is finished from its measurement and nothing is paid
-        again. Without ``out``, a warning names each earlier release that can be finished.
+    Edge cases: if the ledger has too little left only because guards stopped earlier releases, the
+        plan is rescaled to the remaining budget, and the release reports it. If a release of this
+        plan for this directory was paid and stopped, it is finished from its measurement and
+        nothing is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -398,7 +398,7 @@ def _simulate_release(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PaymentRequest:
-    """What a release or a search is paid for and written with.
+    """The data, ledger, target and options of a payment.
 
     Attributes:
         source: the private data.
@@ -539,8 +539,8 @@ def _pay_and_publish(
         if guard is not None:
             guard.seal(ledger)
         outcome = job.draw(series)
-        receipt_text = receipt_facts(ledger, receipt)
-        result = publish(job.plan, release_request, outcome, folder, receipt_text)
+        payment_facts = receipt_facts(ledger, receipt)
+        result = publish(job.plan, release_request, outcome, folder, payment_facts)
         ledger.seal(receipt)
         return result
 

@@ -144,10 +144,10 @@ class BoundsSearch:
 
     @property
     def narrowest_values(self) -> tuple[Any, Any]:
-        """What replaces the request if the lowest, or the highest, narrow bounds are found.
+        """The values that replace the table for the lowest and the highest pair of candidates.
 
-        The two have no value in common if both bounds are found, so that nothing else can be
-        possible for all bounds.
+        If both bounds are found, the two pairs have no value in common, so a spec that reads with
+        both reads with all bounds.
         """
         lowest = Fraction(0)
         if self.column:
@@ -200,7 +200,7 @@ def read_bounds_requests(parts: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
             keys = _BIN_KEYS
         known_keys(request.where, value, list(keys))
         if path[0] != "privacy":
-            request.lowest  # noqa: B018 - refuses what is missing
+            request.lowest  # noqa: B018 - raises if it is missing
         request.most  # noqa: B018
         requests.append(request)
     return tuple(requests)
@@ -221,7 +221,7 @@ def _searchable_settings(
 
 
 def _table(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a part; an empty one if there is none."""
+    """Return a table of a part; empty without one."""
     value = parts.get(name, {})
     return value if isinstance(value, Mapping) else {}
 
@@ -354,9 +354,9 @@ def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | L
 
 
 def _other_search_error(request: BoundsRequest, directory: Path) -> InputError:
-    """Return the error for a result of another search than that of the spec."""
+    """Return the error for bounds from a search that the spec does not request."""
     return InputError(
-        f"The bounds in {directory} were found by another search than that of {request.where}: "
+        f"The bounds in {directory} were found by another search than {request.where} requests: "
         "its budget, unit, candidates or reading differ. Use the settings of that search, or name "
         "another directory: found = ..."
     )

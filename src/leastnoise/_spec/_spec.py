@@ -143,7 +143,7 @@ class CategorySearch:
 
     @property
     def name(self) -> str:
-        """What the search finds, such as categories of job."""
+        """The name of the result, such as categories of job."""
         return f"categories of {self.attribute}"
 
 
@@ -220,10 +220,9 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
             current_plan.privacy,
         ):
             raise InputError(
-                f"The categories in {search.directory} were found by another search than that of "
-                f"[domain.{search.attribute}]: its budget, "
-                "unit, bounds or reading differ. Say what was said then, or name another "
-                "directory: found = ..."
+                f"The categories in {search.directory} were found by another search than "
+                f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading differ. "
+                "Use the settings of that search, or name another directory: found = ..."
             )
 
 
@@ -317,7 +316,7 @@ class Spec:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid before the release, those for bounds first."""
+        """The searches that are paid before the release, bounds before categories."""
         return (*self.bounds_searches, *self.searches)
 
     @property
@@ -616,8 +615,8 @@ class _DomainPart:
 
     Attributes:
         domain: with the categories and bounds of earlier searches.
-        searches: those for categories.
-        bounds_searches: those for bounds.
+        searches: the searches for categories.
+        bounds_searches: the searches for bounds.
         labels: texts for codes.
         files: the public files.
     """
@@ -630,7 +629,7 @@ class _DomainPart:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid before the release, those for bounds first."""
+        """The searches that are paid before the release, bounds before categories."""
         return (*self.bounds_searches, *self.searches)
 
 
@@ -843,8 +842,8 @@ def _check_shares(searches: Sequence[CategorySearch | BoundsSearch]) -> None:
     """Raise unless the searches leave some of the budget for the release."""
     if not sum(search.share for search in searches) < 1:
         raise InputError(
-            "The shares of the budget that searches cost must leave some of it. Give them smaller "
-            "shares."
+            "The shares of all searches together must be less than 1, so that the release has some "
+            "budget. Give the searches smaller shares."
         )
 
 
@@ -855,8 +854,9 @@ def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> Non
         other = names.setdefault(search.directory.absolute(), search.name)
         if other != search.name:
             raise InputError(
-                f"Each search must have a directory of its own; those for {other} and "
-                f"{search.name} have {str(search.directory)!r}. Give one of them another: found = ..."
+                f"Each search must have its own directory; the searches for {other} and "
+                f"{search.name} have {str(search.directory)!r}. Name another one for one of them: "
+                "found = ..."
             )
 
 
@@ -1015,7 +1015,7 @@ def _read_series(
             "rho, or epsilon and delta",
             "Give the budget of all periods together.",
         )
-    _refuse_parts_beside_series(parts, searches)
+    _refuse_parts_unfit_for_series(parts, searches)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse(
             "[series] late",
@@ -1035,7 +1035,7 @@ _SAMPLING_ADVICE = "The answers become more with each period; give one number or
 _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
 
 
-def _refuse_parts_beside_series(
+def _refuse_parts_unfit_for_series(
     parts: Mapping[str, Any], searches: Sequence[CategorySearch | BoundsSearch]
 ) -> None:
     """Raise for parts of a spec that a series cannot have."""
@@ -1393,8 +1393,8 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             f"one of {', '.join([kind, *allowed])}",
             advice,
         )
-    further_key = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
-    keys = ["of", *further_key, "by"]
+    further_keys = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
+    keys = ["of", *further_keys, "by"]
     with prefix_errors(message("{where}: ", where=where)):
         arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:

@@ -99,10 +99,8 @@ DAYS = {
 }
 """``format`` of dates for each format of days."""
 # The fields of numbers.
-_NUMBERS = {
-    *("low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"),
-    *("round", "below", "width"),
-}
+_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
+_NUMBERS |= {"round", "below", "width"}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 

@@ -138,7 +138,9 @@ class ReleaseExplorer:
 
 
 def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
-    """Return the page for one release, in its language until the browser states another.
+    """Return the page for one release.
+
+    It is in the language of the release until the browser states another one.
 
     Args:
         path: the directory of the release.

@@ -135,7 +135,7 @@ ShowPage = Callable[[Page], Mapping[str, str]]
 
 
 def preferred_language(accepted: str) -> str:
-    """Return the language of the pages that a browser prefers; empty if it states none of them.
+    """Return the language of pages that a browser prefers; empty without one.
 
     Args:
         accepted: the header Accept-Language, such as ``de-AT, en;q=0.5``.

@@ -58,7 +58,7 @@ from leastnoise._workload import Workload, with_hidden_cells
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
-_MOST_UNDONE = 200  # changes; of each, a draft of some kilobytes is kept
+_MOST_UNDONE = 200  # changes, each with a draft of some kilobytes
 _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -210,8 +210,8 @@ class PlanningState:
             leaving it out saves.
         reference: the plan to compare with.
         version: the number of changes of the draft.
-        past: earlier drafts that undo brings back, the last one first used.
-        future: drafts that were undone, the last one first used.
+        past: earlier drafts, which undo brings back from the last one on.
+        future: drafts before undo, which redo brings back from the last one on.
         drag: the number of the movement of a slider that made the last change; 0 without one.
     """
 
@@ -360,7 +360,7 @@ class Planning:
         new_reference = self.state.reference or reference
         self.state = PlanningState(
             state.number + 1,
-            reference.draft,
+            replace(reference.draft, language=state.draft.language),
             reference.plan,
             ready=True,
             reference=new_reference,

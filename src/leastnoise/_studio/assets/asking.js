@@ -48,7 +48,7 @@ if (at("language")) at("language").addEventListener("change", async () => {
   again();
 });
 
-// Undo and redo by their buttons, and by keys outside of texts, which have an undo of their own.
+// Undo and redo by their buttons, and by keys outside of text fields, which have their own undo.
 function undoing(undo, redo) {
   at("undo").addEventListener("click", undo);
   at("redo").addEventListener("click", redo);

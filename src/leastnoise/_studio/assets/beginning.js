@@ -86,7 +86,7 @@ function levels(column) {
   }
 }
 
-// What the line of a column says: its form, and what it holds or still needs.
+// Describe a column in its line: its form, and its contents or the missing fields.
 function describe(column) {
   const field = (name) => at(`c${column.dataset.column}.${name}`);
   const value = (name) => field(name).value.trim();
@@ -114,7 +114,7 @@ function describe(column) {
   write(state, empty.length ? `${document.body.dataset.missing} ${missing.join(", ")}` : parts.filter(Boolean).join("; "));
 }
 
-// The list of sections: what each holds, and whether something is missing.
+// Update the list of sections: a fact about each, and whether a field is missing.
 function sections() {
   const chosen = columns.filter(kind);
   const facts = {
@@ -200,7 +200,7 @@ for (const column of columns) {
     refresh();
     made.querySelector("input").focus();
   });
-  // One column is open at a time, also where the browser does not close the others by itself.
+  // One column is open at a time, also in browsers that do not close the others.
   column.addEventListener("toggle", () => {
     if (column.open) for (const other of columns) if (other !== column) other.open = false;
   });
@@ -240,7 +240,7 @@ function fillIn(fields) {
     if (level) addLevel(columns.find((column) => column.dataset.column === level[1]), level[2]);
     if (/^a\d+\.what$/.test(name)) question(Number(name.slice(1, -5)));
   }
-  for (let pass = 0; pass < 2; pass += 1) { // the second one finds what the first one made
+  for (let pass = 0; pass < 2; pass += 1) { // the second pass fills in the fields that the first one adds
     for (const field of at("form").elements) {
       if (!field.name) continue;
       if (field.type === "checkbox") field.checked = field.name in fields;
@@ -251,7 +251,7 @@ function fillIn(fields) {
   }
 }
 
-// What was filled in before each change, and what was undone: forms as texts.
+// The forms before each change, and the forms before each undo, as texts.
 const [past, future] = [[], []];
 let current = "";
 function buttons() { at("undo").disabled = !past.length; at("redo").disabled = !future.length; }

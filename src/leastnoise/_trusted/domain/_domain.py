@@ -102,8 +102,7 @@ class Domain(Immutable):
         checked = _checked_kinds(pairs)
         checked_measures = _checked_measures(measures, checked)
         entries = tuple(checked.items())
-        # asked once, and never again: the checked values are encoded, counted and paid
-        # for
+        # Read once: the sizes that are checked here are the ones to encode, count and pay with.
         sizes = {
             name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)
             for name, kind in entries
@@ -246,7 +245,8 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        The result is None if there is none, so that rows are counted, and for amounts of units.
+        The result is None without such a measure; rows are counted then. It is also None for amounts
+        of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
@@ -256,9 +256,9 @@ class Domain(Immutable):
         if isinstance(summed, PerUnit):
             return None
         if isinstance(summed, (CompleteCount, DeviationProduct)):
-            return self._complete_count(summed.present)
-        if isinstance(summed, Weighted):
-            counted: Measure = Weighted(ValueCount(summed.of), summed.weight)
+            counted: Measure = CompleteCount(summed.present)
+        elif isinstance(summed, Weighted):
+            counted = Weighted(ValueCount(summed.of), summed.weight)
         elif isinstance(summed, SquaredDeviation):
             counted = ValueCount(summed.of)
         else:
@@ -266,13 +266,6 @@ class Domain(Immutable):
         return next(
             (name for name, measure_kind in self._measures if measure_kind == counted), None
         )
-
-    def _complete_count(self, present: tuple[Measure, ...]) -> str | None:
-        """Return the measure that counts the complete rows of some measures."""
-        for name, measure in self._measures:
-            if isinstance(measure, CompleteCount) and measure.present == present:
-                return name
-        return None
 
     def as_complete(self, *names: str) -> "Domain":
         """Return the domain with attributes declared complete.
@@ -359,7 +352,7 @@ class Domain(Immutable):
 def _checked_kinds(
     pairs: Iterable[tuple[str, Kind | Iterable[str | int]]],
 ) -> dict[str, Kind]:
-    """Return the kind of each attribute; raise for one that is none, or twice."""
+    """Return the kind of each attribute; raise for no kind, or a repeated name."""
     kinds: dict[str, Kind] = {}
     for pair_name, value in pairs:
         name = attribute_name("the name of an attribute", pair_name)

@@ -517,10 +517,10 @@ class CompleteCount(Measure):
 class DeviationProduct(Measure):
     """A product of distances of values from the centres of their bounds.
 
-    Of one value it is the distance itself, of the same value twice its square. Only complete rows
-    count, which have a value of all measures of a statistic, so that all sums are of the same rows.
-    Sums give covariances and regressions. It is counted in whole multiples of ``divisor`` products
-    of units, the least number for which sums over 2^32 rows are exact.
+    With one factor it is the distance itself; with the same factor twice, the square. Only complete
+    rows count, which have a value of all measures of a statistic, so that all sums are of the same
+    rows. Covariances and regressions follow from such sums. It is counted in whole multiples of
+    ``divisor`` products of units, the least number for which sums over 2^32 rows are exact.
 
     Args:
         factors: one or two measures of ``present``; the same one twice for its square.
@@ -558,14 +558,14 @@ class DeviationProduct(Measure):
                 list(multiplied),
                 f"1 to {_MOST_FACTORS} of the measures of complete rows",
             )
-        centres = tuple((of.low_units + of.high_units) // 2 for of in multiplied)
+        centres = tuple((factor.low_units + factor.high_units) // 2 for factor in multiplied)
         low_product, high_product = _product_bounds(multiplied, centres)
         divisor = -(-max(-low_product, high_product) // MOST_UNITS)
         unit = Fraction(divisor)
-        for of in multiplied:
-            unit *= of.unit
+        for factor in multiplied:
+            unit *= factor.unit
         if not LEAST_UNIT <= unit <= 1 / LEAST_UNIT:
-            columns = " and ".join(of.column for of in multiplied)
+            columns = " and ".join(factor.column for factor in multiplied)
             raise refuse(
                 f"the product of the units of {columns}",
                 number_text(unit),
@@ -573,8 +573,8 @@ class DeviationProduct(Measure):
                 "Choose units nearer to 1.",
             )
         middles = [
-            f"({of.column} - {number_text(centre * of.unit)})"
-            for of, centre in zip(multiplied, centres, strict=True)
+            f"({factor.column} - {number_text(centre * factor.unit)})"
+            for factor, centre in zip(multiplied, centres, strict=True)
         ]
         low = (low_product + divisor // 2) // divisor * unit
         high = (high_product + divisor // 2) // divisor * unit
@@ -586,7 +586,7 @@ class DeviationProduct(Measure):
 
 
 def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Return measures of values of rows, each of which may stand there once."""
+    """Return distinct measures of values of rows as a tuple; raise for others."""
     listed = tuple(measures)
     is_of_rows = all(type(measure) is Measure for measure in listed)
     if not listed or not is_of_rows or len(set(listed)) < len(listed):
@@ -602,8 +602,8 @@ def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, 
 def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple[int, int]:
     """Return the least and the greatest product of distances from the centres."""
     ends = [
-        (of.low_units - centre, of.high_units - centre)
-        for of, centre in zip(factors, centres, strict=True)
+        (factor.low_units - centre, factor.high_units - centre)
+        for factor, centre in zip(factors, centres, strict=True)
     ]
     if len(ends) == 1:
         return ends[0]

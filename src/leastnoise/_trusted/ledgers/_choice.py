@@ -176,8 +176,7 @@ def _is_recorded(
 ) -> bool:
     """Return whether a ledger has all steps that were drawn for a release.
 
-    For an entry that is settled none is drawn any more, and an entry whose release is in its place
-    will be settled.
+    A settled entry draws no more steps, and an entry whose release is in its place will be settled.
     """
     if ledger is None or entry is None:
         return False
@@ -199,9 +198,11 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 
 
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
-    """Return absolute paths of folders, one for each that has several by links."""
-    paths = sorted({Path(os.path.abspath(folder)) for folder in folders})  # noqa: PTH100 - links stay links
-    return list({os.path.realpath(path): path for path in reversed(paths)}.values())[::-1]
+    """Return the absolute path of each folder, the first one if links give several."""
+    paths_by_target: dict[str, Path] = {}
+    for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
+        paths_by_target.setdefault(os.path.realpath(path), path)
+    return list(paths_by_target.values())
 
 
 def _inner_releases(folder: Path) -> list[Path]:

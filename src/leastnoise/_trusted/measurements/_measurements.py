@@ -315,7 +315,7 @@ class Measurements:
         if not self.blocks:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
-        object.__setattr__(self, "factors", self._distinct_factors())
+        object.__setattr__(self, "factors", tuple(dict.fromkeys(self._factor_objects().values())))
         for factor in self.factors:
             self._check_factor(factor)
         object.__setattr__(self, "alike", self._group_blocks())
@@ -323,13 +323,12 @@ class Measurements:
             self._check(block)
         self.check_k_norm_groups()
 
-    def _distinct_factors(self) -> tuple[Factor, ...]:
-        """Return the factors of all blocks, each once."""
-        objects = {id(factor): factor for block in self.blocks for factor in block.factors}
-        return tuple(dict.fromkeys(objects.values()))
+    def _factor_objects(self) -> dict[int, Factor]:
+        """Return each factor object of the blocks by its id; equal ones may differ."""
+        return {id(factor): factor for block in self.blocks for factor in block.factors}
 
     def _check_factor(self, factor: Factor) -> None:
-        """Raise if a factor's attributes or size are not those of the domain."""
+        """Raise unless the domain has a factor's attributes, with as many cells."""
         if not all(name in self.domain.names for name in factor.attributes):
             raise self._attributes_error(factor.attributes)
         cells = math.prod(map(self.domain.cells, factor.attributes))
@@ -351,7 +350,7 @@ class Measurements:
         Raises InputError for a block whose attributes are not each once, in the domain's order.
         """
         positions = {name: index for index, name in enumerate(self.domain.names)}
-        objects = {id(factor): factor for block in self.blocks for factor in block.factors}
+        objects = self._factor_objects()
         keys = {factor.key() for factor in self.factors}
         numbers = {key: number for number, key in enumerate(keys)}
         kinds = {index: numbers[factor.key()] for index, factor in objects.items()}

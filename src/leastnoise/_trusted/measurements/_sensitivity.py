@@ -162,7 +162,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on a unit's rows for a measure of units (M8).
 
-    They are on all rows, or for a measure of units on the rows that have an amount of it.
+    They are on all rows, or for a measure of units on the rows that have an amount.
 
     Args:
         domain: the domain of a plan.
@@ -597,7 +597,7 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
         norm = _largest_amount(plan, beside) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
-        # without factors beside, the form of the total is the squared sum of the amounts (S3)
+        # without other factors, the form of the total is the squared sum of the amounts (S3)
         has_exact_total = not (replaced or signed or rest or ends)
         for cells, share in summed.items():
             pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4

@@ -98,7 +98,7 @@ class DistinctTexts(Sequence[object]):
     def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Return all bytes, and where each byte string begins in them.
 
-        Behind the starts is the end of the last one.
+        The last start is the end of the last byte string.
         """
         _, offsets, content = self.array.buffers()
         starts = np.frombuffer(offsets, dtype=np.int64)
@@ -109,7 +109,7 @@ class DistinctTexts(Sequence[object]):
         return raw[starts[0] : starts[-1]], starts - starts[0]
 
     def _listed(self) -> list[bytes]:
-        """Return all of them as Python's own."""
+        """Return all of them as Python bytes."""
         if self._values is None:
             self._values = self.array.to_pylist()
         return self._values
@@ -121,8 +121,8 @@ class SplitEncoder:
 
     Attributes:
         prepare: a function of the column alone; it may run in any thread.
-        finish: makes the encoded column of what was prepared; it runs in the caller's thread, chunk
-            after chunk in the order of the rows.
+        finish: makes the encoded column from a result of ``prepare``; it runs in the caller's
+            thread, chunk after chunk in the order of the rows.
     """
 
     prepare: Callable[[Column], Any]
@@ -149,7 +149,7 @@ def stateless(encode: Encoder) -> SplitEncoder:
 
 
 def _unchanged(encoded: IntArray) -> IntArray:
-    """Return what the first step of an encoder has made."""
+    """Return the result of the first step of an encoder."""
     return encoded
 
 

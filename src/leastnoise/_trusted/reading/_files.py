@@ -274,7 +274,7 @@ def parse_plain_lines(
         return None
     if b'"' in block or b"\r" in block:
         return None
-    # of which pyarrow makes a record of any width
+    # pyarrow makes a record of any width from an empty line
     if width > 1 and (block.startswith(b"\n") or b"\n\n" in block):
         return None
     rows = block.count(b"\n")

@@ -468,7 +468,7 @@ def _encode_rows(
     # Many measures may be computed from the same columns: each column is encoded once.
     parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
     requests = [
-        *zip(names, map(cell_encoder, rules.values()), strict=False),
+        *zip(names[: len(rules)], map(cell_encoder, rules.values()), strict=True),
         *((part.column, amount_encoder(part)) for part in parts),
     ]
     if units is not None:
@@ -1052,6 +1052,7 @@ def read_keys(
     )
 
 
+@_with_reading_day
 def read_unit_sizes(
     source: Any,
     domain: Domain,
@@ -1102,7 +1103,7 @@ def read_unit_sizes(
         read += rows
         if shown is not None:
             shown.show(read, opened.total)
-    # keys that a second table has and no row may be counted 0 times
+    # a key that only a second table has is counted 0 times
     cells = cell_encoder(domain.rule(attribute))(Column(sizes[sizes > 0]))
     return Table(domain, {attribute: cells[cells != NONE]}, unit_column=unit_column, max_rows=1)
 

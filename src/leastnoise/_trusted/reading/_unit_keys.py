@@ -34,7 +34,7 @@ _ZERO = ord("0")
 _ASCII_BLANKS = "".join(filter(str.isascii, BLANKS))
 # A double below this in size that is a whole number is a 64-bit integer.
 _MOST_WHOLE = 2.0**63
-# Keys are numbered when the waiting ones take so many bytes, and at least twice the bytes of all
+# Keys are numbered when the waiting ones take at least this many bytes, and twice the bytes of all
 # numbered ones. So each key is compared about one and a half times, however many there are.
 _WAITING_BYTES = 2**26
 
@@ -160,7 +160,7 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many keys wait that they should be numbered."""
+        """Whether the waiting keys take enough bytes to be numbered."""
         return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
 
     def _enter(self, column: KeyColumn) -> IntArray:
@@ -233,7 +233,7 @@ def _key_of_bytes(raw: bytes) -> Hashable:
 def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     """Return the function from a column to the keys of its rows.
 
-    Its keys are those of `key_reader`, value by value, as `key_bytes` writes them.
+    It finds the keys of `key_reader`, value by value, and writes them as `key_bytes` does.
 
     >>> column = key_columns(Reading(nulls=["9"]))(Column(np.array([17, 9])))
     >>> column.keys.to_pylist(), column.positions.tolist()
@@ -281,7 +281,7 @@ def _keys_of_values(
 def _whole_numbers(data: Array) -> Array | None:
     """Return numbers as integers, 0 for NaN; None if some are no whole numbers.
 
-    The text of a double is that of the integer that it equals (`text`).
+    A double and the integer that it equals have the same text (`text`).
     """
     if data.dtype.kind in "iu":
         return data
@@ -309,12 +309,11 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
     Texts that are their own keys stay as they are; those with blanks or capitals that do not count
     are taken together if they are ASCII; ``key`` reads the others one by one.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    bytes_of, starts = DistinctTexts(texts).bytes_and_starts()
+    content, starts = DistinctTexts(texts).bytes_and_starts()
     is_ascii = np.ones(len(texts), dtype=np.bool_)
-    is_ascii[_string_of_each_byte(bytes_of >= _ASCII, starts)] = False
+    is_ascii[_string_of_each_byte(content >= _ASCII, starts)] = False
     rewrites = reading.trim or reading.ignore_case
     if rewrites or not _is_text(texts, ~is_ascii):
         one_by_one = ~is_ascii
@@ -322,26 +321,38 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
         one_by_one = np.zeros(len(texts), dtype=np.bool_)
     keys = texts
     if rewrites:
-        in_ascii = texts.filter(_arrow_mask(is_ascii)).cast(pa.large_string())
-        if reading.trim:
-            in_ascii = pc.ascii_trim(in_ascii, characters=_ASCII_BLANKS)
-        if reading.ignore_case:
-            in_ascii = pc.ascii_lower(in_ascii)
-        rewritten = in_ascii.cast(pa.large_binary())
-        keys = pc.replace_with_mask(texts, _arrow_mask(is_ascii), rewritten)
-        bytes_of, starts = DistinctTexts(keys).bytes_and_starts()
-    # 17.00 is 17
-    is_nonempty = starts[1:] > starts[:-1]
-    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
-    ends_in_zero[is_nonempty] = bytes_of[starts[1:][is_nonempty] - 1] == _ZERO
-    has_point = np.zeros(len(texts), dtype=np.bool_)
-    has_point[_string_of_each_byte(bytes_of == _POINT, starts)] = True
-    one_by_one |= ends_in_zero & has_point
+        keys = _rewrite_ascii(texts, is_ascii, reading)
+    one_by_one |= _may_end_in_zeros(keys)
     if not one_by_one.any():
         return keys
     chosen = _arrow_mask(one_by_one)
     replacements = [key_bytes(key(value)) for value in texts.filter(chosen).to_pylist()]
     return pc.replace_with_mask(keys, chosen, _byte_strings(replacements))
+
+
+def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
+    """Return byte strings with the ASCII ones as the reading compares them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    in_ascii = texts.filter(_arrow_mask(is_ascii)).cast(pa.large_string())
+    if reading.trim:
+        in_ascii = pc.ascii_trim(in_ascii, characters=_ASCII_BLANKS)
+    if reading.ignore_case:
+        in_ascii = pc.ascii_lower(in_ascii)
+    rewritten = in_ascii.cast(pa.large_binary())
+    return pc.replace_with_mask(texts, _arrow_mask(is_ascii), rewritten)
+
+
+def _may_end_in_zeros(texts: Any) -> BoolArray:
+    """Return which byte strings have a point and end in 0, as 17.00 does."""
+    content, starts = DistinctTexts(texts).bytes_and_starts()
+    is_nonempty = starts[1:] > starts[:-1]
+    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
+    ends_in_zero[is_nonempty] = content[starts[1:][is_nonempty] - 1] == _ZERO
+    has_point = np.zeros(len(texts), dtype=np.bool_)
+    has_point[_string_of_each_byte(content == _POINT, starts)] = True
+    return ends_in_zero & has_point
 
 
 def _is_text(texts: Any, flags: BoolArray) -> bool:

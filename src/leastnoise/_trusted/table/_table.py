@@ -402,9 +402,9 @@ class Table(Immutable):
 
 
 def set_reading_day(table: Table, day: date) -> Table:
-    """Return a new table, also its table of usage, with the day of reading.
+    """Set the day of reading of a new table and its table of usage; return it.
 
-    Only for readers, before anybody else has the table.
+    Only readers may call it, before anybody else has the table.
 
     >>> set_reading_day(Table(ln.Domain(sex=["F", "M"]), {"sex": [0]}), date(2026, 11, 30)).read_on
     datetime.date(2026, 11, 30)
