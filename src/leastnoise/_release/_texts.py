@@ -729,18 +729,18 @@ def _join_found(domain: Domain, measures: Sequence[Measure], catalogue: Catalogu
 
 def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
     """Return the display name of a declared measure; its column if none is equal."""
-    for name, declared in domain.measures.items():
-        if declared == measure:
-            return catalogue.names.measure(name).name or name
-    return measure.column
+    name = _find_name(domain, measure)
+    if name is None:
+        return measure.column
+    return catalogue.names.measure(name).name or name
 
 
-def _names_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> QuantityNames:
-    """Return a declared measure's display names; empty ones if none is equal."""
+def _find_name(domain: Domain, measure: Measure) -> str | None:
+    """Return the name of a declared measure in the domain; None if none is equal."""
     for name, declared in domain.measures.items():
         if declared == measure:
-            return catalogue.names.measure(name)
-    return QuantityNames()
+            return name
+    return None
 
 
 def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
@@ -789,7 +789,7 @@ def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Name what a table sums: a measure, or the weights of rows with a value."""
+    """Name the summed measure of a table, or the weight of its rows with a value."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
         return _find_measure(domain, weights[0], catalogue)
@@ -888,7 +888,8 @@ def _name_weights(
     product: Product, weight: Measure, values: ValueCount, catalogue: Catalogue
 ) -> str:
     """Name a sum of weights of rows with a value: ``population with income``."""
-    sum_name = _names_of_declared(product.domain, weight, catalogue).sum
+    weight_name = _find_name(product.domain, weight)
+    sum_name = catalogue.names.measure(weight_name).sum if weight_name else ""
     if not sum_name:
         measure = name_with_weight(product.domain, str(product.measure), catalogue)
         return catalogue.say("name_sum", measure=measure)
