@@ -218,7 +218,7 @@ def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 
 
 class _InnerSummary(NamedTuple):
-    """What the error of a two-level strategy needs of the inner one.
+    """The terms of the inner strategy in the error of a two-level strategy.
 
     P is the inverse of its Gram matrix.
     """
@@ -256,7 +256,7 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
 
 
 class _BlockSums(NamedTuple):
-    """What the error of a two-level strategy needs of the sums of blocks."""
+    """The terms of the sums of blocks in the error of a two-level strategy."""
 
     divisors: FloatArray  # s, shape (blocks,)
     inverse: FloatArray  # (diag(1 / k + e^2) + U^T U)^-1, shape (blocks, blocks)
