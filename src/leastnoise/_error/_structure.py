@@ -133,7 +133,7 @@ def combine_structures(
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
     """Return the least-squares structure of counts, a sum or a centred sum.
 
-    It follows from the blocks that measure one table of cells, and exact public counts of it.
+    It follows from the blocks that measure one table of cells, and from exact public counts.
     """
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]

@@ -61,8 +61,8 @@ _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # of 4096 cells
-# up to so many blocks their sums are not measured separately: the measurements within them
-# suffices
+# up to this many blocks their sums are not measured separately: the measurements within them
+# suffice
 _FEW = 256
 _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
