@@ -1,8 +1,9 @@
 """Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
 
     python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies
-    auto level_tree] [--seconds 20] python bench/trees.py --release 3 4 5 [--rows 10000000]
-    [--sources parquet duckdb spark] python bench/trees.py --top-down 1000 10000 [--facts]
+        auto level_tree] [--seconds 20]
+    python bench/trees.py --release 3 4 5 [--rows 10000000] [--sources parquet duckdb spark]
+    python bench/trees.py --top-down 1000 10000 [--facts]
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels,
 the groups of a level from 1 to 2,000 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all
@@ -19,11 +20,11 @@ counts the cells of the finest table that hold rows, without noise. The same row
 a DuckDB file, or a data frame of Spark in local mode with two cores and a heap of 1 GiB, whose Java
 process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
 
-``--top-down``: so many places in counties of about 20 and states of about 10 counties, by sex, five
-groups and twenty ages (200 cells a place), 200 rows a place at rho = 1/2. The whole command writes
-`answer_integer` and `answer_top_down`; a second table has the mean absolute error of every table,
-and the mean error in the smaller half of its answers. ``--facts`` adds public numbers of rows of
-all places, and impossible cells.
+``--top-down``: numbers of places, in counties of about 20 places and states of about 10 counties,
+by sex, five groups and twenty ages (200 cells and 200 rows a place), at rho = 1/2. The whole
+command writes `answer_integer` and `answer_top_down`; a second table has the mean absolute error of
+every table, and the mean error in the smaller half of its answers. ``--facts`` adds public numbers
+of rows of all places, and impossible cells.
 """
 
 import argparse
@@ -320,9 +321,10 @@ def write_tree(places: int, folder: Path, *, has_facts: bool) -> Path:
 
 
 def list_tree_errors(folder: Path) -> list[str]:
-    """Return rows with the mean absolute error of three columns, by table.
+    """Return a row for each table with the errors of its columns of answers.
 
-    And with the mean error of two of them in the smaller half of the answers.
+    They are the mean absolute errors of three columns, and the mean errors of two of them in the
+    smaller half of the answers.
     """
     people = f"'{folder}/people.parquet' JOIN '{folder}/places.csv' USING (place)"
     rows = []

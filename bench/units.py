@@ -5,7 +5,7 @@
 Parquet: twelve folders ``month=01`` ... ``month=12`` of events with ten rows a unit, whose ids are
 whole numbers, then texts. Ours reads and encodes them, chooses the rows of each unit and counts
 three tables; DuckDB numbers the rows of each unit in random order, keeps the first three and counts
-the same tables. CSV: the same events as text, beside the parse of all columns by pyarrow.
+the same tables. CSV: the same events as text, compared with pyarrow's parse of all columns.
 
 Each measurement is a process of its own; the imports are not measured, the first use of a library
 is. Of several rounds the least CPU time counts.
@@ -25,7 +25,7 @@ TABLES = [("month", "region"), ("age", "sex"), ("region", "age")]
 
 
 class Measurement(NamedTuple):
-    """What a process needed: seconds of processors and of the clock, and the peak in GiB."""
+    """Seconds of processors and of the clock, and peak memory in GiB, of a process."""
 
     cpu: float
     clock: float
@@ -65,8 +65,8 @@ def count_by_leastnoise(folder: str) -> None:
         age=ln.Integers(0, 89),
         sex=ln.Integers(0, 1),
     ).as_complete()
-    wanted = ReadRequest(usage=True)
-    table = read(folder, domain, unit_column="person", max_rows=MAX_ROWS, wanted=wanted)
+    request = ReadRequest(usage=True)
+    table = read(folder, domain, unit_column="person", max_rows=MAX_ROWS, wanted=request)
     for _ in count(table, TABLES):
         pass
 

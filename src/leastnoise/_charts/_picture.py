@@ -208,9 +208,8 @@ def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) ->
     return 0
 
 
-WIDTH = (
-    450  # about the width of a whole chart with its labels; a phone shows it at about two thirds
-)
+# about the width of a whole chart with its labels; a phone shows it at about two thirds
+WIDTH = 450
 HEIGHT = 200
 # The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its
 # colour.

@@ -748,8 +748,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
-        # Rows without a value, and of smaller weights, change less: it is the bound of rows with
-        # a value and the largest weight.
+        # Rows without a value, and of smaller weights, change less: the bound is for rows
+        # with a value and the largest weight.
         counts = measure is None or measure in heaviest
         counts |= isinstance(value, (CompleteCount, ValueCount))
         if isinstance(measure, DeviationProduct):

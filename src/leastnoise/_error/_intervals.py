@@ -115,9 +115,9 @@ class ConstrainedLeastSquares:
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
         """Return the map to least squares with the excluded unknowns set to 0."""
-        # With i for the kept cells and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with
-        # the covariance C_ii - C_io C_oo^-1 C_oi:
-        # least squares on the same measurements without the columns of the rest.
+        # With i for the kept cells and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o
+        # with the covariance C_ii - C_io C_oo^-1 C_oi: least squares on the same measurements
+        # without the columns of the rest.
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]
         inside = np.flatnonzero(kept)

@@ -35,7 +35,7 @@ _MEANS_TRIED = 33
 among them."""
 PUBLIC_STD_RATIO = 0.25
 """The standard deviation for which a plan states the errors of coefficients, over the distance of
-the bounds; that of evenly spread values is 0.29."""
+the bounds; evenly spread values have 0.29."""
 
 Entry = tuple[int, int]
 """The row and the column of an entry of the matrix of moments, of its upper triangle."""
@@ -63,9 +63,9 @@ class MomentScales:
         centres: of each variable the middle of its bounds, in its units.
         reaches: of each variable the largest distance of a value from the middle, in its units.
         units: the amount of one unit of each variable.
-        steps: what one unit of the sums of each entry is in the matrix.
-        offsets: of each entry what is subtracted from every product so that the noise of the sum
-            has nothing in common with the noise of the number of rows.
+        steps: the amount in the matrix of one unit of the sums of each entry.
+        offsets: for each entry the amount to subtract from every product, so that the noise of the
+            sum has nothing in common with the noise of the number of rows.
         lows: the lower bound of each u.
         highs: the upper bound of each u.
     """
@@ -90,10 +90,10 @@ class MomentScales:
 
         Args:
             stds: the standard errors of the sums of each entry, in their units.
-            extra_width: what is added to each, in their units.
+            extra_width: an amount that is added to each, in their units.
 
         Returns:
-            an array of shape (groups, rows, rows); entries without sums have 0.
+            An array of shape (groups, rows, rows); entries without sums have 0.
         """
         counts = np.asarray(stds[0, 0], dtype=np.float64)
         noise = np.zeros((*counts.shape, *self.steps.shape))
@@ -123,7 +123,7 @@ def moment_scales(
     Args:
         measured: the measurements.
         variables: the measures.
-        factors: those of each sum that is needed.
+        factors: the factors of each needed sum.
 
     Raises:
         InputError: the domain has no such sums.
@@ -148,8 +148,8 @@ def moment_scales(
         if domain.measures.get(name) != expected_measure:
             names_text = join_measures(ordered_names)
             raise InputError(
-                f"The sums over rows with {names_text} were not measured. Ask for correlations or a "
-                f"regression of exactly {names_text} in the workload."
+                f"The sums over rows with {names_text} were not measured. Ask for correlations or "
+                f"a regression of exactly {names_text} in the workload."
             )
         positions = sorted(variables.index(factor) + 1 for factor in sum_factors)
         entry = (*[0] * (2 - len(positions)), *positions)
@@ -229,7 +229,7 @@ def coefficient_gradients(
     Args:
         moments: matrices of shape (..., rows, rows), both triangles.
         weight_rows: a row for each combination, a column for the intercept and each predictor.
-        ridge: what is added to the diagonal of G, for each group.
+        ridge: the amount added to the diagonal of G, for each group.
     """
     rows = predictor_rows(moments.shape[-1])
     predictor_block = np.ix_(rows, rows)
@@ -269,8 +269,8 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     """Return how coefficients in amounts follow from coefficients of u.
 
     Returns:
-        the combinations of the coefficients of u, a row for the intercept and each slope, and what
-        is added to each of them.
+        The combinations of the coefficients of u, a row for the intercept and each slope, and the
+        constants that are added to them.
     """
     widths = scales.widths
     middles = scales.centres * scales.units
@@ -287,10 +287,10 @@ def expected_statistic_errors(
 ) -> tuple[tuple[str, float], ...]:
     """Return the expected error of each covariance or coefficient by name.
 
-    Of a covariance it is the largest over all means and covariances that the bounds allow. Of a
-    coefficient it is the error for measures with means in the middle of their bounds and standard
-    deviations of `PUBLIC_STD_RATIO` of the distance of these, predictors that are not correlated,
-    and a response that they explain wholly and in equal parts.
+    The error of a covariance is the largest over all means and covariances that the bounds allow.
+    The error of a coefficient assumes measures with means in the middle of their bounds and
+    standard deviations of `PUBLIC_STD_RATIO` times the distance of the bounds, uncorrelated
+    predictors, and a response that they explain wholly and in equal parts.
 
     Args:
         measured: the measurements of a plan.
@@ -299,7 +299,7 @@ def expected_statistic_errors(
         size: the number of complete rows of a group.
 
     Returns:
-        for each pair or term its name and its error, in amounts of the measures.
+        For each pair or term its name and its error, in amounts of the measures.
     """
     scales = moment_scales(measured, statistic.variables, statistic.sum_factors)
     stds_of_entries = dict(zip(scales.names, stds, strict=True))
@@ -335,7 +335,8 @@ def _largest_covariance_error(
 ) -> float:
     """Return the largest covariance error of two variables, times the rows.
 
-    It is convex in the covariance, so largest at an end of those that two means allow.
+    The error is convex in the covariance, so it is largest at an end of the range of covariances
+    that two means allow.
     """
     axes = [np.linspace(scales.lows[at], scales.highs[at], _MEANS_TRIED) for at in (first, second)]
     means = np.meshgrid(*axes, indexing="ij")

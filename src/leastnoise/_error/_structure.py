@@ -133,7 +133,7 @@ def combine_structures(
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
     """Return the least-squares structure of counts, a sum or a centred sum.
 
-    It follows from the blocks that measure one table of cells, and exact public counts of it.
+    It follows from the blocks that measure one table of cells, and from exact public counts.
     """
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]
@@ -225,9 +225,7 @@ def _product_structure(
 
 
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
-    """Return the first attribute along which groups of cells are measured.
-
-    The result is None if there is none.
+    """Return the first attribute with measured groups; None without one.
 
     A partition of the cells is a level: no matrix is needed, however many groups there are.
     """
@@ -246,7 +244,7 @@ def _levels_along(
 ) -> Levels | None:
     """Return the nested levels that are measured along an attribute.
 
-    The result is None if they are none.
+    The result is None if the measured queries are no nested levels.
 
     Contrasts are no level, although next to cells of one weight they serve as cells.
     """
@@ -629,7 +627,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
     They are given as far as they are known before the release.
     """
-    # Of a variance see `variance_error`, of several measures `expected_statistic_errors`. The mean
+    # For variances see `variance_error`, for several measures `expected_statistic_errors`. The mean
     # S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size
     # and r the mean itself: at most the larger of its public bounds. Of quantiles and distribution
     # functions, the counts up to a cell have a known error, and so has their share of a known
@@ -672,7 +670,7 @@ def _several_measures_error(
 ) -> StatisticError:
     """Return the expected error of correlations or of a regression.
 
-    Its own error is the largest of those of its pairs or terms.
+    ``std_error`` is the largest error of its pairs or terms.
     """
     parts: tuple[tuple[str, float], ...] = ()
     if statistic.size is not None:

@@ -50,8 +50,8 @@ def split_product(
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
     """Return a product's part on some attributes, its shape and the factors.
 
-    The part has the same shape in the product; the factors are the multiples of the total along
-    the other attributes.
+    The shape has length 1 along the other attributes; the factors are the multiples of the total
+    along them.
     """
     is_named = [name in names for name in product.attributes]
     if all(is_named):

@@ -4,8 +4,8 @@ Computed from the counts up to every cell.
 
 With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
 estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
-probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates simultaneously, and so does
-every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order
+probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates simultaneously, and
+every share F_i = N_i / (N_i + R_i) lies between the quotients of the ends. c is the right order
 statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
 a real error and the simulated ones are exchangeable and the coverage is at least the level for any
 noise, however few the simulations. The truth does not fall, so neither do the ends. Every group has
@@ -507,7 +507,8 @@ def cdf(
             or too large a simulation.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
-        the noise of the release and of the simulation; not of rows that the domain dropped or clipped.
+        the noise of the release and of the simulation. It does not cover rows that the domain
+        dropped or clipped.
 
     Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
 

@@ -316,7 +316,7 @@ def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
 class _PosteriorErrors:
     """Variances of a posterior's errors: those from noise, and all of them.
 
-    Both kinds are along the first axis of what the methods return.
+    The methods return both kinds along a new first axis.
     """
 
     # With R and E the rows and the noise of the second step, V the fitted posterior of the first

@@ -614,7 +614,7 @@ class ShrunkToModel:
         It covers sets of several attributes. Three standard errors are subtracted, and it is at
         least 1.
         """
-        # Only these are moved. Its own way for each component would follow its noise.
+        # Only these are moved. A separate step for each component would follow its noise.
         parts = self._parts
         precision = self._precision
         model = self._of_model(self.mixture)

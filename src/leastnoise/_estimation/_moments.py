@@ -1,7 +1,7 @@
 """Estimated moments of complete rows, for correlations and regressions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class EstimatedMoments:
     Attributes:
         scales: of the moments.
         moments: matrices of shape (groups, rows, rows), both triangles.
-        noise: standard errors without what they share with the count, upper triangle.
+        noise: standard errors without the part shared with the count, upper triangle.
         interval_noise: the same with half a step of the noise, which is discrete, in each.
         multiplier: the half width of an interval in standard errors.
         level: of the intervals.
@@ -64,16 +64,11 @@ class EstimatedMoments:
 
     def of_groups(self, groups: BoolArray | slice) -> "EstimatedMoments":
         """Return the moments of some groups, as one list of groups."""
-        return EstimatedMoments(
-            scales=self.scales,
+        return replace(
+            self,
             moments=self.moments[groups],
             noise=self.noise[groups],
             interval_noise=self.interval_noise[groups],
-            multiplier=self.multiplier,
-            level=self.level,
-            by=self.by,
-            labels=self.labels,
-            groups=self.groups,
         )
 
     def in_parts(
@@ -110,7 +105,7 @@ def estimate_moments(
     Args:
         source: an estimate or a release.
         variables: the measures.
-        factors: those of each sum that is needed.
+        factors: the factors of each needed sum.
         by: the groups.
         level: of the intervals.
 

@@ -133,7 +133,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return noise variances of differences, from those of block counts.
+        """Return noise variances of differences, from variances of block counts.
 
         They are 0 where a half is padding.
         """
@@ -184,7 +184,7 @@ def shrink(
     # The noise is normal, or normal in the middle and exponential in the tails. With a known state
     # of variance v the posterior is of two normals: with gain g = v / (v + s^2) the mean is g
     # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
-    # away. Mixed over states, the part that is not noise grows by the spread between the states' means.
+    # away. Mixed over states, the second part grows by the spread between the states' means.
     has_noise = noise > 0
     has_noise[0] = False
     if not has_noise.any():
@@ -262,7 +262,7 @@ def checked_errors(
 ) -> FloatArray:
     """Return estimated squared errors of posterior means, without the prior.
 
-    The arguments are those of one level. The fitted prior is not trusted.
+    All arrays are of one level. The fitted prior is not trusted.
     """
     # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
     # square over its level. What it lies further away is error that the prior does not know of. An

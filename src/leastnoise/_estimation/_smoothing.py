@@ -1,13 +1,13 @@
 """Smoothed estimates of one attribute's cells after a data-independent plan.
 
 Least squares gives the difference of the halves of every aligned block (`HalvingTree`) and its
-noise. The hidden tree of `shrink` gives each difference a posterior of its own, as if it had a
-normal prior; Stein's estimate of the risk checks each level. With these priors the cells are
+noise. The hidden tree of `shrink` gives each difference its own posterior, as if it had a normal
+prior; Stein's estimate of the risk checks each level. With these priors the cells are
 estimated once more from all measurements, so that the noise's whole covariance counts and what
 queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where
 nothing can be gained the result is least squares.
 
-All are functions of noisy and public numbers alone.
+All estimates are functions only of noisy and public numbers.
 
 Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
@@ -36,8 +36,8 @@ from leastnoise._trusted.linop import Ranges
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_FREE = 4  # a level of so few blocks teaches no prior
-_CLEAR = 1e-6  # a posterior variance nearer to the noise than this part of it changes nothing
+_FREE = 4  # the most blocks of a level that is too small to fit a prior
+_CLEAR = 1e-6  # relative difference from the noise below which a posterior variance counts as equal
 # simulations with added noise
 _DRAWS = 3
 _SEED = 20_261_126
@@ -121,8 +121,8 @@ class SmoothedEstimate:
     def of(observation: Observation) -> "SmoothedEstimate":
         """Return the smoothed estimate of an observation along one attribute.
 
-        All means move back to least squares as far as Stein's estimate of their squared error in
-        what was measured advises.
+        All means move back to least squares, to the point where Stein's estimate of the squared
+        error of the measured answers is least.
         """
         smoothed = posterior_means(observation)
         change = smoothed.change
@@ -144,7 +144,7 @@ class SmoothedEstimate:
 
 
 def _change_with_noise(observation: Observation, smoothed: "PosteriorMeans") -> float:
-    """Return the mean product of added noise and what it adds to the change.
+    """Return the mean product of added noise and the change's response to it.
 
     The change is of posterior means from least squares; the noise is drawn a few times.
     """
@@ -192,7 +192,7 @@ class PosteriorMeans:
 
     @property
     def change(self) -> FloatArray:
-        """What the prior adds to least squares."""
+        """The posterior means less the least squares cells."""
         return self.means - self.least_squares
 
 
@@ -281,7 +281,7 @@ class _PosteriorEquations:
 
     @property
     def has_noise(self) -> BoolArray:
-        """Which differences have noise: all but those of padding."""
+        """Whether each difference has noise; padding has none."""
         return self.noise > 0
 
     def multiply(self, vectors: FloatArray) -> FloatArray:
@@ -313,7 +313,7 @@ def level_prior(
 ) -> FloatArray:
     """Return the normal priors that imply a level's posteriors.
 
-    Precisions, and precisions times means; shape (2, blocks).
+    They are precisions, and precisions times means; shape (2, blocks).
     """
     shrink_factor = _stein_factor(part - mean, posterior_noise, noise)
     mean = part + shrink_factor * (mean - part)

@@ -59,7 +59,7 @@ MOST_TOP_DOWN_CELLS = 2**23
 MOST_CELLS_ALONG = 2048
 """The most cells along every attribute but the largest; they have a dense basis."""
 MOST_CELLS_OF_SMALLER = 2**16
-"""The most cells of all attributes but the largest together; a linear program has two times them."""
+"""The most cells of all attributes but the largest together; a linear program has twice as many."""
 _MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
 
 
@@ -122,8 +122,8 @@ def check_top_down(
     """Return the table of which all tables of a quantity are sums.
 
     Raises:
-        InputError: there is none, it is too large, or public facts do not fit or contradict each
-            other. What is not refused here can be computed, whatever the data are.
+        InputError: no such table exists, it is too large, or public facts do not fit or contradict
+            each other. If this does not raise, the tables can be computed, whatever the data are.
     """
     finest = finest_table(products, only_levels=False)
     if finest is None:
@@ -131,23 +131,24 @@ def check_top_down(
             f"top_down = true needs one table that has all tables of {quantity} as sums of its "
             "cells. Ask for that table too, or leave top_down out."
         )
-    if not finest.rows <= MOST_TOP_DOWN_CELLS:
-        raise refuse(
-            f"the table {finest.name!r} under top_down",
-            f"{finest.rows} cells",
-            f"of at most {MOST_TOP_DOWN_CELLS} cells",
-            "Leave top_down out, or ask for coarser tables.",
-        )
     *smaller, _ = sorted([*finest.shape, 1])
     limits = (
-        (max(smaller, default=1), MOST_CELLS_ALONG),
-        (math.prod(smaller), MOST_CELLS_OF_SMALLER),
+        ("the table", finest.rows, MOST_TOP_DOWN_CELLS),
+        (
+            "every attribute but the largest of",
+            max(smaller, default=1),
+            MOST_CELLS_ALONG,
+        ),
+        (
+            "the product of all attributes but the largest of",
+            math.prod(smaller),
+            MOST_CELLS_OF_SMALLER,
+        ),
     )
-    subjects = ("every attribute but the largest", "the product of all attributes but the largest")
-    for subject, (cells, most) in zip(subjects, limits, strict=True):
+    for subject, cells, most in limits:
         if not cells <= most:
             raise refuse(
-                f"{subject} of {finest.name!r} under top_down",
+                f"{subject} {finest.name!r} under top_down",
                 f"{cells} cells",
                 f"of at most {most} cells",
                 "Leave top_down out, or ask for coarser tables.",
@@ -233,10 +234,11 @@ def _divide(
     if step.name is None and not child_sums:
         child_sums = [_round_total(estimates, step)]
     sums = child_sums
+    parent_cells = None
     if step.name is not None:
         labels = step.parents[order][:, None] * width + np.arange(width)
         sums = [SumConstraints(labels, parents.reshape(-1).astype(np.float64), ()), *child_sums]
-    parent_cells = None if step.name is None else parents.reshape(-1, width)
+        parent_cells = parents.reshape(-1, width)
     problem = LeastSquaresProblem(
         Components.of(estimator, step), step.parents[order], parent_cells, child_sums
     )

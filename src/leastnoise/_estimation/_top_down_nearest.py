@@ -6,11 +6,11 @@ With x the children's cells and u their unbiased estimates,
     subject to  x >= 0, the children of a parent add up to its cells, public sums hold,
                 impossible cells are 0
 
-Components are products of one contrast along each attribute that the step does not split: the total,
-or the differences of the groups at a position of its chain within those of the position before. The
-weights are the same for all children, so both kinds of sums bind coordinates in the basis of
-components one by one: those of children add up to the parent's, and those that public sums determine
-are known.
+Components are products of one contrast along each attribute that the step does not split: the
+total, or the differences of the groups at a position of its chain within the groups of the position
+before. The weights are the same for all children, so both kinds of sums bind the coordinates in the
+basis of components one by one: the children's coordinates add up to the parent's, and public sums
+fix the coordinates that they determine.
 
 Method: alternating direction method of multipliers. Each round meets all sums exactly in the basis,
 and clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
@@ -29,7 +29,7 @@ from leastnoise._estimation._top_down_steps import Step
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_ROUNDS = 300  # of the method of multipliers
-_CHECK_EVERY = 10  # rounds between two looks at what clipping moves
+_CHECK_EVERY = 10  # rounds between two checks whether the method may stop
 _CLIPPED = 0.01  # rows that clipping may still move when the method stops
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
 _LARGEST_RATIO = 1e4  # of two weights, because variances of components are approximate

@@ -25,8 +25,8 @@ class Axis:
     Attributes:
         name: of the attribute.
         groups: the group of every cell.
-        chain: from the total to the groups of the step, finer and finer groups: for each the
-            queries (None for the total), and the group of it that has each group of the step.
+        chain: finer and finer groups, from the total to the groups of the step. An entry has the
+            queries of its groups (None for the total), and its group for each group of the step.
     """
 
     name: str

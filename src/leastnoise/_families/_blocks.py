@@ -61,8 +61,8 @@ _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # of 4096 cells
-# up to so many blocks their sums are not measured separately: the measurements within them
-# suffices
+# up to this many blocks their sums are not measured separately: the measurements within them
+# suffice
 _FEW = 256
 _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
@@ -218,7 +218,7 @@ def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 
 
 class _InnerSummary(NamedTuple):
-    """What the error of a two-level strategy needs of the inner one.
+    """The terms of the inner strategy in the error of a two-level strategy.
 
     P is the inverse of its Gram matrix.
     """
@@ -256,7 +256,7 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
 
 
 class _BlockSums(NamedTuple):
-    """What the error of a two-level strategy needs of the sums of blocks."""
+    """The terms of the sums of blocks in the error of a two-level strategy."""
 
     divisors: FloatArray  # s, shape (blocks,)
     inverse: FloatArray  # (diag(1 / k + e^2) + U^T U)^-1, shape (blocks, blocks)

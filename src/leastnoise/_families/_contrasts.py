@@ -8,8 +8,8 @@ the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
 a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on
 what the total costs:
 that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split
-of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with equal
-noise.
+of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with
+equal noise.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this
     project's own.

@@ -64,12 +64,8 @@ _SHARPENING = (
 # most steps; duality gap of the squared error, before columns are filled
 _EIGEN_STEPS = 1000
 _EIGEN_GAP = 1e-4  # relative gap of the dual ascent
-_COARSE_ABOVE, _EDGE = (
-    96,
-    16,
-    # cells from which on dual weights start from the weights of coarser cells; cells at an end that are
-    # copied
-)
+_COARSE_ABOVE = 96  # cells from which on dual weights start from the weights of coarser cells
+_EDGE = 16  # cells at an end that are copied
 # of the largest eigenvalue of a tridiagonal inverse: below it the small ones are rounding errors
 _LOST = 1e-10
 _MOST_STEPS = 500  # of the dual iteration of the Gaussian optimum

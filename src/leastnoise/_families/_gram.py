@@ -7,7 +7,7 @@ cells along a line, and a short form in it.
 
 A family of strategies along one attribute is to planners a function that fits one to such a matrix,
 in whole numbers (`Fit`). The rounded strategy is measured, and the plan's error and privacy
-cost are those of its integers. The inverse Gram matrix is registered for its operator: see
+cost follow from its integers. The inverse Gram matrix is registered for its operator: see
 ``_inverse``.
 """
 

@@ -256,13 +256,7 @@ _BESIDE = 1e-3
 # cells, and children of a node
 _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # of the hierarchies to compare
-_RATIOS = (
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.6,
-)  # of the weight of a level to the weight of the one below, to try
+_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # tried ratios of a level's weight to the next finer one's
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
 # The largest row weight of cells that are weighted one by one: 5 bits are left next to contrasts of

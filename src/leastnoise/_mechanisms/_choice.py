@@ -267,7 +267,7 @@ class _Trials:
         return _Trial(planner, problem, deadline, start, is_slow=is_slow, needless=needless)
 
     def _order_slow_problems(self) -> None:
-        """Order what is left, which is slow, by the noise of the best plans so far."""
+        """Order the rest, which is slow, by the noise of the best plans so far."""
         self._is_ordered = True
         order = self._results.promising_noise()
         ordered_problems = allocate_time(self._workload, self._privacy, self._seconds, order)
@@ -445,7 +445,7 @@ class _ResultsSoFar:
 
 
 def _is_slow(planner: Planner, problem: PlanningProblem, seconds: float) -> bool:
-    """Return whether a planner has no share of the time, or needs much of it."""
+    """Return whether a planner has no share of the time, or needs a large one."""
     cost = _planning_passes(problem.workload) * planner.least_seconds(
         problem.workload, problem.norm
     )
@@ -577,7 +577,8 @@ def _time_requests(
 ) -> list[_TimeRequest]:
     """Return the CPU seconds each planner needs, in the order of planning.
 
-    Quick planners come first, then those with the least time for their chance to win. Further steps of a search count as one more planner.
+    Quick planners come first, then those with the least time for their chance to win. Further
+    steps of a search count as one more planner.
     """
     passes = _planning_passes(workload)
     noises = noise_kinds(privacy)

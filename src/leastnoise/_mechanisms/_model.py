@@ -3,8 +3,8 @@
 The tables are chosen by the number of rows.
 
 The number of rows is counted first. If the data-independent plan would be inaccurate for so few
-rows, attributes are measured singly, then pairs (and triples) of attributes on bins that follow from
-those noisy counts; else that plan is carried out. The model is fitted to the measurements. One
+rows, attributes are measured singly, then pairs (and triples) of attributes on bins that follow
+from those noisy counts; else that plan is carried out. The model is fitted to the measurements. One
 payment covers all steps, and the model is post-processing.
 """
 

@@ -20,7 +20,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Linear(),
 )
 BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mechanism.names))
-"""The strategies that are used only by name, because their error depends on the data and cannot be promised."""
+"""The strategies that are used only by name, because their error depends on the data."""
 
 
 def mechanism_for(strategy: str, workload: Workload) -> Mechanism:

@@ -354,7 +354,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Return measurements of blocks within the budget left after the first.
 
-    The result of the counts of the tail.
+    It is the budget that the counts of the tail leave.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,

@@ -155,13 +155,11 @@ def plan(
             removed; else a Privacy of one of them, which says the unit and the neighbours; or
             Least, for the least budget that keeps the targets of the workload.
         strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as
-            "dawa" only by its name. Or one of your
-            own: an array (queries x cells) along the only attribute asked about, a mapping from
-                attributes to arrays or query sets, or a
-            function that returns one of these for a planning problem with ``workload``,
-            ``privacy``, ``noise`` and ``norm``. Whole numbers are measured as they are; real ones
-            are scaled to norm 1 and rounded to multiples of 2^-20. The plan's strategy is called
-            "own".
+            "dawa" only by its name. Or one of your own: an array (queries x cells) along the only
+            attribute asked about, a mapping from attributes to arrays or query sets, or a function
+            that returns one of these for a planning problem with ``workload``, ``privacy``,
+            ``noise`` and ``norm``. Whole numbers are measured as they are; real ones are scaled to
+            norm 1 and rounded to multiples of 2^-20. The plan's strategy is called "own".
         objective: "total" for the least total squared error; "worst" for the least of the largest
             ratio of a table's error to its target, or without targets to its error if it alone were
             planned; "relative" for errors relative to the tables' public sizes.
@@ -170,8 +168,9 @@ def plan(
         targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
             for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
-            plan is the same on every machine that is fast enough, and names the searches that the clock ended.
-            More may find less error; `compare` lists the strategies that were left out.
+            plan is the same on every machine that is fast enough, and names the searches that the
+            clock ended. More may find less error; `compare` lists the strategies that were left
+            out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
             with; the plan has the rest.
         after: earlier releases of the same data, with the same domain, unit, neighbours and kind

@@ -556,7 +556,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> Product | None:
     """Return the queries of a table that end within the first periods.
 
-    The result is None if there are none.
+    The result is None if no query ends within them.
     """
     index = product.attributes.index(along)
     periods = domain.cells(along)

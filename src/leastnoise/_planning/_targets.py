@@ -803,9 +803,7 @@ def joint_price(
     if cached_prices is None:
         cached_prices = {}
     if count <= len(chosen):
-        raise InputError(
-            "Tables have a price where there are others beside them; keep at least one more."
-        )
+        raise InputError("Tables have a price only if there are others; keep at least one more.")
     inside_tables = [number for number in range(count) if number in chosen]
     outside_tables = [number for number in range(count) if number not in chosen]
     inside, outside = (
@@ -844,10 +842,8 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
                 smaller_plan = _move_weights(
                     _trial(reweight_plan(plan, workload), workload, goals), 2, search
                 )
-            with suppress(
-                InputError
-                # the strategy may not suit the remaining tables, such as cells where prefix sums are left out
-            ):
+            # the strategy may not suit the remaining tables, such as cells without prefix sums
+            with suppress(InputError):
                 smaller_plan = smaller_plan or _trial(
                     search_again(
                         plan,

@@ -104,9 +104,9 @@ _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are wri
 _MOST_PUBLIC_TABLES = 2
 
 
-SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish nothing of it"
+SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
 """The fact about the noise of a release that protects nobody."""
-SEEDED_NOTICE = "NOT PRIVATE: the noise of this release came from a seed; publish nothing of it."
+SEEDED_NOTICE = "NOT PRIVATE: the noise of this release came from a seed; publish no part of it."
 """The same as a sentence."""
 
 
@@ -331,8 +331,8 @@ class Release:
         Columns query, cell, answer, noise_std, low, high, and the optional ones.
 
         Args:
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
-                installed.
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that
+                is installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
@@ -372,8 +372,8 @@ class Release:
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
-                installed.
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that
+                is installed.
 
         Raises:
             InputError: no such table, or the library is not installed.
@@ -457,8 +457,8 @@ class Release:
         questions = self._over_own_domain(questions)
         if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
-                f"At most {MOST_FRAME_ANSWERS} answers can be given together; got {questions.rows}. "
-                "Ask for fewer."
+                f"At most {MOST_FRAME_ANSWERS} answers can be given together; got "
+                f"{questions.rows}. Ask for fewer."
             )
         interval = interval_width(
             self.measurements,
@@ -584,8 +584,8 @@ class Release:
             seed: the seed of the rounding, any whole number from 0; nothing here is private.
             units: whether to group rows into units, each with about the mean number of rows, by
                 the release's counts of rows and units.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
-                installed.
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that
+                is installed.
 
         Raises:
             InputError: the release has no counts, the cells of an attribute are not determined,
@@ -630,8 +630,8 @@ class Release:
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that is
-                installed.
+            library: pandas, polars or pyarrow; None for the data's library, or else the first that
+                is installed.
 
         Raises:
             InputError: a clause that cannot be answered, or tables that the measurements do not

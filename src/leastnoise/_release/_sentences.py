@@ -194,12 +194,12 @@ def describe_guessing_chance(
 def published_part(plan: Plan, *, has_searches: bool) -> str:
     """Return whether a budget covers a "release" or an "addition".
 
-    The categories that a search found have a budget of their own, and so have earlier releases that
-    the plan counts. The release contains both, and the plan's budget does not cover them.
+    A search for categories or bounds has its own budget, and so have earlier releases that the plan
+    counts. The release contains both, and the plan's budget does not cover them.
 
     Args:
         plan: the plan.
-        has_searches: whether searches found categories of its domain.
+        has_searches: whether searches found categories or bounds of its domain.
     """
     if has_searches or (isinstance(plan, LinearPlan) and plan.earlier):
         return "addition"
@@ -347,13 +347,13 @@ def _describe_complete_rows(
     name: str, measure: CompleteCount | DeviationProduct, catalogue: Catalogue
 ) -> str:
     """Return a sentence on a count of complete rows or on a product of distances."""
-    columns = catalogue.join_names([repr(of.column) for of in measure.present])
+    columns = catalogue.join_names([catalogue.quote(of.column) for of in measure.present])
     if isinstance(measure, CompleteCount):
         return catalogue.say("measure_complete", name=name, columns=columns)
     distances = [
         catalogue.say(
             "distance_from_middle",
-            column=repr(of.column),
+            column=catalogue.quote(of.column),
             middle=catalogue.format_exact(centre * of.unit),
         )
         for of, centre in zip(measure.factors, measure.centres, strict=True)

@@ -278,8 +278,15 @@ class Table(ResultTable):
         Columns that do not apply are left out.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
-        biased = (self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
-        values = (*unbiased, *biased, self.top_down)
+        biased = (
+            self.non_negative,
+            self.integer,
+            self.nnls,
+            self.nnls_rmse,
+            self.local,
+            self.top_down,
+        )
+        values = (*unbiased, *biased)
         numbers = {
             name: value.reshape(-1)
             for name, value in zip(NUMBER_COLUMNS, values, strict=False)
@@ -778,10 +785,7 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """Return the table of which all tables are sums, or None.
-
-        The result is None if there is none.
-        """
+        """Return the table of which all tables are sums, or None."""
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
             return finest

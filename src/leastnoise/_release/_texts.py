@@ -789,7 +789,7 @@ def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
 
 
 def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Name what a table sums: a measure, or the weights of rows with a value."""
+    """Name the summed measure of a table, or the weight of its rows with a value."""
     weights = _weights_of_values(domain, measure)
     if weights is not None:
         return _find_measure(domain, weights[0], catalogue)

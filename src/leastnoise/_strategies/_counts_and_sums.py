@@ -249,8 +249,9 @@ def _balance_parts(
 def _searched_parts(count: int) -> list[int]:
     """Return the parts whose weights are searched, one after the other.
 
-    Among many parts only the weight of the last one, which has the tables that are not at both
-    ends; each of the others has one measure, with an importance that leaves it in proportion.
+    Among many parts only the weight of the last one is searched, which has the tables that are not
+    measured at both ends. Each other part has one measure, and its importance keeps it in
+    proportion.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]

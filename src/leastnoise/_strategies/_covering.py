@@ -414,8 +414,8 @@ def _candidate_starts(
     for origin, proposed in _start_families(closure, coefficient, needed, large=large):
         if not proposed:
             continue
-        # Skip tables far worse than the requested ones by a rough guess of the error: if every asked
-        # set were covered once.
+        # Skip tables far worse than the requested ones by a rough guess of the error: if every
+        # asked set were covered once.
         guess = 2 * math.log(len(proposed)) + math.log(
             float(table_sizes(closure.shape, proposed[:1000]).mean())
         )

@@ -235,10 +235,10 @@ def _weighted_groups(
 ) -> Strategy:
     """Return K-norm groups and other tables with the weights of least error."""
     shared = [names for names in groups if len(names) > 1]
-    beside = _strategy_beside(problem, {name for names in shared for name in names})
+    other_strategy = _strategy_of_others(problem, {name for names in shared for name in names})
     parts = [_group(number, names, tables, variances) for number, names in enumerate(shared)]
-    parts += _parts_beside(beside, problem.workload)
-    errors = _error_function(problem.workload, tables, shared, variances, beside)
+    parts += _parts_of_others(other_strategy, problem.workload)
+    errors = _error_function(problem.workload, tables, shared, variances, other_strategy)
     weights = least_error(
         errors,
         np.array([part.cost for part in parts]),
@@ -283,7 +283,7 @@ def _group(
     return _Part(tuple((block, 1.0) for block in blocks), 1.0, start)
 
 
-def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Product, ...]:
+def _other_products(workload: Workload, shared: Collection[str]) -> tuple[Product, ...]:
     """Return all products except one-way tables of some attributes."""
     return tuple(
         product
@@ -292,9 +292,9 @@ def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Produ
     )
 
 
-def _strategy_beside(problem: PlanningProblem, shared: Collection[str]) -> Strategy:
+def _strategy_of_others(problem: PlanningProblem, shared: Collection[str]) -> Strategy:
     """Return the strategy for all products except some one-way tables."""
-    others = _products_beside(problem.workload, shared)
+    others = _other_products(problem.workload, shared)
     if not others:
         return Strategy("k_norm", (), error=0.0)
     workload = Workload(problem.workload.domain, others)
@@ -305,13 +305,15 @@ def _strategy_beside(problem: PlanningProblem, shared: Collection[str]) -> Strat
     return P_IDENTITY_BLOCKS.strategy(replace(problem, workload=workload))
 
 
-def _parts_beside(beside: Strategy, workload: Workload) -> list[_Part]:
+def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_Part]:
     """Return each table of counts as a part, and all sums as one part."""
-    if not beside.blocks:
+    if not other_strategy.blocks:
         return []
-    costs = [weight * block_norm(workload.domain, block, 1) for block, weight in beside.blocks]
-    start = (_LAPLACE_VARIANCE * beside.error) ** (1 / 3) / sum(costs)
-    entries = list(zip(beside.blocks, costs, strict=True))
+    costs = [
+        weight * block_norm(workload.domain, block, 1) for block, weight in other_strategy.blocks
+    ]
+    start = (_LAPLACE_VARIANCE * other_strategy.error) ** (1 / 3) / sum(costs)
+    entries = list(zip(other_strategy.blocks, costs, strict=True))
     counts = [
         _Part(((block, weight),), cost, start)
         for (block, weight), cost in entries
@@ -331,10 +333,10 @@ def _error_function(
     tables: Mapping[str, _OneWayTable],
     shared: Sequence[Names],
     variances: LargeScaleVariances,
-    beside: Strategy,
+    other_strategy: Strategy,
 ) -> Errors:
     """Return the total squared error as a function of the parts' weights."""
-    counts = [(block, weight) for block, weight in beside.blocks if block.measure is None]
+    counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
     factors = {name: tables[name].factor for names in shared for name in names}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
     closure, coefficients = residual_coefficients(workload.of(None), factors)
@@ -345,16 +347,18 @@ def _error_function(
         of_tables = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
         columns.append(of_tables)
     errors = diagonal_errors(_side_by_side(columns), coefficients)
-    if len(counts) == len(beside.blocks):
+    if len(counts) == len(other_strategy.blocks):
         return errors
-    costs = [weight * block_norm(workload.domain, block, 1) for block, weight in beside.blocks]
+    costs = [
+        weight * block_norm(workload.domain, block, 1) for block, weight in other_strategy.blocks
+    ]
     of_sums = sum(
         cost
-        for cost, (block, _) in zip(costs, beside.blocks, strict=True)
+        for cost, (block, _) in zip(costs, other_strategy.blocks, strict=True)
         if block.measure is not None
     )
     # At the best split every part's error is in proportion to its cost.
-    return _with_sums(errors, beside.error * of_sums / sum(costs) * sum(costs) ** -2)
+    return _with_sums(errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2)
 
 
 def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
@@ -406,11 +410,11 @@ def _seconds(workload: Workload) -> float:
         return 0.01
     cells = sum(table.size for table in tables.values())
     seconds = base_seconds(workload) + 0.05 + 3e-6 * min(cells, MOST_K_NORM_CELLS) * cells
-    others = _products_beside(workload, tables)
+    others = _other_products(workload, tables)
     if not others:
         return seconds
-    beside = Workload(workload.domain, others)
-    return seconds + design_seconds(beside) + P_IDENTITY.seconds(beside)
+    remaining = Workload(workload.domain, others)
+    return seconds + design_seconds(remaining) + P_IDENTITY.seconds(remaining)
 
 
 K_NORM = Planner(

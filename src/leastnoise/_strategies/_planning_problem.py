@@ -15,8 +15,8 @@ from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-# the cost of contrasts is estimated at no less than 1/16 of the cost of cells: below, other contrasts
-# bear the cost
+# the cost of contrasts is estimated at no less than 1/16 of the cost of cells: below, other
+# contrasts bear the cost
 _MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
 LEAST_EFFORT = 0.01  # share of the steps of a full search

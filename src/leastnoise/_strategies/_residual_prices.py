@@ -4,9 +4,9 @@ A residual space is measured by its contrasts with the squared weight u. This co
 product of 1 - 1 / n_i over its attributes, if all rows of a unit may be in one cell.
 
 If a unit has at most m rows in a cell of one attribute G, its shift is smaller. Let tau be a space
-without G, v its squared weight, u that of tau with G, and N the product of 1 - 1 / n_i over tau. A
-unit with s rows in the n cells of G, the squared numbers of which add up to q(s), shifts both
-spaces by at most
+without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 - 1/n_i
+over tau. A unit with s rows in the n cells of G, the squared numbers of which add up to q(s),
+shifts both spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
@@ -40,9 +40,9 @@ def residual_prices(
     spaces: Sequence[Sequence[int]],
     errors: FloatArray,
 ) -> FloatArray:
-    """Return what a squared weight of 1 costs on each residual space.
+    """Return the cost of a squared weight of 1 on each residual space.
 
-    Relative to the cost of a total, if all rows of a unit count in it.
+    It is relative to the cost of a total in which all rows of a unit count.
 
     Args:
         domain: the domain of the workload.
@@ -80,7 +80,7 @@ def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatA
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
     """Return the bound on rows in cells by which spaces of a view are priced.
 
-    The bound of the plan, or the bound of a count of units in its own cells if these are larger.
+    It is the bound of the plan, or of a count of units in its own cells if these are larger.
     """
     bound = privacy.max_per_cell
     own = view.max_per_cell
@@ -117,14 +117,14 @@ class _SpacePairs:
         """
         from scipy.optimize import minimize_scalar
 
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda log_rows: self._error(math.exp(log_rows), rows, in_cell),
             bounds=(math.log(in_cell), math.log(rows)),
             method="bounded",
             options=_SEARCH,
         )
-        squares = self._best_squares(math.exp(found.x), rows, in_cell)
-        return (self.errors[self.positions] / squares[self.positions] ** 2).reshape(-1)
+        squares = self._best_squares(math.exp(optimum.x), rows, in_cell)
+        return self.errors[self.positions] / squares[self.positions] ** 2
 
     def _error(self, number: float, rows: int, in_cell: int) -> float:
         """Return the error, at cost 1, of the best weights for a number of rows."""
@@ -162,7 +162,7 @@ class _SpacePairs:
 def _squared_numbers(number: float, rows: int, in_cell: int) -> tuple[float, float]:
     """Return the squared numbers of rows by cell, added up, and of all rows.
 
-    Interpolated between two numbers of full cells, or of full cells and all rows.
+    They are interpolated between two numbers of full cells, or between full cells and all rows.
     """
     full = min(int(number) // in_cell * in_cell, rows)
     last_cell = min(in_cell, rows - full)

@@ -156,7 +156,7 @@ def tilted(problem: PlanningProblem) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredRows:
-    """What is measured along an attribute beside its total.
+    """The measured rows along an attribute, without its total.
 
     Attributes:
         operator: the rows in whole numbers.
@@ -359,9 +359,9 @@ class _TiltGrams:
     """The Gram matrices that decide the tilts of a group, equal by value.
 
     Attributes:
-        each: those of the operators.
-        base: the one for the tilt.
-        across: the one for the rows.
+        each: the matrices of the operators.
+        base: the matrix for the tilt.
+        across: the matrix for the rows.
     """
 
     each: tuple[FloatArray, ...]

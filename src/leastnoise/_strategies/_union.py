@@ -50,8 +50,8 @@ _MOST_BITS = 29  # of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
 _MOST_JOINT = 2**22  # joint cells
 _MOST_LONG = 1024  # cells of the longest attribute
-# two tables are tried only if the quick estimate of their error is below this share of the error of one
-# table
+# two tables are tried only if the quick estimate of their error is below this share of the error of
+# one table
 _WORTH = 0.95
 # the grid of ratios in which the budget is split
 _LEAST_RATIO = 1e-2

@@ -23,8 +23,8 @@ Factors = tuple[str, ...]
 def factors_of_sums(measures: Sequence[str], response: str | None = None) -> list[Factors]:
     """Return the factors of all sums that a statistic of some measures needs.
 
-    The number of complete rows comes first, then one measure at a time, then pairs. Without the
-    square of the response, which no coefficient of a regression needs.
+    The number of complete rows comes first, then one measure at a time, then pairs. The square of
+    the response is left out, because no coefficient of a regression needs it.
 
     >>> factors_of_sums(["pay", "age"], response="pay")
     [(), ('pay',), ('age',), ('pay', 'age'), ('age', 'age')]

@@ -491,9 +491,8 @@ class Statistic:
     """A mean, quantiles or a distribution function, for every group.
 
     Correlations are between ``of`` and the measures ``on``, and between these; a regression is of
-    ``of`` on them.
-    A weighted mean is that of a weighted measure; quantiles and distribution functions name the
-    measure by which rows are weighted.
+    ``of`` on them. A weighted mean is the mean of a weighted measure; quantiles and distribution
+    functions name the measure by which rows are weighted.
     """
 
     kind: str
@@ -555,7 +554,7 @@ class Statistic:
 
     @property
     def subject(self) -> str:
-        """What it is of, such as ``pay``, ``pay and age`` or ``pay on age``."""
+        """Its measures or attribute: ``pay``, ``pay and age`` or ``pay on age``."""
         if self.kind == "regression":
             return f"{self.of} on {join_measures(self.on)}"
         return join_measures(self.variables)

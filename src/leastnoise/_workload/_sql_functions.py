@@ -35,8 +35,8 @@ class SqlSettings:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes in which the rows of a unit agree.
         today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
-        join: the columns on which the source is joined with a second table, of the first and
-            of the second table; None: it is one table.
+        join: the columns on which the source is joined with a second table, one of each table;
+            None: it is one table.
     """
 
     unit: str | None = None

@@ -372,8 +372,8 @@ class Statement:
         text: as it is written.
         domain: the attributes and measures that it is about.
         selections: the tables that are released for it.
-        query: what becomes of the released tables, in the SQL of DuckDB; their names are those of
-            `table_name`, and their columns the names of `group_column`, `answer_column` and so on.
+        query: the query on the released tables, in the SQL of DuckDB. `table_name` names the
+            tables, and `group_column`, `answer_column` and others name their columns.
         columns: the columns of its answer. In the answer to ``query`` a column with an interval
             is followed by the two ends.
     """
