@@ -175,4 +175,4 @@ def test_risk_of_a_plan_after_a_release_is_of_the_addition():
     assert published_part(first.plan, has_searches=True) == "addition"
     published = published_part(plan, has_searches=False)
     sentence = describe_guessing_chance(plan.privacy, published=published)
-    assert "once they know what was paid for separately" in sentence
+    assert "once they know the results that were paid for separately" in sentence
