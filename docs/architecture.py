@@ -238,7 +238,7 @@ WORDS = (
     ),
     (
         "strategy",
-        "what is measured, with relative weights; exact noise scales follow",
+        "the measured queries with relative weights; exact noise scales follow",
         "_strategies/_planning_problem.py",
         "Strategy",
     ),

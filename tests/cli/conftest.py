@@ -101,7 +101,7 @@ Start = Callable[..., subprocess.Popen[str]]  # in a separate process
 
 
 def ended(process: subprocess.Popen[str]) -> Result:
-    """What a separate process left behind."""
+    """The exit code and the output of a process that has ended."""
     out, err = process.communicate(timeout=HANGS)
     return Result(process.returncode, out, err)
 
@@ -154,7 +154,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Its own directory, with people.csv and people.toml, as the current one."""
+    """An empty current directory for the test, with people.csv and people.toml."""
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -96,7 +96,7 @@ def test_draft_names_only_person_columns_as_unit(candidates):
 
 
 ABOUT_PERSONS = """passenger_count num_customers new_customer customer_type is_patient patient_age
-    member_since person_weight user_agent customers_total paid_by_client"""
+    member_since person_weight user_agent customers_total paid_by_client child visitor smoker"""
 
 
 @pytest.mark.parametrize("name", tuple(ABOUT_PERSONS.split()))

@@ -282,7 +282,7 @@ def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
 @pytest.mark.parametrize(
     ("stops", "code"), [(["x", "resumable"], 3), (["whole", "x"], 4), (["x", "bug", "absent"], 70)]
 )
-def test_exit_code_is_of_the_worst_ledger(run, stopped, monkeypatch, stops, code):
+def test_exit_code_comes_from_the_worst_error(run, stopped, monkeypatch, stops, code):
     kinds = {"x": InputError("no"), "bug": InternalError("bug")}
     errors = iter([kinds.get(stop) or PaidError("Full.", stop, OSError()) for stop in stops])
 

@@ -138,9 +138,9 @@ def test_one_file_chooses_the_ledger_that_pays():
     assert paid == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
     for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
         code = code_of(FOLDER / path)
-        assert len(
-            re.findall(r"find_ledger\([\w.]+, (self\.)?source, (self\.)?dataset, ", code)
-        ) == code.count("Series.paid(")  # each payment asks for its own
+        arguments = r"\w+, source, dataset|self\.ledger, self\.source, self\.dataset"
+        calls = re.findall(rf"find_ledger\((?:{arguments}), ", code)
+        assert len(calls) == code.count("Series.paid(")  # each payment asks for its own
 
 
 def code_of(path: Path) -> str:

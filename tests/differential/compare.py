@@ -186,10 +186,12 @@ class _Row:
         values = [_plain(value) for value in row.values()]
         keys, numbers = values[: len(written.groups)], values[len(written.groups) :]
         answers, tolerances = [], []
-        for answer, low, high in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+        intervals = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+        for (answer, low, high), column in zip(intervals, written.answers, strict=True):
             ends = [end for end in (answer, low, high) if isinstance(end, float)]
             answers.append(answer)
-            if isinstance(answer, float) and low is None:
+            is_coefficient = column.aggregate.startswith(("REGR_SLOPE", "REGR_INTERCEPT"))
+            if is_coefficient and isinstance(answer, float) and low is None:
                 tolerances.append(math.inf)  # the noise allows every coefficient
                 continue
             # the interval holds 95%, so that no noise is beyond this in practice

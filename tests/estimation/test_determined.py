@@ -472,14 +472,20 @@ def test_intervals_cover_at_their_stated_rate() -> None:
 def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")
-    first, second, *_ = (
+    first, second, _, third = (  # of these four blocks one is part of a spec
         dedent(block)
         for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", page, flags=re.MULTILINE)
     )
     monkeypatch.chdir(tmp_path)
     ages = np.tile(np.arange(17, 91), 20)
     pandas.DataFrame(
-        {"age": ages, "sex": np.where(ages < 50, "F", "M"), "income": 1000.0 * ages}
+        {
+            "age": ages,
+            "sex": np.where(ages < 50, "F", "M"),
+            "income": 1000.0 * ages,
+            "hours": ages % 40,
+            "tenure": ages // 3,
+        }
     ).to_parquet("people.parquet")
     names: dict[str, Any] = {}
     first, second = (
@@ -494,3 +500,8 @@ def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.Mo
     second = second.replace('"people.ledger"', '"other.ledger", dataset="others"')
     with pytest.raises(InputError, match=re.escape(refused)):
         exec(compile(second, "distributions.md", "exec"), names)  # noqa: S102 - our own page
+    bounds = {"pay": ("income", 200_000), "hours": ("hours", 60), "tenure": ("tenure", 40)}
+    measures = {name: ln.Measure(column, 0, high) for name, (column, high) in bounds.items()}
+    names["domain"] = ln.Domain(sex=["F", "M"], measures=measures)
+    third = third.replace('"people.ledger"', '"third.ledger", dataset="third"')
+    exec(compile(third, "distributions.md", "exec"), names)  # noqa: S102 - our own page

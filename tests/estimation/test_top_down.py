@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from hierarchies import PLACES, domain_spec, draw_places
 from leastnoise._plan import Plan
 from leastnoise._release import Release, check_options
 from leastnoise._session import plan_spec
@@ -17,22 +18,11 @@ from simulated import releases
 
 MODULE = "leastnoise._estimation._top_down"
 ROUNDING = f"{MODULE}_rounding"
-PLACES = [f"{state}{county}{place}" for state in "12" for county in "123" for place in "0123"]
-SPEC = """
+SPEC = f"""
 [privacy]
 rho = "1/10"
-[domain.place]
-categories = [PLACES]
-complete = true
-levels.county = { digits = 2 }
-levels.state = { digits = 1 }
-[domain.sex]
-categories = ["f", "m"]
-complete = true
-[domain.age]
-integers = [0, 5]
-complete = true
-levels.old = { width = 3 }
+{domain_spec(6, "old", 3)}"""
+SPEC += """
 [[workload]]
 queries = { place = "identity", sex = "identity", age = "identity" }
 [[workload]]
@@ -48,15 +38,14 @@ strategy = "marginals"
 FACTS
 [output]
 top_down = true
-""".replace("PLACES", str(PLACES)[1:-1])
+"""
 
 
 def people(seed: int = 3, rows: int = 400) -> pd.DataFrame:
     generator = np.random.default_rng(seed)
     age = generator.integers(0, 6, rows)
     is_male = (generator.random(rows) < 0.5) | (age == 0)
-    shares = generator.dirichlet(np.full(len(PLACES), 0.3))
-    place = generator.choice(PLACES, rows, p=shares)
+    place = draw_places(generator, rows)
     return pd.DataFrame({"place": place, "sex": np.where(is_male, "m", "f"), "age": age})
 
 
@@ -154,7 +143,7 @@ def test_tables_add_up_and_keep_public_facts(
         assert cells[4:].any()
 
 
-def test_errors_are_below_those_of_separate_rounding():
+def test_errors_are_below_separate_rounding():
     errors = np.zeros((5, 3))
     for release in release_of("", [*range(8)]):
         separate = np.rint(np.maximum(release.tables[0].answer, 0.0))

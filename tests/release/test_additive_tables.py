@@ -7,14 +7,17 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from hierarchies import PLACES, domain_spec, draw_places
 from leastnoise._families import partition_groups
 from leastnoise._release import list_file_notices, load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.linop import dense
 
-PLACES = [f"{land}{kreis}{place}" for land in "12" for kreis in "123" for place in "0123"]
-LEVELS = {"kreis": {each: each[:2] for each in PLACES}, "land": {each: each[:1] for each in PLACES}}
+LEVELS = {
+    "county": {each: each[:2] for each in PLACES},
+    "state": {each: each[:1] for each in PLACES},
+}
 AGES = {"five": {"width": 5}, "ten": {"width": 10}}
 OPTIONS = ln.Options(non_negative=True, integer=True)
 
@@ -29,10 +32,9 @@ def domain():
 
 def people(seed=1, rows=600):
     generator = np.random.default_rng(seed)
-    shares = generator.dirichlet(np.full(len(PLACES), 0.3))
     return pd.DataFrame(
         {
-            "place": generator.choice(PLACES, rows, p=shares),
+            "place": draw_places(generator, rows),
             "sex": generator.choice(["m", "f"], rows),
             "age": generator.integers(0, 20, rows),
         }
@@ -49,22 +51,22 @@ def asked_for(*tables):
     return sum(parts[1:], parts[0])
 
 
-KREIS, LAND, FIVE, TEN = (ln.level(name) for name in ("kreis", "land", "five", "ten"))
+COUNTY, STATE, FIVE, TEN = (ln.level(name) for name in ("county", "state", "five", "ten"))
 TREES = {
     "level of age": [
         {"place": "identity", "sex": "identity", "age": FIVE},
         {"place": "identity"},
-        {"place": KREIS},
-        {"place": LAND, "age": TEN},
+        {"place": COUNTY},
+        {"place": STATE, "age": TEN},
         {},
     ],
-    "levels only": [{"place": KREIS, "age": FIVE}, {"place": LAND}, {"age": TEN}, {"age": FIVE}],
+    "levels only": [{"place": COUNTY, "age": FIVE}, {"place": STATE}, {"age": TEN}, {"age": FIVE}],
     "sums of groups": [
-        {"place": KREIS, "age": FIVE},
+        {"place": COUNTY, "age": FIVE},
         {"age": ln.ranges([(0, 9), (5, 19)])},
         {"place": ln.predicates([PLACES[:4], PLACES[8:]])},
     ],
-    "cells": [{"place": "identity", "age": "identity"}, {"place": LAND, "age": "all_ranges"}],
+    "cells": [{"place": "identity", "age": "identity"}, {"place": STATE, "age": "all_ranges"}],
 }
 
 
@@ -108,27 +110,17 @@ def test_tables_with_levels_are_sums_of_one(tree, column):
     assert not any("add up" in notice for notice in list_file_notices(release))
 
 
-PUBLIC = """
+PUBLIC = f"""
 [privacy]
 rho = "1/20"
-[domain.place]
-categories = [PLACES]
-complete = true
-levels.kreis = { digits = 2 }
-levels.land = { digits = 1 }
-[domain.sex]
-categories = ["m", "f"]
-complete = true
-[domain.age]
-integers = [0, 19]
-complete = true
-levels.five = { width = 5 }
+{domain_spec(20, "five", 5)}"""
+PUBLIC += """
 [[workload]]
 queries = { place = "identity", sex = "identity", age = { level = "five" } }
 [[workload]]
-queries = { place = { level = "kreis" } }
+queries = { place = { level = "county" } }
 [[workload]]
-queries = { place = { level = "land" }, age = { level = "five" } }
+queries = { place = { level = "state" }, age = { level = "five" } }
 [[public]]
 queries = { PUBLIC }
 counts = COUNTS
@@ -140,19 +132,19 @@ strategy = "workload"
 @pytest.mark.parametrize(
     ("public", "keys"),
     [
-        ("place = { level = 'land' }", ["land"]),
-        ("place = { level = 'kreis' }, sex = 'identity'", ["kreis", "sex"]),
+        ("place = { level = 'state' }", ["state"]),
+        ("place = { level = 'county' }, sex = 'identity'", ["county", "sex"]),
         ("age = 'identity'", ["age"]),
     ],
 )
 def test_public_counts_stay_at_the_finest_level(public, keys):
     rows = people().assign(
-        land=lambda each: each["place"].str[:1], kreis=lambda each: each["place"].str[:2]
+        state=lambda each: each["place"].str[:1], county=lambda each: each["place"].str[:2]
     )
     values = {
-        "land": ["1", "2"],
-        "kreis": sorted({each[:2] for each in PLACES}),
-        "sex": ["m", "f"],
+        "state": ["1", "2"],
+        "county": sorted({each[:2] for each in PLACES}),
+        "sex": ["f", "m"],
         "age": range(20),
     }
     index = pd.MultiIndex.from_product([values[key] for key in keys])
@@ -161,27 +153,26 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
         [counts.index.get_level_values(place) for place in range(len(keys))]
     )
     counts = counts.reindex(index, fill_value=0).tolist()
-    listed = ", ".join(f"'{each}'" for each in PLACES)
-    text = PUBLIC.replace("PLACES", listed).replace("PUBLIC", public)
+    text = PUBLIC.replace("PUBLIC", public)
     spec = parse_spec(text.replace("COUNTS", str(counts)), Path())
     plan = plan_spec(spec)
     release = ln.release(plan, people(), seed=3, options=OPTIONS)
     for column in ("non_negative", "integer"):
-        fine, kreis, land = (
+        fine, county, state = (
             np.asarray(getattr(table, column), dtype=float) for table in release.tables
         )
         fine = fine.reshape(24, 2, 4)
         np.testing.assert_allclose(
-            fine.sum(axis=(1, 2)).reshape(6, 4).sum(axis=1), kreis, atol=1e-5
+            fine.sum(axis=(1, 2)).reshape(6, 4).sum(axis=1), county, atol=1e-5
         )
         np.testing.assert_allclose(
-            fine.sum(axis=1).reshape(2, 12, 4).sum(axis=1), land.reshape(2, 4), atol=1e-5
+            fine.sum(axis=1).reshape(2, 12, 4).sum(axis=1), state.reshape(2, 4), atol=1e-5
         )
         expected = np.array(counts, dtype=float)
-        if keys == ["land"]:
-            found = kreis.reshape(2, 3).sum(axis=1)
+        if keys == ["state"]:
+            found = county.reshape(2, 3).sum(axis=1)
         elif keys == ["age"]:
-            found, expected = land.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
+            found, expected = state.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
         else:
             found = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
         np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -191,9 +182,9 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
 @pytest.mark.parametrize(
     "tables",
     [
-        [{"place": "identity", "age": TEN}, {"place": KREIS, "age": FIVE}],
+        [{"place": "identity", "age": TEN}, {"place": COUNTY, "age": FIVE}],
         [{"place": "identity"}, {"age": FIVE}],
-        [{"place": KREIS, "age": FIVE}, {"age": ln.ranges([(0, 6), (7, 19)])}],
+        [{"place": COUNTY, "age": FIVE}, {"age": ln.ranges([(0, 6), (7, 19)])}],
     ],
 )
 def test_non_additive_tables_are_named_first(tables):
@@ -207,7 +198,7 @@ def test_non_additive_tables_are_named_first(tables):
 
 
 def test_level_groups_keep_their_total_alone():
-    release = released(asked_for({"place": "identity", "age": TEN}, {"place": KREIS, "age": FIVE}))
+    release = released(asked_for({"place": "identity", "age": TEN}, {"place": COUNTY, "age": FIVE}))
     for table in release.tables:
         assert float(table.non_negative.sum()) == pytest.approx(float(table.answer.sum()))
         assert abs(float(table.integer.sum()) - float(table.answer.sum())) <= 0.5

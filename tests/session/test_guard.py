@@ -155,10 +155,18 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
         assert size(guard) == share * (size(rest.budget) + size(guard))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [("0.1", "1e-12"), ("1", "1e-6"), ("1", "1e-12"), ("5", "1e-9")]
-)
-@pytest.mark.parametrize("share", ["1/100", "1/20", "1/10", "1/5", "1/2"])
+SHARES = ["1/100", "1/20", "1/10", "1/5", "1/2"]
+EPSILONS = ["0.1", "1", "5"]
+DELTAS = ["1e-6", "1e-9", "1e-12"]
+# Every two of a share, an epsilon and a delta are together in one of these.
+PAIRWISE = [
+    (share, epsilon, DELTAS[(row + column) % 3])
+    for row, share in enumerate(SHARES)
+    for column, epsilon in enumerate(EPSILONS)
+]
+
+
+@pytest.mark.parametrize(("share", "epsilon", "delta"), PAIRWISE)
 def test_guard_and_plan_are_within_mu_squared(share: str, epsilon: str, delta: str) -> None:
     part = Fraction(share)
     budget = ln.ApproxDP(epsilon, delta)

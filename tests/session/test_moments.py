@@ -75,7 +75,7 @@ def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
     return matrix[np.triu_indices(len(NAMES), 1)]
 
 
-def test_correlations_are_those_of_brute_force() -> None:
+def test_correlations_match_brute_force() -> None:
     plan = ln.plan(
         ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
     )
@@ -98,7 +98,7 @@ def test_correlations_are_those_of_brute_force() -> None:
     assert fitted.coefficient == pytest.approx(true_coefficients(PEOPLE), rel=0.02)
 
 
-def test_regressions_are_those_of_brute_force() -> None:
+def test_regressions_match_brute_force() -> None:
     workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
     release = ln.release(ln.plan(workload, ln.ZCDP(2000), strategy="workload"), PEOPLE, seed=4)
     found = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
@@ -304,7 +304,7 @@ def test_coefficient_intervals_cover(noise, size, predictors) -> None:
     assert np.isinf(found["high"][found["ridge"] > 0]).all()
 
 
-def test_sql_of_two_measures_is_that_of_a_database() -> None:
+def test_sql_of_two_measures_matches_a_database() -> None:
     people = PEOPLE.assign(
         pay=np.rint(np.clip(PEOPLE.pay, 0, 90) * 2) / 2, tenure=PEOPLE.tenure.clip(0, 30)
     )

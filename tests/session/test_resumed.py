@@ -238,7 +238,7 @@ def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
 
 
 def test_guard_of_another_period_is_not_used(monkeypatch, book) -> None:
-    """Its counts are those of the rows of that period, and the data have changed."""
+    """Its counts are of the rows of that period, and the data have changed."""
     book = book.set_budget(ln.PureDP(1), period="month")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
     options = ln.Options(guard="1/2")

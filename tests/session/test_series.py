@@ -868,7 +868,7 @@ def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
 
 @pytest.mark.parametrize("place", ["monthly", "renamed", "behind a link"])
 def test_older_copies_draw_no_period_again(office: Office, place: str) -> None:
-    """Ledger and private file of January, beside the releases until February."""
+    """The ledger and the private file are of January; the releases go on until February."""
     kept = office.folder / "kept"
     kept.mkdir()
     ln.Ledger.create(kept / "visits.ledger", "visits", ln.Privacy(ln.ZCDP(5000)))

@@ -78,7 +78,7 @@ def weighted_shares() -> np.ndarray:
     return upto / upto[-1]
 
 
-def test_weighted_quantiles_are_those_of_brute_force(tmp_path) -> None:
+def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     assert [statistic.name for statistic in spec.workload.statistics] == NAMES
     plan = ln.plan(spec.workload, spec.privacy)
@@ -123,7 +123,7 @@ def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget) -> None
     assert np.mean(in_band) > 0.9 - 3 * (0.09 / len(in_band)) ** 0.5
 
 
-def test_stated_error_of_weighted_shares_is_that_of_simulation(domain) -> None:
+def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
     size = float(WEIGHT[PEOPLE.pay.notna()].sum())
     queries = ln.cdf_queries(domain, "pay", size=str(round(size)))
     plan = ln.plan(queries.weighted_by("weight"), ln.PureDP(1))

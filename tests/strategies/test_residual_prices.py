@@ -1,4 +1,4 @@
-"""Budget shares of contrasts and totals, if a unit has few rows in a cell: the least error, and what is released."""
+"""Budget shares of contrasts and totals, if a unit has few rows in a cell: the least error, and the error of releases."""
 
 import math
 

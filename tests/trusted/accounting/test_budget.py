@@ -261,7 +261,7 @@ def test_distance_of_neighbours(neighbours, rows, distance) -> None:
 
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_squares_are_the_largest_sum_over_cells(rows) -> None:
-    """Of all ways to lay the rows of a unit into cells, with at most so many in one."""
+    """Of all ways to put the rows of a unit into cells, with a limit on the rows in one."""
 
     def largest(left: int, most: int) -> int:
         return max(

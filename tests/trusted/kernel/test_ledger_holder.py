@@ -321,7 +321,7 @@ STEPS = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
 def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period) -> None:
-    """The rules, recomputed from a separate list."""
+    """The rules, recomputed from a list that the test keeps."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)
     limits, paid = {"": Fraction(1)}, []  # of all and of shares; amounts with their shares and days

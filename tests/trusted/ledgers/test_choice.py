@@ -41,7 +41,7 @@ def publish(ledger: Ledger, receipt: Receipt, folder: Path, **facts: object) -> 
 )
 @pytest.mark.parametrize("by_link", [False, True])
 def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link) -> None:
-    """Beside the ledger or the file that a link names, where earlier outputs are, at the new one."""
+    """Next to the ledger or to the file that a link names, next to earlier outputs, and at the new output."""
     for name in ("people", "links", "outputs", "new"):
         (tmp_path / name).mkdir()
     ledger = opened(tmp_path / "people")
@@ -139,7 +139,7 @@ def test_second_ledger_in_sight_is_refused(tmp_path, place) -> None:
             find_ledger(path, source, None, [tmp_path / "output"])
 
 
-def test_a_ledger_pays_only_for_its_data_set(tmp_path) -> None:
+def test_ledger_pays_only_for_its_data_set(tmp_path) -> None:
     ledger = opened(tmp_path)
     for source, dataset in ((FRAME, None), (FRAME, "people"), (tmp_path / "people.csv", None)):
         found = find_ledger(ledger.path, source, dataset, [])
@@ -172,7 +172,7 @@ def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
     assert not path.exists()
 
 
-def test_a_new_ledger_has_the_unit_of_its_first_release(tmp_path) -> None:
+def test_new_ledger_has_the_unit_of_its_first_release(tmp_path) -> None:
     bound = PerCellBound(2, "month")
     privacy = Privacy(PureDP(1), "replace", "id", 5, bound)
     made = open_or_create_ledger(tmp_path / "people.ledger", "people", privacy)

@@ -1,4 +1,4 @@
-"""Its own server of PostgreSQL for the tests, started from Debian's packages and stopped at the end."""
+"""A PostgreSQL server only for the tests, started from Debian's packages and stopped at the end."""
 
 import os
 import shutil

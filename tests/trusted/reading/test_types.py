@@ -91,7 +91,7 @@ def test_dictionary_and_run_types_have_their_values(name):
 
 
 class Broken(pd.arrays.IntegerArray):
-    """Numbers of a separate library, which fails for one of them."""
+    """Numbers of another library, which fails for one of them."""
 
     def __getitem__(self, item):
         if isinstance(item, (int, np.integer)) and item == 1:
