@@ -215,6 +215,6 @@ def test_each_search_and_the_release_have_their_own_directory(write, tmp_path) -
     with pytest.raises(ln.InputError, match="Each search must have its own directory"):
         read_spec(write(**same))
     spec = ln.read_spec(write(max_rows="{ most = 500 }"))
-    with pytest.raises(ln.InputError, match="another directory than that of the search"):
+    with pytest.raises(ln.InputError, match="not for the result of the search"):
         spec.release(tmp_path / "max-rows")
     assert not (tmp_path / "visits.ledger").exists()

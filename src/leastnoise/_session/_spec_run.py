@@ -404,7 +404,7 @@ def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
             raise refuse(
                 "the directory of the release",
                 str(out),
-                f"another directory than that of the search for {search.name}",
+                f"a directory that is not for the result of the search for {search.name}",
             )
 
 
