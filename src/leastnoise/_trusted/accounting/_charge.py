@@ -163,11 +163,12 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | ZCDP     | epsilon^2 / 2                | rho              | refused                        |
 
     The amounts are the declared ones, with these exceptions. A release that declares ApproxDP
-    charges the mu squared, or the rho, of its cost, rounded up to 128 bits. One with pure noise
-    that declares GDP charges an ApproxDP budget with the epsilon of its cost, likewise. A series of
-    steps is charged with all that it declares. Concentrated costs (discrete Gaussian noise) are
-    charged to ApproxDP like a series within (epsilon, delta): zCDP implies no mu. Only a ZCDP
-    budget takes releases that declare ZCDP, and one of PureDP only those that declare PureDP.
+    charges the mu squared, or the rho, of its cost, rounded up to 128 bits. A release with pure
+    noise that declares GDP charges an ApproxDP budget with the epsilon of its cost, rounded up in
+    the same way. A series of steps charges the whole budget that it declares. Concentrated costs
+    (discrete Gaussian noise) are charged to ApproxDP like a series within (epsilon, delta): zCDP
+    implies no mu. Only a ZCDP budget takes releases that declare ZCDP, and one of PureDP only those
+    that declare PureDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))
@@ -467,8 +468,8 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
     """Return the epsilon spent, at the budget's delta; None if unbounded.
 
-    It is computed after the fact: releases that were chosen by what earlier ones gave satisfy the
-    budget, but not this smaller epsilon, which depends on what was chosen.
+    It is computed after the fact: releases that were chosen by the outputs of earlier ones satisfy
+    the budget, but not this smaller epsilon, which depends on the choices.
 
     Args:
         budget: the budget of the data set.

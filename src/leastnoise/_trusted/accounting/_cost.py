@@ -177,7 +177,7 @@ class Noise(Enum):
 
 
 def rho_of(cost: Cost) -> Fraction:
-    """Return the least known rho of a mechanism of this cost, exactly.
+    """Return the smallest known rho of a mechanism of this cost, exactly.
 
     It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 

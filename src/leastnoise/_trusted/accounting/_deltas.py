@@ -19,8 +19,8 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-The best alpha is searched without rigour (`_alpha`); the bound is then evaluated upwards at the
-alpha found, a short exact number.
+The best alpha is searched without rigour (`_alpha`); the bound is then evaluated with upward
+rounding at the result of the search, a short exact number.
 """
 
 from dataclasses import dataclass
@@ -342,7 +342,7 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         InputError: an argument is not a finite number in its range.
 
     Guarantees:
-        An upper bound whatever alpha the search found.
+        An upper bound for every alpha that the search may return.
 
     Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the
         conversion from Renyi divergence. For continuous Gaussian noise the analytic delta is exact,

@@ -70,7 +70,8 @@ def search_budget(privacy: Privacy) -> ApproxDP:
     """Return the budget of a search for keys.
 
     Raises:
-        InputError: a budget without delta, under which a key of one person could never be found.
+        InputError: a budget without delta, which does not allow a key of one person to be released
+            by chance.
 
     >>> search_budget(Privacy(ApproxDP(1, "1e-9")))
     ApproxDP(epsilon='1', delta='1/1000000000')
@@ -102,8 +103,8 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
         InputError: the budget has no delta.
 
     Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a
-        unit's keys are held by nobody else. Its delta bounds the probability that any of the unit's
-        own keys is released, plus the delta of the noise on its other keys.
+        unit's keys are held by nobody else. The bound is the probability that some key that only
+        this unit has is released, plus the delta of the noise on its other keys.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram
         mechanism (2024), here for both kinds of neighbours.

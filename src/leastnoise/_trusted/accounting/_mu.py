@@ -1,8 +1,8 @@
 """Convert between pure, Gaussian and (epsilon, delta) privacy in mu squared.
 
-mu-GDP (Dong, Roth, Su, 2022): telling two neighbours apart is at least as hard as telling N(0, 1)
-from N(mu, 1). PROOFS-mu.md has the proofs. The searches need not be believed: their results are
-decided by `pure_is_gaussian` or `gaussian_is_private`.
+mu-GDP (Dong, Roth, Su, 2022): to distinguish two neighbours is at least as hard as to distinguish
+N(0, 1) from N(mu, 1). PROOFS-mu.md has the proofs. The searches are not trusted: `pure_is_gaussian`
+or `gaussian_is_private` checks their results.
 """
 
 from collections.abc import Callable

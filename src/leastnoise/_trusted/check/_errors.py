@@ -101,7 +101,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
         name: the name of the argument.
         got: the public value that was passed; it is quoted in at most 200 characters.
         allowed: the allowed values.
-        advice: a sentence that says what to do.
+        advice: a sentence that tells the user what to do.
 
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
     'epsilon must be a number above 0; got -1. Choose for example 1.'
@@ -211,7 +211,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a text as a plain ``str``, anything else as it is.
+    """Return a text as a plain ``str``, and any other value unchanged.
 
     A class derived from ``str`` could compare differently the next time.
 

@@ -112,7 +112,7 @@ def readable(value: Fraction) -> str:
 
 
 def number_text(number: Fraction) -> str:
-    """Return an exact number as a decimal if it has one, else as a fraction."""
+    """Return an exact number as a decimal if possible, else as a fraction."""
     remainder = number.denominator
     twos = 0
     fives = 0

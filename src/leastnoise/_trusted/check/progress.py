@@ -28,18 +28,19 @@ class ProgressLine(ABC):
 
 @final
 class RowProgress:
-    """The progress of reading rows, which gives no number of rows back.
+    """The progress of reading rows, which returns no number of rows.
 
-    Readers of private data accept an object of this very class and call nothing else while they
-    read. It keeps no number of rows: what it hands to the line is text with whole percents, and it
-    counts its calls only where blocks of bytes are read, as chunks of rows tell how many there are.
+    Readers of private data accept only an object of exactly this class, and call nothing else while
+    they read. It stores no number of rows. It passes text with whole percents to the line. It
+    counts its calls only if blocks of bytes are read, because a number of chunks would reveal the
+    number of rows.
 
     Args:
         line: the line of progress.
         doing: the text while rows are read.
         then: the text afterwards, whose time is counted anew.
-        blocks: how often `show` will be called, if that is known; used where the number of rows is
-            not known beforehand.
+        blocks: the number of calls of `show`, if it is known; used if the number of rows is not
+            known in advance.
         about: how many seconds the rest will probably take.
 
     >>> class Lines(ProgressLine):
@@ -101,7 +102,7 @@ def row_progress(progress: object) -> RowProgress | None:
         progress: a `RowProgress`, or None or False.
 
     Raises:
-        InputError: something else, such as a function, which would be told numbers of rows.
+        InputError: something else, such as a function, which would receive numbers of rows.
 
     >>> row_progress(print)
     Traceback (most recent call last):

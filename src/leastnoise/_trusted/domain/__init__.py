@@ -1,6 +1,6 @@
 """Define domains, rules from values to cells, and measures.
 
-This is what must be right when rows are read.
+This code must be right when rows are read.
 """
 
 from leastnoise._trusted.domain._cells import (

@@ -2,9 +2,9 @@
 
 They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
-A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
-be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
-cell of the attribute, or drops its row, by a function of only that value.
+A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
+trusted. The cells of a table are checked here. So for any kind, a value has one cell of the
+attribute or drops its row, by a function of only that value.
 """
 
 import re
@@ -217,7 +217,7 @@ class Rule:
         null: the cell of a null.
         outside: the cell of a value that the table does not have.
         strange: the cell of values that are no number, or no time, at all.
-        clip: whether a number beyond the steps is taken to the nearest one.
+        clip: whether a number beyond the steps becomes the nearest one.
         reading: how values are read.
         clock: how times are read; None for other values.
 
@@ -269,8 +269,8 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
     Args:
         kind: the attribute.
-        _marks: two cells behind its own that stand for a null and for what is outside; None: what
-            the attribute's policies say.
+        _marks: two cells after its own, for nulls and for values outside; None: the policies of the
+            attribute decide.
 
     >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
     >>> rule.table.at.tolist(), rule.table.cells.tolist()

@@ -58,7 +58,7 @@ class Kind(ABC):
             would be dropped, so that their rows count in tables without the attribute. Planning
             decides it.
         regular: the number of cells of values that the domain lists.
-        has_other: whether there is a cell ``other``, which is the first behind the regular ones.
+        has_other: whether the attribute has a cell ``other``, the first after the regular ones.
         size: the number of all cells: the regular ones, ``other``, ``(null)``, ``(outside)`` and
             the hidden cell, in this order.
     """
@@ -119,7 +119,7 @@ class Kind(ABC):
 
     @property
     def further_labels(self) -> tuple[str, ...]:
-        """The labels of the published cells behind the regular ones."""
+        """The labels of the published cells after the regular ones."""
         return further_labels(str(self.null), self.outside)
 
     @property
@@ -164,7 +164,7 @@ class Kind(ABC):
     def level(self, name: str) -> Level:
         """Return a level over the published cells by its name.
 
-        Cells behind the regular ones are groups too. ``other`` has a group of that name unless the
+        Cells after the regular ones are groups too. ``other`` has a group of that name unless the
         level gives it one.
         """
         every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)

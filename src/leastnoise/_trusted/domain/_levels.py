@@ -63,7 +63,7 @@ class Level:
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
-        """Return the level with further cells behind its own.
+        """Return the level with additional cells after its own.
 
         Each further cell is in the group of its label.
 
@@ -116,8 +116,8 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         names: the cells of the attribute by their names.
 
     Raises:
-        InputError: a group that is no list or has no cell, what is no cell, or a cell in two groups
-            or twice in one.
+        InputError: a group that is no list or has no cell, an entry that is no cell, or a cell in
+            two groups or twice in one.
 
     >>> group_pairs("levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names)
     {'true': 'yes', 'false': 'no'}
@@ -148,7 +148,7 @@ def check_levels(
         size: the number of cells, ``other`` included.
 
     Raises:
-        InputError: a level that does not give every cell one group.
+        InputError: a level that does not assign every cell to exactly one group.
     """
     if isinstance(levels, Mapping):
         return tuple(_level(name, labels, names, size, groups) for name, groups in levels.items())

@@ -96,10 +96,9 @@ class Measure:
             ``high``, or a bound beyond 2^30 - 1 units, which sums of 2^32 rows allow.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
-        ``high_units``, whatever it is: it is clipped and then rounded to the nearest multiple (in
-        double precision, ties to the even one). A row without a value, which is a null or text that
-        is not a number, contributes 0. It follows that one row changes a sum by at most ``largest``
-        units.
+        ``high_units``: it is clipped and then rounded to the nearest multiple (in double precision,
+        ties to the even one). A row without a value, which is a null or text that is not a number,
+        contributes 0. It follows that one row changes a sum by at most ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -199,12 +198,12 @@ def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
 class ValueCount(Measure):
     """The number of rows with a value of a measure, as a measure.
 
-    A row with a value is worth 1, a row without one 0.
+    A row with a value counts 1, a row without a value 0.
 
     Args:
         of: the measure; any of the same column and reading has the same values.
 
-    Guarantees: a row is worth 1 if and only if a sum of the measure counts its value.
+    Guarantees: a row counts 1 if and only if a sum of the measure includes its value.
 
     >>> ValueCount(Measure("income", 0, 200_000)), ValueCount(Measure("income", 0, 10)).largest
     (ValueCount('income', 0, 1), 1)
@@ -243,8 +242,8 @@ class PerUnit(Measure):
 class UnitCount(PerUnit):
     """The number of privacy units in each cell or group of cells, as a measure.
 
-    The amount of a unit is 1 in each of its cells. Along an attribute with groups the count of a
-    group stands in one cell, which no other group has (`places`), whatever the other cells are.
+    The amount of a unit is 1 in each of its cells. Along an attribute with groups, the count of a
+    group is in one cell, which no other group has (`places`), for all cells along other attributes.
 
     Args:
         attributes: whose values together are a cell, at most 8 of them; none: a unit counts once
@@ -403,8 +402,8 @@ class Weighted(Measure):
         InputError: parts of other kinds, a weight that may be negative, or a product of bounds
             beyond 2^30 - 1 units.
 
-    Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0
-        where either has no value.
+    Guarantees: a row counts the product of its amounts of both, in whole units; 0 if either has no
+        value.
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
@@ -450,8 +449,8 @@ class SquaredDeviation(Measure):
         InputError: another kind of measure, or one whose squared unit is not between 1e-100 and
             1e100.
 
-    Guarantees: a row is worth ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in
-        units of ``of``, which is between 0 and ``high_units``; a row without a value is worth 0.
+    Guarantees: a row counts ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in units
+        of ``of``, which is between 0 and ``high_units``; a row without a value counts 0.
 
     >>> SquaredDeviation(ln.Measure("income", 0, 100)), SquaredDeviation(ln.Measure("income", 0, 200_000)).divisor
     (SquaredDeviation('income - 50', 0, 2500), 10)
@@ -498,8 +497,8 @@ class CompleteCount(Measure):
     Raises:
         InputError: no measure, one of another kind, or one twice.
 
-    Guarantees: a row is worth 1 if and only if a sum of each of the measures counts its value,
-        else 0.
+    Guarantees: a row counts 1 if and only if a sum of each of the measures includes its value, else
+        0.
 
     >>> CompleteCount([ln.Measure("income", 0, 100), ln.Measure("age", 0, 99)])
     CompleteCount('income x age', 0, 1)
@@ -534,9 +533,9 @@ class DeviationProduct(Measure):
         InputError: another kind or number of measures, or a unit that is not between 1e-100 and
             1e100.
 
-    Guarantees: a complete row is worth ``(p + divisor // 2) // divisor`` for the product p of the
+    Guarantees: a complete row counts ``(p + divisor // 2) // divisor`` for the product p of the
         distances of its values from the centres, in units; it is between ``low_units`` and
-        ``high_units``. Any other row is worth 0.
+        ``high_units``. Any other row counts 0.
 
     >>> pay, age = ln.Measure("income", 0, 100), ln.Measure("age", 20, 60)
     >>> DeviationProduct([pay, age], [pay, age]), DeviationProduct([pay], [pay, age])

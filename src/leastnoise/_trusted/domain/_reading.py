@@ -1,6 +1,6 @@
 """Check names, and say how the text of a value is read.
 
-Both are declared by the person who describes the data, and never guessed from the data.
+The author of the domain declares both; they are never inferred from the data.
 """
 
 import re
@@ -44,7 +44,7 @@ class Reading:
 
     Args:
         column: the column's name in the source, if it differs from the attribute's name.
-        nulls: further spellings of a missing value besides the empty text, such as ``["NA", "-"]``;
+        nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``;
             compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
             number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
@@ -55,7 +55,7 @@ class Reading:
         ignore_case: compare letters without regard to their case, each letter separately.
 
     Raises:
-        InputError: a value that is not one of these, or marks that cannot be told apart.
+        InputError: a value that is not one of these, or marks that cannot be distinguished.
         InternalError: parts of another class than text, true and false.
 
     >>> ln.Reading(decimal=",", thousands=".", currency=["€"])

@@ -1,7 +1,7 @@
 """Check how users say that a column is read, and write it as JSON.
 
-Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of
-that value alone.
+Not trusted: for any marks and spellings of a `Reading`, a value is read by a function of only that
+value.
 """
 
 import re

@@ -52,9 +52,9 @@ def count(
             as the limit.
 
     Returns:
-        An iterator, in the order asked, of the attributes and the int64 array of their marginal:
-        flat, row-major in the order of the attributes, of length the product of their sizes, in
-        rows or in units of the measure.
+        An iterator, in the order of the request, of the attributes and the int64 array of their
+        marginal: flat, row-major in the order of the attributes, of length the product of their
+        sizes, in rows or in units of the measure.
 
     Raises:
         InputError: the rows were counted in a database for the tables of another plan, or the
@@ -63,7 +63,7 @@ def count(
     Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
         amount of a row) < 2^63, which the caller has checked from public bounds. Each marginal
         depends only on its attributes and the rows, not on the other marginals that are requested.
-        With limits a row adds at most the limit of its cell, whatever its value.
+        With limits, every row adds at most the limit of its cell.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
         is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of
@@ -177,7 +177,7 @@ def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashabl
     """Return counts summed over the axes that are not requested (A3).
 
     Raises:
-        InternalError: a wanted axis is missing.
+        InternalError: a requested axis is missing.
     """
     if not {*order} <= {*axes}:
         raise InternalError(

@@ -1,8 +1,8 @@
 """The ledger: the durable record of the budget a data set has spent.
 
-One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then each
-of its steps is begun, drawn and recorded, then its files are written, then it is sealed.
-PROOFS-ledger.md has the argument.
+One SQLite file. A release is first reserved: its charge is then spent. Each of its steps is begun,
+drawn and recorded. Then its files are written, and the release is sealed. PROOFS-ledger.md has the
+argument.
 """
 
 import os
@@ -81,11 +81,11 @@ class Ledger:
             out.
 
     Guarantees:
-        A receipt is handed out only after its charge is on the disk, and only if all charges
-        together are then within the budget in force (those of the period, where it is for one;
-        those of a share within that), whatever number of processes reserve at once and wherever
-        they are killed. No method gives a charge back. Whatever reads or writes raises a
-        LedgerError if the file cannot be used.
+        A receipt is returned only after its charge is on the disk, and only if all charges together
+        are then within the budget in force: the charges of the period, if the budget is for one,
+        and those of the share. This holds for any number of processes that reserve at once,
+        wherever they are killed. No method gives a charge back. Every method that reads or writes
+        raises a LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -304,11 +304,11 @@ class Ledger:
                 each, by the day of payment (UTC); "" if they are for all times; None to leave that
                 as it is.
             note: the reason, for people.
-            receipt: identification of the entry, by which it can be found if this call is
-                interrupted; made if there is none.
+            receipt: identifier of the entry, by which it can be found if this call is interrupted;
+                a new one if empty.
 
         Returns:
-            The ledger as it is now.
+            The ledger with the new budget.
 
         Raises:
             BudgetError: more is spent, in one of the periods; nothing was changed.
@@ -364,8 +364,8 @@ class Ledger:
         It is recorded even if it exceeds the budget, because it is spent.
 
         Args:
-            spent: what the other releases together promise: a budget for the ledger's unit, or a
-                Privacy, which must have that unit.
+            spent: the guarantee of the other releases together: a budget for the ledger's unit, or
+                a Privacy, which must have that unit.
             cost: the exact cost of a release whose plan is known; None for a series of releases
                 within ``spent``.
             receipt: identification of a release that another ledger, or a newer copy of this one,
@@ -558,12 +558,12 @@ class Ledger:
         """Raise for rows read outside the period of a release's payment (L2).
 
         Args:
-            release: that is to be drawn from rows that were not there when it was paid.
+            release: a release to be drawn from rows that were read after its payment.
             read_on: the day on which reading of these rows began; None if they are not read yet.
 
         Raises:
-            LedgerError: the budget begins anew with each period, and that of the payment is over;
-                or the release is not of this ledger, or the file cannot be read.
+            LedgerError: the budget begins anew with each period, and the period of the payment is
+                over; or the release is not of this ledger, or the file cannot be read.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -687,8 +687,8 @@ class Ledger:
     def seal(self, receipt: Receipt) -> None:
         """Record that a release was published completely.
 
-        An entry that another process has meanwhile found absent is sealed too, as it was paid for
-        and is there now; sealing twice changes nothing.
+        An entry that another process has meanwhile marked absent is sealed too, because the release
+        was paid for and is published now. Sealing twice changes nothing.
 
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
@@ -704,18 +704,18 @@ class Ledger:
         budget is given back.
 
         Args:
-            is_published: tells whether the output of an unsealed entry is there and whole; None if
-                that is unknown. It is called without a lock.
+            is_published: returns whether the output of an unsealed entry is published completely;
+                None if that is unknown. It is called without a lock.
 
         Returns:
-            The entries that changed, as they are now.
+            The changed entries, with their new states.
 
         Raises:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            A release that another process is still making is left alone, as is one that is
-            resumable.
+            A release that another process is still making is not changed, and neither is a
+            resumable one.
         """
         ended = release_states(self.path, self.entries(), is_published)
         if not ended:

@@ -97,7 +97,7 @@ class Entry:
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
         state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
-            "absent" (paid, and found unpublished).
+            "absent" (paid, and not published).
         charge: the charged amount, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
@@ -411,7 +411,7 @@ class Limit:
         budget: the budget in force.
         period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
             for all times.
-        charges: its charges in the period of the day asked for, in the order of entry.
+        charges: its charges in the period of the requested day, in the order of entry.
     """
 
     share: str
@@ -538,7 +538,7 @@ def check_read_in_period(content: Content, read_on: date, day: date) -> None:
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
     """Raise for a budget of another definition, or one below the amount spent.
 
-    What is spent is compared in each period.
+    The amount spent is compared in each period.
 
     Raises:
         InputError: another definition.

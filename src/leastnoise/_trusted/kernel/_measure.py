@@ -2,8 +2,8 @@
 
 Noise is added to exact answers only here.
 
-PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which
-pays: (K1) the measured queries and how far neighbours are apart, (K2) the table, (K3) paid before
+PROOFS-kernel.md has the proof; its labels are in the code, here and in ``_series.py``, which pays:
+(K1) the measured queries and how far neighbours are apart, (K2) the table, (K3) paid before
 anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow is a
 wrong answer and no leak.
 """

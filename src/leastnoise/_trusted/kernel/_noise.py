@@ -2,8 +2,8 @@
 
 The rounded Gaussian is a continuous Gaussian, exactly rounded to integers.
 
-Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this
-file.
+Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md in this
+folder.
 """
 
 import numpy as np
@@ -301,7 +301,7 @@ def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> B
 def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
     """Return part numbers, with those beyond the table drawn (G0).
 
-    The last cell stands for 8 standard deviations or more.
+    The last cell represents 8 standard deviations or more.
     """
     for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
         k[i] = _far_part(parts, entropy)
@@ -338,7 +338,7 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 
 
 def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
-    """Return one draw, rounded with as many digits of x as it takes (R3).
+    """Return one rounded draw, with as many digits of x as needed (R3).
 
     Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """

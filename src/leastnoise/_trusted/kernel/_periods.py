@@ -3,7 +3,7 @@
 A private file keeps the exact counts of the closed periods, the noise of the last one, and the rows
 that each unit has used where its rows in all periods are bounded.
 
-The labels (P1 ...) are those of PROOFS-periods.md.
+The labels (P1 ...) refer to PROOFS-periods.md.
 """
 
 import base64
@@ -164,7 +164,7 @@ def close_period(
         measurements: the whole, of all periods; `check_along` has accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
-        table: the rows as they are now, over the domain of the measurements.
+        table: the present rows, over the domain of the measurements.
         before: the closed periods so far.
         entropy: the source of the noise.
 
@@ -173,7 +173,7 @@ def close_period(
 
     Raises:
         InputError: the rows of units are bounded in all periods, and the table was read with
-            another record of what they have used than that of the closed periods.
+            another record of used rows than the one of the closed periods.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -225,7 +225,7 @@ def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
     """Return the rows that units use by the end of the next period (P2).
 
     Raises:
-        InputError: the table was read with another record of what they have used before.
+        InputError: the table was read with another record of the rows used before.
     """
     opened = columns_of(table, Columns, Counted)
     if isinstance(opened, Columns):
@@ -287,7 +287,7 @@ def answers(
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
-    """Return a fingerprint of what measurements compute (P4).
+    """Return a fingerprint of the answers of measurements (P4).
 
     It covers their answers to fixed test counts, and their noise scales.
 
@@ -419,8 +419,8 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     Args:
         file: next to the ledger.
         owner: the payment and the fingerprint that it must belong to.
-        recorded: the number of periods that the ledger has; the file has as many, or one more that did
-            not come to the ledger.
+        recorded: the number of periods that the ledger has; the file has the same number, or one
+            more that was not recorded in the ledger.
 
     Raises:
         LedgerError: the file is missing or damaged, belongs to another payment or other
@@ -489,7 +489,7 @@ def _used_from_value(value: object, periods: int) -> UsedRows | None:
 def _text(array: IntArray) -> str:
     """Return numbers as text, with 8 bytes each.
 
-    The length of the text is known beforehand and reveals nothing.
+    The length of the text is public, and reveals nothing.
     """
     return _base64(array.astype("<i8").tobytes())
 

@@ -36,8 +36,8 @@ class LeastCost:
     Args:
         attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of
             the table.
-        epsilon: the privacy loss of the answer, whatever the distance of neighbours.
-        penalty: the cost of each block besides its deviation from the median, in records.
+        epsilon: the privacy loss of the answer, for any distance of neighbours.
+        penalty: the cost of each block in addition to its deviation from the median, in records.
 
     Raises:
         InputError: more attributes or none, or an epsilon that is not above 0.
@@ -134,7 +134,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
 
     Raises:
         InputError: something else.
-        InternalError: the tree, which need not be believed, is none (O2).
+        InternalError: the tree, which is not trusted, is not a tree (O2).
 
     >>> read_plane(np.array([[3, -1]]))
     (array([3, 0]), [array([0]), array([0, 1])], [array([0])])

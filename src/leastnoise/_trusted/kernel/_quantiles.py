@@ -33,16 +33,15 @@ class QuantileSelection:
         attribute: the ordered attribute whose cells are chosen from.
         share: the target as a share of the group's rows, above 0 and below 1.
         cells: how many cells, from the first, are chosen from; rows in others are in no group.
-        epsilon: the privacy loss of all choices together, whatever the distance of neighbours.
+        epsilon: the privacy loss of all choices together, for any distance of neighbours.
         by: the attributes of the groups; one group without them.
 
     Raises:
         InputError: a part of another kind.
 
-    Guarantees:
-        epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell is
-        further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
-        whatever the data (S6).
+    Guarantees: epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell
+        is further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
+        for all data (S6).
 
     Source:
         McKenna and Sheldon, "Permute-and-Flip" (2020), with the sensitivity of a rank at a share.

@@ -138,8 +138,8 @@ def draw_in_blocks(
 
     Args:
         count: number of draws, at least 0.
-        attempt: given the draws to try (an index of them, and how many they are) returns their
-            values and which to accept.
+        attempt: a function from the draws to try (their index and number) to their values and which
+            of them to accept.
 
     Returns:
         int64 array of shape (count,).
@@ -222,7 +222,7 @@ class LazyReals:
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Return whether fresh uniform reals are below x_i (B2).
 
-        8 digits first, then 64, then as many as it takes.
+        It compares 8 digits first, then 64, then as many as needed.
         """
         leading = self.leading[index]
         first = random_bytes(index.size, entropy)

@@ -49,7 +49,7 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
     Nothing is paid, because nothing is private.
 
     Args:
-        measurements: what to measure.
+        measurements: the queries and their noise.
         table: a `Table` of encoded rows that are not secret.
         entropy: a seeded source.
 

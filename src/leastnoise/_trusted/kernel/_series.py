@@ -101,8 +101,8 @@ class ReleaseContract:
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        only: the single step, if it is known beforehand: its exact cost is paid, and no other step
-            is carried out. None for steps that are decided on the way, within the whole budget.
+        only: the single step, if there is only one: its exact cost is paid, and no other step is
+            carried out. None for adaptive steps within the whole budget.
         gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian
             noise within (epsilon, delta). It is paid, and the mu squared of the steps add up to it
             at most. None if the steps share out the budget itself.
@@ -174,7 +174,7 @@ class ReleaseContract:
     def shared(self) -> Budget:
         """The budget that adaptive steps share.
 
-        That of the terms; for Gaussian steps, half of their mu squared as rho.
+        It is the budget of the terms; for Gaussian steps, half of their mu squared as rho.
         """
         if self.gaussian is None:
             return self.privacy.budget
@@ -194,7 +194,7 @@ class _PrivateState:
     Attributes:
         table: the encoded rows; None as long as only recorded steps are requested.
         entropy: the source of all noise.
-        cost: what all steps together may cost.
+        cost: the largest cost of all steps together.
         ledger: that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has, in order.
         charges: the charges of the steps so far, one for each step.
@@ -389,7 +389,7 @@ class Series(Immutable):
         """Return the cells where quantiles lie, as the next step.
 
         Args:
-            selection: which quantile, of which groups, with its epsilon.
+            selection: the quantile, its groups and its epsilon.
 
         Returns:
             The number of the chosen cell of each group, int64 of shape (groups,) in the order of
@@ -529,7 +529,7 @@ class Series(Immutable):
 
         Raises:
             InputError: the terms name no attribute of periods, the measurements were changed, or
-                two threads ask; nothing was drawn.
+                two threads draw periods at once; nothing was drawn.
             NeedsData: the period was not drawn before, and the series has no rows.
             LedgerError: the private file is not there or not of this ledger, or something cannot be
                 written; nothing was drawn.
