@@ -198,7 +198,7 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 
 
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
-    """Return the absolute path of each folder, the first one if links give several."""
+    """Return the absolute path of each folder, once if several links lead to it."""
     paths_by_target: dict[str, Path] = {}
     for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         paths_by_target.setdefault(os.path.realpath(path), path)

@@ -237,7 +237,7 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
-    """Return the scaled cells, and the products of the further rows."""
+    """Return the scaled cells, and the products of the other rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
     return np.concatenate([scaled, tensor(operator.below, x)], axis=0)
 

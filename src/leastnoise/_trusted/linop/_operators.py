@@ -1,8 +1,8 @@
 """Define integer linear operators as small frozen values.
 
-An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing
-about noise: the scale of a row's noise belongs to the plan. Questions about operators are functions
-in ``_functions``; they find their answer by the operator's class.
+An operator represents an integer matrix with ``rows`` queries over ``size`` cells. It contains no
+noise: the scale of a row's noise belongs to the plan. The functions of operators are in
+``_functions`` and are dispatched by the operator's class.
 """
 
 from dataclasses import dataclass, field, fields
@@ -26,9 +26,9 @@ class Sealed(np.ndarray[Any, Any]):
 
     Its entries cannot be written, by any means of NumPy: the memory belongs to a ``bytes`` object.
     Shape, strides and type are neither set nor resized nor restored by the object's own attributes
-    and methods. Who calls the descriptors of NumPy's own class on it (`np.ndarray.resize` and the
-    like) gets past that; no cost and no noise may depend on it, so the kernel computes the cost of
-    what it measures again just before it draws (K5).
+    and methods. A caller of the descriptors of NumPy's own class (such as `np.ndarray.resize`) gets
+    past this. So no cost and no noise may depend on it: the kernel computes the cost of the
+    measurements again just before it draws (K5).
 
     >>> sealed(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
@@ -354,7 +354,7 @@ class DiagonalAndRows(ValueEquality):
     The shape of p-Identity strategies.
 
     Args:
-        diagonal: whole numbers other than 0, one a cell, shape (size,).
+        diagonal: whole numbers other than 0, one for each cell, shape (size,).
         below: whole numbers, shape (p, size); these rows follow the cells'.
 
     >>> DiagonalAndRows([2, 3], [[1, 1]]).rows

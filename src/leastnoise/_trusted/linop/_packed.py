@@ -62,7 +62,7 @@ def _field_json(value: Any) -> object:
 def whole_bytes(array: SignedArray) -> dict[str, object]:
     """Return integers as a JSON value, in as few bytes as the largest needs.
 
-    Noise can hardly be compressed further.
+    Noise can hardly be compressed.
     """
     size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
     raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]

@@ -2,8 +2,8 @@
 
 In that order every block of the tree is a run.
 
-This file is not trusted: it sees no counts, and the kernel checks that the blocks are those of a
-tree (O2 of PROOFS-plane.md).
+This file is not trusted: it sees no counts, and the kernel checks that the blocks form a tree (O2
+of PROOFS-plane.md).
 """
 
 import itertools
@@ -23,7 +23,7 @@ _MOST_CELLS = 2**24
 class BlockTree:
     """Blocks of a rectangle, level by level.
 
-    Each is divided into one or two blocks of the next level, whatever the counts are.
+    Each is divided into one or two blocks of the next level, for any counts.
 
     Attributes:
         shape: height and width.

@@ -143,7 +143,7 @@ class Toeplitz(ValueEquality):
     Args:
         starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
             is below the number of cells.
-        values: the coefficients, one a start; the first is not 0.
+        values: the coefficients, one for each start; the first is not 0.
         scales: of the cells, shape (size,), above 0.
 
     >>> dense(Toeplitz([0, 1], [2, 1], [1, 1, 3])).tolist()
@@ -248,8 +248,7 @@ class Coarse(ValueEquality):
     Args:
         operator: the queries, over the buckets; neither contrasts nor coarse nor ordered
             themselves.
-        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has
-            cells.
+        starts: the first cell of every bucket, ascending from 0; one for each cell of the operator.
         size: number of cells.
 
     >>> Coarse(Prefix(2), [0, 3], 5).rows
@@ -395,8 +394,8 @@ class Nested:
 
     Args:
         inner: the queries within every block but the last, over its cells.
-        last: those within the last block, over as many cells or fewer.
-        above: those on the sums, over as many cells as there are blocks, at least two.
+        last: the queries within the last block, over at most as many cells.
+        above: the queries on the block sums; its cells are the blocks, at least two.
 
     None of them are contrasts, coarse, ordered or nested themselves.
 
@@ -450,7 +449,7 @@ class Nested:
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Return the first axis reshaped to runs of ``width``, one a column.
+    """Return the first axis reshaped to runs of ``width``, one in each column.
 
     Shape (width, runs, ...).
     """

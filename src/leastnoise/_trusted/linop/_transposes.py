@@ -32,7 +32,7 @@ def _(operator: Identity, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: DiagonalAndRows, y: Array) -> Array:
-    """Return the scaled values plus the products of the further rows."""
+    """Return the scaled values plus the products of the other rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
     return scaled + tensor(operator.below.T, y[operator.size :])
 

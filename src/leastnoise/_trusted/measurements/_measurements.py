@@ -105,9 +105,9 @@ class Factor:
     Args:
         attributes: names in the order of the domain.
         operator: the queries, over the product of the attributes' cells.
-        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is
-            divided by its weight. Contrasts take none:
-            their rows' noise scales are multiplied by their norms.
+        row_weights: None, or whole numbers from 1 to 2^20, one for each row, by which the row's
+            noise scale is divided. Contrasts take none: their rows' noise scales are multiplied by
+            their norms.
     """
 
     attributes: tuple[str, ...]
@@ -203,8 +203,8 @@ class Block:
         measure: the measure that is summed, None for counts.
         limits: None, or the most that a row may add to the sum, within the measure's bounds.
         ends: whether the distances of the values v from both bounds of the measure are summed
-            instead of v: every query is measured twice, first on the sums of v - low, then on those
-            of high - v. A row adds high - low to the two together, whatever v is. A row without a
+            instead of v: every query is measured twice, first on the sums of v - low, then on the
+            sums of high - v. A row adds high - low to the two together, for any v. A row without a
             value adds nothing if the domain counts the values of the measure, and counts as v = 0
             otherwise.
         k_norm_group: None for noise that is independent in every row. Else the number of the blocks
@@ -328,7 +328,7 @@ class Measurements:
         return {id(factor): factor for block in self.blocks for factor in block.factors}
 
     def _check_factor(self, factor: Factor) -> None:
-        """Raise unless the domain has a factor's attributes, with as many cells."""
+        """Raise unless the domain has a factor's attributes and their number of cells."""
         if not all(name in self.domain.names for name in factor.attributes):
             raise self._attributes_error(factor.attributes)
         cells = math.prod(map(self.domain.cells, factor.attributes))
@@ -345,7 +345,7 @@ class Measurements:
         )
 
     def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
-        """Return the blocks in groups that differ in their attributes alone.
+        """Return the blocks in groups that differ only in their attributes.
 
         Raises InputError for a block whose attributes are not each once, in the domain's order.
         """
@@ -605,7 +605,7 @@ class Measurements:
     def largest_values(self, block: Block) -> IntArray:
         """Return the most that one row changes each sum of a block, int64.
 
-        One number for each of its limits, else one.
+        There is one number for each of the limits, or one without limits.
 
         Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
         both ends it is the sum of the two.

@@ -105,7 +105,7 @@ def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
 
 
 def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
-    """Return the largest sum of ``most`` values, the last one taken in part."""
+    """Return the largest sum of ``most`` values, with a part of the last one."""
     largest = sorted(values, reverse=True)
     full = min(math.floor(most), len(largest))
     total = sum(largest[:full], start=Fraction(0))

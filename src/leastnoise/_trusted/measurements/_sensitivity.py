@@ -207,7 +207,7 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
 class _RowsInCells:
     """A bound on the rows of a unit that count in one cell.
 
-    A second bound covers the rows that agree in further attributes.
+    A second bound covers the rows that agree in other attributes too.
 
     Attributes:
         bound: the rows in one cell of some attributes.
@@ -274,8 +274,9 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
 
     Each bound adds up the unit's changes in each cell of one attribute.
 
-    There is one bound for each attribute that a matrix or weighted cells are measured along; none
-    for added rows, of which equal ones are the worst, and none for plans of many blocks.
+    There is one bound for each attribute along which a matrix or weighted cells are measured. There
+    is none for added rows, for which equal rows are the worst case, and none for plans of many
+    blocks.
     """
     if plan.privacy.neighbours == "add_remove":
         return []
@@ -534,7 +535,8 @@ def _summed_forms(
 ) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
     """Return the summed coefficients of all blocks' forms, and their unit.
 
-    Grouped by the factors besides the cells, in multiples of 1 / unit; returns them and the unit.
+    They are grouped by the factors other than cells, in multiples of 1 / unit; returns them and the
+    unit.
     """
     sizes = [
         math.prod(
@@ -722,8 +724,8 @@ def _split_along(
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
     """Return blocks by their factors on a bound's attributes, and the others.
 
-    A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
-    on attributes of both kinds are returned beside, as they are.
+    Limits that depend on one of the attributes are replaced by the largest of them. Blocks with a
+    factor on attributes of both kinds are returned separately and unchanged.
     """
     groups: dict[tuple[Factor, ...], list[Block]] = {}
     beside: list[Block] = []
@@ -897,7 +899,7 @@ def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int
 def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
     """Return bounds on the norm, overlap and distance of columns (R5).
 
-    The largest norm, a lower bound on what two columns have in common, and a bound on their
+    Returns the largest norm, a lower bound on the common part of two columns, and a bound on their
     distance.
     """
     operator = factor.operator

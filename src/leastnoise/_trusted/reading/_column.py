@@ -3,8 +3,8 @@
 A source has public facts about a table, and a way to its private rows, chunk by chunk, or to counts
 of them.
 
-Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The
-label (E2) refers to PROOFS-reading.md.
+Arrow arrays become columns in one way, from any source. No value makes it fail. The label (E2)
+refers to PROOFS-reading.md.
 """
 
 import os
@@ -46,10 +46,10 @@ class Column:
             which marks its nulls itself. Text is Python text or bytes; bytes that are not UTF-8 are
             a value without a string form.
         null: where the row's value is missing; None where it cannot be.
-        index: None if the values are in the order of the rows; else for each row the place of its
-            value, -1 for a null.
-        zoned: whether time stamps of an array are in UTC, because their type has a time zone;
-            else they are of no zone.
+        index: None if the values are in the order of the rows; else for each row the position of
+            its value, -1 for a null.
+        zoned: whether time stamps of an array are in UTC, because their type has a time zone; else
+            they have no zone.
     """
 
     data: Array | Sequence[object]
@@ -117,10 +117,10 @@ class DistinctTexts(Sequence[object]):
 
 @dataclass(frozen=True, slots=True)
 class SplitEncoder:
-    """An encoder in two steps, of which only the second may have a memory.
+    """An encoder in two steps; only the second may have a memory.
 
     Attributes:
-        prepare: a function of the column alone; it may run in any thread.
+        prepare: a function of only the column; it may run in any thread.
         finish: makes the encoded column from a result of ``prepare``; it runs in the caller's
             thread, chunk after chunk in the order of the rows.
     """
@@ -193,7 +193,7 @@ def distinct(
 
     The indices are None if all values are listed.
 
-    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
+    Only values of one numpy type, and texts, are treated as the same value: equal values of other
     types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
@@ -231,10 +231,10 @@ class CountRequest:
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        usage: whether also rows used, not used and cut are wanted.
+        usage: whether the numbers of rows used, not used and cut are requested too.
         unit_reading: how the values of the unit's column are read.
-        filled: a row that no attribute drops is used if in one of these tables the cells of all
-            attributes are below these numbers, behind which are hidden cells; none: it is used.
+        filled: a row that no attribute drops is used if it is in none of the hidden cells of one of
+            these tables, which begin at these numbers; without tables it is used.
         hidden: the number of the hidden cell of each attribute that has one.
     """
 
@@ -252,7 +252,7 @@ class CountRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaField:
-    """A column as the schema of its source describes it; no value was looked at.
+    """A column as the schema of its source describes it; no value was read.
 
     Attributes:
         name: the column.
@@ -274,7 +274,7 @@ class SchemaField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file of a source by its name; nothing in it was looked at.
+    """A file of a source by its name; its content was not read.
 
     Attributes:
         name: its path from the path of the source on, with ``/`` between folders.
@@ -291,16 +291,16 @@ class Source:
 
     Attributes:
         what: how messages call it.
-        fields: its columns, in order; a name that occurs twice is there twice.
-        total: the number of rows where it is known beforehand; shown only as progress.
-        encoded: given columns and what encodes each, yields for each chunk its number of rows and
-            what was made of its columns.
+        fields: its columns, in order; a name that occurs twice is listed twice.
+        total: the number of rows if it is known in advance; shown only as progress.
+        encoded: from columns and the encoder of each, yields for each chunk its number of rows and
+            its encoded columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they
             can only be read.
         delimiter: the separator of fields in CSV files; None for other sources.
-        holds: what columns hold by their declared types, where that is known.
+        holds: the content of columns by their declared types, if it is known.
         constants: the columns that all rows have by the names of folders.
-        restrict_files: given which files to read, gives the source of their rows only; None where
+        restrict_files: from a choice of files, returns the source of only their rows; None if the
             rows are not in several files.
     """
 
@@ -434,8 +434,8 @@ class FileKind:
     Attributes:
         name: how messages call it.
         endings: of its files' names, in lower case.
-        open: opens a file, reading its schema and no row; where rows are lines, also given a `CSV`
-            layout, or None.
+        open: opens a file and reads its schema and no row; if rows are lines, it also receives a
+            `CSV` layout, or None.
         rows_are_lines: whether a row is a line of text: then a layout may be said, columns have no
             types, and lines can be counted.
     """
@@ -628,7 +628,7 @@ def _cut_batch(
 def unsupported_column(missing: Any) -> Column:
     """Return the column of a type that no rule reads.
 
-    Only which rows are null is known of it.
+    It only shows which rows are null.
 
     >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]

@@ -1,6 +1,6 @@
 """The content of a source's columns, by their declared types.
 
-No value is looked at.
+No value is read.
 
 The types of CSV files and of Python objects are not known.
 """
@@ -17,7 +17,7 @@ def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]
     """Return the value types of the columns on which all files agree.
 
     Files in which a column has only nulls do not count, unless it has only nulls in all of them.
-    Of others nothing is known.
+    Other columns are not in the result.
 
     >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
     {'a': 'numbers'}

@@ -117,7 +117,7 @@ def explain_failure(url: str, error_text: str) -> str | None:
 
     Args:
         url: the URL.
-        error_text: the text of the driver's error, of which no word is used.
+        error_text: the text of the driver's error, which is not repeated.
 
     Returns:
         Two sentences; None if the cause is not known.

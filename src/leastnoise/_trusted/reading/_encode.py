@@ -1,9 +1,9 @@
 """Whole columns to cells and amounts, by the tables of their rules.
 
-Guarantees: what becomes of a row depends only on that row and on the public domain: not on other
+Guarantees: the encoding of a row depends only on that row and on the public domain: not on other
     rows, on how the rows are cut into chunks, or on the order of earlier rows. Nothing is
-    remembered from one chunk to the next, and rows share one reading of their value only where
-    their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
+    remembered from one chunk to the next, and rows share one reading of their value only if their
+    values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
     PROOFS-reading.md).
 """
 
@@ -74,7 +74,7 @@ def cell_encoder(rule: Rule) -> Encoder:
 def amount_encoder(measure: Measure) -> Encoder:
     """Return the encoder from a column of a measure to int64 amounts.
 
-    They are within its bounds where there is a value, else 0.
+    They are within its bounds if there is a value, else 0.
 
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]

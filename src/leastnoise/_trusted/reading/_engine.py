@@ -2,8 +2,8 @@
 
 The engine encodes, bounds contributions and counts; only counts of cells come back.
 
-An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The
-SQL is the same for all of them.
+An adapter provides an `Engine`: the content of its columns, and a way to run queries on one
+snapshot. The SQL is the same for all engines.
 """
 
 import math
@@ -73,18 +73,20 @@ class Engine:
 
     Attributes:
         what: how messages call it.
-        relation: what stands after FROM.
-        values: for each column that can be used the expression of its value, and what that holds.
+        relation: the expression after FROM.
+        values: for each column that can be used, the expression of its value and the content of
+            that value.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
         numbered: such a hash as a whole number from 0 to 2^16 - 1.
         most_sets: GROUPING SETS in one query; 1 for only plain GROUP BY.
-        session: given what messages call it, gives for as long as it is entered a function from a
-            query to a reader of Arrow batches, all on one snapshot of the data. It raises
-            only InputError, without a word of the engine's own messages, which may quote a row.
+        session: from the name in messages, returns a context manager. Within it, a function maps a
+            query to a reader of Arrow batches, all on one snapshot of the data. It raises only
+            InputError, without the text of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the
             subquery has an OFFSET.
-        home: what relations that one query can have share, such as a server; None where none can.
+        home: the server or session of the relation; one query can use two relations with the same
+            one; None if it can use no other.
     """
 
     what: str
@@ -190,9 +192,9 @@ class Engine:
 
         The partner is a row of a second table.
 
-        They are joined on a column of each; columns but those wanted, of the first table and of the
-        second, are not named in a query. None where one query cannot have both tables, or their
-        keys have no SQL, which depends only on public facts.
+        They are joined on a column of each. A query names only the requested columns of the two
+        tables. None if one query cannot use both tables, or if their keys have no SQL, which
+        depends only on public facts.
 
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
@@ -333,10 +335,10 @@ class Engine:
 
         Rows that the domain drops are among them.
 
-        For unknown categories it has those with a key. Its columns are the cell ``ci`` of each
-        attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
-        units, and a column ``counts``: 1 for those that count, else 0.
-        None where a column has no SQL.
+        For unknown categories it has only the rows with a key. Its columns are the cell ``ci`` of
+        each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
+        units, and a column ``counts``: 1 for those that count, else 0. None where a column has no
+        SQL.
         """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
         sums = {
@@ -456,12 +458,12 @@ class Engine:
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
     """Return the query with a column ``wi`` for each measure of units (E12).
 
-    It is the amount of a unit for the row that stands for it in a cell, and 0 for its others.
+    It is the amount of a unit for the row that represents it in a cell, and 0 for its other rows.
 
-    The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
-    first turn stands for it, among those that have a value where values are added up. Of these
-    rows as many stay in each cell of ``max_per_cell`` as it allows, and of those ``max_rows`` in
-    all, chosen by their turns.
+    The rows are flagged rows inside the domain. In each cell, the row of the first turn represents
+    the unit; if values are added up, it is chosen among the rows that have a value. Of these rows,
+    ``max_per_cell`` limits the number in each of its cells, and ``max_rows`` the number in all; the
+    rows are chosen by their turns.
     """
     turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
     for number, measure in enumerate(wish.sums.values()):
@@ -542,7 +544,7 @@ def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
 
 
 def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
-    """Return 1 where a measure has a value that is no number, else 0.
+    """Return 1 if a measure has a value that is no number, else 0.
 
     In typed columns that is an infinity.
     """
@@ -731,9 +733,9 @@ class Type:
     Attributes:
         read: makes a column of the array that comes.
         held: the content of an engine's value; None: its rows are read.
-        selected: what is sent for in place of a column, so that no value makes it fail; None: the
-            column.
-        value: the expression of what it holds; None: what is sent for.
+        selected: the expression that is requested in place of a column, so that no value makes it
+            fail; None: the column.
+        value: the expression of its value; None: the requested expression.
         arrow: the alias of the Arrow type that its values have in a schema; None if it has none.
     """
 
@@ -746,7 +748,7 @@ class Type:
     def sent(self, name: str) -> Expression:
         """Return the expression that the engine sends in place of a column.
 
-        It stands for a column of exactly this name.
+        It represents a column of exactly this name.
         """
         column = exp.column(exp.to_identifier(name, quoted=True))
         if self.selected is None:
@@ -779,7 +781,7 @@ def engine_source(
 
     Args:
         engine: the engine.
-        types: what becomes of each column.
+        types: the treatment of each column.
         fields: the columns, in order; a name may come twice.
         session: like the engine's, but the batches of its answers need not be in memory together.
     """
@@ -807,7 +809,7 @@ def engine_source(
 def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
     """Return the schema of an engine's column.
 
-    The type says what becomes of the column.
+    The type determines how the column is read.
 
     An instant has no zone in the schema of an engine.
     """

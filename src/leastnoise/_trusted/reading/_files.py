@@ -5,8 +5,8 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
   What follows the last LF is a line if
    it is not empty.
-2. A line is a record, whatever it contains: nothing in one line has an effect on another, and a field
-  cannot hold a line break.
+2. A line is a record, for any content: no line has an effect on another, and a field cannot contain
+  a line break.
 3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
   delimiters, and ``""`` within it means one
    ``"``.
@@ -17,9 +17,9 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
 the places of all delimiters together. The others are cut one by one.
 
-Of several files, only names decide which these are, never what files hold. Folders below the path
-that are called ``key=value`` give every row of the files in them a column ``key`` of that text, as
-Hive and Spark write them.
+If there are several files, only names decide which files are read, never their content. Folders
+below the path that are called ``key=value`` give every row of the files in them a column ``key`` of
+that text, as Hive and Spark write them.
 """
 
 import codecs
@@ -109,8 +109,8 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     r"""Yield blocks of complete lines.
 
-    What reads gives at most so many further bytes, none at the end. In place of a line that is too
-    long to be kept stands ``NO_RECORD``.
+    ``read`` returns at most the requested number of bytes, and none at the end. A line that is too
+    long to be kept is replaced by ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -198,8 +198,8 @@ def parse_lines(
     Each line has its LF and ``width`` fields.
 
     Returns:
-        The number of records, the bytes that their fields are in, and for each field wanted where
-        it begins and ends in each record.
+        The number of records, the bytes that contain their fields, and for each requested field
+        where it begins and ends in each record.
 
     >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
@@ -303,7 +303,7 @@ def parse_plain_lines(
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     r"""Return the column of fields of a text.
 
-    Fields are given by where they begin and end in a text with `WORD` further bytes at its end.
+    Fields are given by their starts and ends in a text with `WORD` additional bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> list(column.data), column.index.tolist()
@@ -331,8 +331,8 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 def _bytes_of_words(keys: Array) -> DistinctTexts:
     """Return the byte strings that `to_texts` tells apart by these numbers.
 
-    They are the bytes below the highest bit, which stands behind the last of them, so that zeros at
-    the end are told from none.
+    They are the bytes below the highest bit, which marks the end, so that zeros at the end are
+    distinguished from none.
     """
     import pyarrow as pa
 
@@ -431,7 +431,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 def _decoded(column: Column, characters: str) -> Column:
     """Return a column of bytes as texts, decoded by a table of characters.
 
-    Bytes that are ASCII stay as they are, where the table has ASCII too: they are that text.
+    ASCII bytes stay unchanged if the table has ASCII too, because they are that text.
     """
     data = column.data
     if isinstance(data, DistinctTexts) and characters[:_ASCII] == _ASCII_TABLE:
@@ -575,7 +575,7 @@ def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path,
 
 
 def _fixed_folder(path: str | os.PathLike[str]) -> Path:
-    """Return a path, or what its pattern begins with, absolute and without ".."."""
+    """Return a path, or the fixed beginning of its pattern, absolute and without ".."."""
     root = Path(os.fsdecode(path))
     start = root
     if not root.exists():
@@ -610,10 +610,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Return the files of a path as one source.
 
     Raises:
-        InputError: as for `find_files`; or a file is there twice, the files do not have the same
-            columns, or a layout is given of files that are no CSV.
-        InternalError: a file is neither the path's own nor below it, or below what a pattern begins
-            with; or is not of the kind that its name says.
+        InputError: as for `find_files`; or one file is listed twice, the files do not have the same
+            columns, or a layout is given for files that are not CSV.
+        InternalError: a file is neither the path itself nor below it, or below the fixed beginning
+            of a pattern; or its kind differs from its name.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
@@ -714,7 +714,7 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
 
 
 def folder_values(below: Path) -> dict[str, str | None]:
-    """Return the columns that the folders of a file give its rows.
+    """Return the columns that the rows of a file have by its folders.
 
     Folders have names such as ``year=2024``.
 

@@ -71,7 +71,7 @@ def open_frame(frame: Any) -> Source | None:
 
     It may be eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals.
 
-    None if this is not a frame that narwhals knows; an `InputError` if a column name is there
+    None if narwhals does not support the frame. Raises an `InputError` if a column name occurs
     twice.
     """
     try:
@@ -262,8 +262,8 @@ def _has_intervals(kind: Any) -> bool:
 def _of_pandas(values: Any) -> Column:
     """Return pandas periods by their starts, and intervals by their texts.
 
-    Intervals are taken one by one: pandas takes -0.0 for 0.0 where it tells them apart, so that
-    the text of one row would be that of another.
+    Intervals are read one by one: pandas treats -0.0 and 0.0 as equal, so one row would get the
+    text of another.
     """
     if type(values.dtype).__name__ == "IntervalDtype":
         return Column([_form(value) for value in values])
@@ -318,7 +318,7 @@ _OF_DUCKDB = {
 def open_database(source: DatabaseTable, path: str) -> Source:
     """Return a table of a database file as a source, opened read-only.
 
-    Only its columns' names and types are looked at.
+    Only its columns' names and types are read.
     """
     import duckdb
 
