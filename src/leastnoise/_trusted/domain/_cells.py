@@ -35,17 +35,16 @@ _STRANGE = {
 class Steps:
     """A table of whole numbers in equal steps.
 
-    From ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
+    From ``low`` to ``high``, the cell is the number of whole steps above ``origin``.
 
     Attributes:
         low: the least number inside.
         high: the greatest number inside.
         origin: where cell 0 begins, at most ``low``.
         step: numbers in a cell.
-        again: after so many cells they begin anew; None: they do not.
-        rounding: how a number between two whole ones becomes one of them: ``"down"``, ``"up"``,
-            ``"nearest"`` (ties to the even one), or
-            None: it is outside.
+        again: number of cells after which cell 0 follows again; None: never.
+        rounding: how a number between two integers is rounded: ``"down"``, ``"up"``, ``"nearest"``
+            (ties to the even one), or None: it is outside.
     """
 
     low: int

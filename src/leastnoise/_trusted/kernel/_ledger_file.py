@@ -385,8 +385,8 @@ def checked_text(name: str, value: object, least: int = 0) -> str:
     """Return a checked text that is to be stored.
 
     Raises:
-        InputError: another class, a length that is not allowed, a null character, or text that UTF-8
-            cannot write.
+        InputError: another class, a length that is not allowed, a null character, or a text that
+            UTF-8 cannot encode.
     """
     if (
         not isinstance(value, str)

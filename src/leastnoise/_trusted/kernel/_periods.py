@@ -95,10 +95,10 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
 
     Raises:
         InputError: a block has no factor on only that attribute, or is a sum with limits, a sum
-            where late rows count on arrival, or a count of units in all periods together; or a
-            column names the units, and their rows count on arrival, or are bounded in cells that
-            are not the periods; or units are counted in groups of cells, and their rows are bounded
-            in all periods together.
+            while late rows count on arrival, or a count of units in all periods together; or there
+            is a unit column, and rows count on arrival or are bounded in cells that are not the
+            periods; or units are counted in groups of cells, and their rows are bounded in all
+            periods together.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()

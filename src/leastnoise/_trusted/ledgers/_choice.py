@@ -369,9 +369,9 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
-    Empty if the file is not a manifest. Entries that are not texts are left out, so that the others
-    can be compared for any contents of the file; only the number of steps becomes a text. A second
-    table that is not public has the key ``protected_table``.
+    Empty if the file is not a manifest. Entries that are not texts are omitted, so the other
+    entries can be compared for any file; only the number of steps becomes a text. A second table
+    that is not public has the key ``protected_table``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')

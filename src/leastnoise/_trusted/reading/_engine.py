@@ -160,8 +160,8 @@ class Engine:
 
         Its categories are not known yet.
 
-        None if the engine cannot do it by its SQL, which depends only on public facts; an
-        `InputError` where it fails.
+        None if its SQL cannot do it, which depends only on public facts. Raises an `InputError` if
+        the engine fails.
         """
         (rule,) = wish.rules.values()
         rows = self._bounded_rows(wish, entropy_bytes)

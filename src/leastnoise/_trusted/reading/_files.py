@@ -3,19 +3,17 @@
 CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
-  What follows the last LF is a line if
-   it is not empty.
+   The bytes after the last LF are a line if there are any.
 2. A line is a record, for any content: no line has an effect on another, and a field cannot contain
-  a line break.
-3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
-  delimiters, and ``""`` within it means one
-   ``"``.
-4. A line is dropped if it does not have as many fields as the header has names, has a field that is
-  quoted otherwise, or is longer than
-   ``LONGEST`` bytes. An empty line is a null where there is one column.
+   a line break.
+3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, and may
+   contain delimiters; ``""`` within it means one ``"``.
+4. A line is dropped if it does not have as many fields as the header has names, if it has a field
+   with other quotes, or if it is longer than ``LONGEST`` bytes. If there is one column, an empty
+   line is a null.
 
 Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
-the places of all delimiters together. The others are cut one by one.
+the positions of all delimiters at once. The others are cut one by one.
 
 If there are several files, only names decide which files are read, never their content. Folders
 below the path that are called ``key=value`` give every row of the files in them a column ``key`` of

@@ -3,9 +3,9 @@
 Files that a path means, layouts of CSV files, tables of databases, joins, and the messages about
 them.
 
-Nothing of a file is read. Not trusted: what a layout, a join or a name must be for a release to be
-private is checked where it is used, and so is whether files are below their path, of the kind that
-their names say, and there once.
+The content of files is not read. Not trusted: the code that uses a layout, a join or a name checks
+what a private release requires of it. It also checks that files are below their path, have the kind
+of their names, and are listed once.
 """
 
 import codecs
@@ -190,7 +190,7 @@ class CSV:
     def characters(self) -> str | None:
         """The character of each byte, U+FFFE for none.
 
-        None where the text is UTF-8 as it stands.
+        None if the text is UTF-8 already.
         """
         if self.encoding == "utf-8":
             return None
@@ -246,10 +246,10 @@ def _characters(encoding: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTable:
-    """A table or view of a database, and where the way to it is found.
+    """A table or view of a database, and the source of its connection.
 
     Args:
-        table: its name as it is stored, ``"visits"`` or ``"public.visits"``.
+        table: its stored name, such as ``"visits"`` or ``"public.visits"``.
         connection: ``"env:NAME"``: the environment variable that holds the URL of the database,
             ``postgresql://...``, or ``duckdb://`` and the path of a database file. The URL itself,
             which may hold a password, is in no spec, plan, log or release.
@@ -297,28 +297,28 @@ class Joined:
     """A table with the columns of a second one, as visits with patients.
 
     Each row of the first table has the columns of its partner: the one row of the second table with
-    the same key. Where there is none, or several, those columns are null, so that the attributes'
-    policies for nulls say what becomes of the row. Keys are compared as units are, by their string
-    forms, in which 17.0 is 17; a null is no key.
+    the same key. If there is none, or several, those columns are null, and the attributes' policies
+    for nulls apply. Keys are compared like units, by their string forms, in which 17.0 is 17; a
+    null is no key.
 
     Args:
         data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
-        second: the other table, likewise.
+        second: the other table, of the same kinds.
         on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
             and the second ``id``.
-        columns: of the second table, those that are wanted; None: all but its key.
+        columns: the requested columns of the second table; None: all but its key.
         public: whether everyone may know the content of the second table. If not, the privacy unit must
             be the column of the first table that they are joined on, so that a row of the second
             table belongs to the unit of the rows it is joined to.
-        reading: which spellings of a key are nulls, and whether blanks and capitals count; that of
-            the unit (``Privacy.unit_reading``), if the second table is not public.
+        reading: which spellings of a key are nulls, and whether blanks and capitals count; the same
+            as for the unit (``Privacy.unit_reading``) if the second table is not public.
 
     Raises:
         InputError: one of these cannot be used.
 
-    Guarantees: of a second table that is not public, the rows of a unit are protected with its rows
-        in the first one: whatever becomes of both changes no row of another unit, and at most
-        ``max_rows`` of the unit's own rows. A public one is the same in all neighbours.
+    Guarantees: if the second table is not public, the rows of a unit in it are protected together
+        with its rows in the first table: any change of both changes no row of another unit, and at
+        most ``max_rows`` of the unit's own rows. A public table is the same in all neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
     Joined(on='patient_id', columns=None, public=False)
@@ -398,8 +398,8 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
 
     Args:
         recorded: the record that it wrote.
-        moved: where the data are by now, if not there; a path has the same layout, and the same
-            second table beside it.
+        moved: the present location of the data, if it is another one; a path has the same layout
+            and the same second table.
 
     >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')

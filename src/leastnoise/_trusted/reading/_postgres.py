@@ -125,8 +125,8 @@ def open_postgres(source: DatabaseTable) -> Source:
 
     Only its columns' names and types are read.
 
-    An `InputError`, without a word of the server's own, which may hold a password, if it cannot be
-    reached or has no such table.
+    Raises an `InputError` if the server cannot be reached or has no such table, without the
+    server's own text, which may contain a password.
     """
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:

@@ -95,12 +95,12 @@ class ReadRequest:
     """The request to a source.
 
     Args:
-        attributes: those to read, None for all of the domain; the others are not looked at and drop
-            no row.
+        attributes: those to read, None for all of the domain; the others are not read and drop no
+            row.
         measures: those to read, None for all of the domain.
         tables: for each measure that is summed, or None for rows, the attributes of every marginal
-            that will be requested from the table; None where that is not known. A source that is an
-            engine then encodes, bounds and counts the rows itself, if it can.
+            that will be requested from the table; None if that is not known. With tables, an engine
+            encodes, bounds and counts the rows itself, if it can.
         usage: also count how many rows are used and how many are not, as the table's ``usage``.
         published: the attributes of every table that is published: a row is used if it fills the
             columns of one of them; None: if no attribute drops it.
@@ -120,10 +120,10 @@ class PeriodFiles:
     Args:
         along: the attribute whose cells are the periods.
         first: the first period that is read.
-        end: the period behind the last that is read.
+        end: the period after the last one that is read.
         patterns: for each period a pattern of the names of its files, such as
             ``year=2024/month=03/*``; empty: only folders named after the column of the attribute
-            say of which period a file is. A file whose name says nothing is read.
+            state the period of a file. A file whose name states no period is read.
     """
 
     along: str
@@ -173,11 +173,11 @@ def read(
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         unit_reading: how the values of the unit's column are read.
-        allowance: the rows that each unit may still use in a series, of which ``max_rows`` is then
-            the bound in all periods (E14). The rows are then read, by an engine too.
+        allowance: the rows that each unit may still use in a series; ``max_rows`` is then the bound
+            in all periods (E14), and the rows of an engine are read, not counted.
         period_files: the files of a source of several that need to be read; None for all.
-        progress: shows after each chunk how far reading is; numbers of rows are private, so
-            nothing else is told them (E13).
+        progress: shows the progress after each chunk; nothing else receives the numbers of rows,
+            which are private (E13).
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.
@@ -382,7 +382,7 @@ def _append_group_rows(
             attribute.
 
     Returns:
-        The three columns with these rows behind the others.
+        The three columns with these rows after the others.
     """
     for name, group_rows in group_rows_by_measure.items():
         number = len(next(iter(group_rows.values())))
@@ -808,10 +808,10 @@ def check_source(
 ) -> None:
     """Refuse a source that cannot be read, before anything is paid.
 
-    That is what `read` would refuse before it reads a row, and columns of a type that no rule
-    reads.
+    It refuses everything that `read` would refuse before it reads a row, and columns of a type that
+    no rule reads.
 
-    Nothing that was opened is given away.
+    It returns nothing of the opened source.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -858,8 +858,8 @@ def open_columns(
 
     These are columns of attributes, of measures, and of the unit if there is one.
 
-    An `InputError` as for `read`; or the unit is not what a second table that is not public is
-    joined on.
+    Raises an `InputError` as for `read`; or if a second table that is not public is not joined on
+    the unit.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
@@ -916,7 +916,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     """Return an open source for `read`; none of its rows is read yet.
 
-    Of its rows none is read, and of two tables an engine joins the columns wanted alone, None for
+    None of its rows is read. Of two tables, an engine joins only the requested columns; None for
     all.
     """
     # the libraries that read are imported when something is read: the command line starts without
@@ -982,11 +982,11 @@ def read_keys(
 ) -> Table:
     """Return the keys of a column with the number of units of each, as a table.
 
-    An engine that can counts them; else they are read chunk by chunk.
+    An engine counts them if it can; otherwise they are read chunk by chunk.
 
-    The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each;
-    which of its keys, no value decides. All else is as for `leastnoise._trusted.reading.read`: nothing is
-    refused because of a row, or with a value of one.
+    The attribute is `Unknown` in the domain. A unit counts in at most ``max_rows`` keys, once in
+    each; the choice of its keys depends on no value. Otherwise as for
+    `leastnoise._trusted.reading.read`: no error is caused by a row or contains a value of one.
 
     Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
         keys, each by 1.
@@ -1065,7 +1065,7 @@ def read_unit_sizes(
     """Return a table with one row per unit: the unit's number of rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the rule of the
-    attribute gives to the unit's number of rows in the source, whatever these rows contain.
+    attribute gives to the unit's number of rows in the source, for any content of these rows.
 
     Args:
         source: as for `read`.
@@ -1133,8 +1133,8 @@ def joined_source(
 
     It has the rows of the first, with columns of both.
 
-    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that
-    they are joined on is not there, or holds what cannot be compared.
+    An engine joins only the requested columns; None for all. Raises an `InputError` if a column of
+    the keys is missing, or has values that cannot be compared.
 
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there
         whose key is its own.
@@ -1211,7 +1211,7 @@ class PartnerRows:
     Args:
         second: the table.
         key: its column of keys.
-        wanted: columns of it, and what encodes each.
+        wanted: columns of it, and the encoder of each.
         reading: how keys are read.
     """
 

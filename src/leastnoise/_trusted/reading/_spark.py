@@ -37,7 +37,7 @@ _DIGITS = 15
 def open_spark(frame: Any) -> Source:
     """Return a Spark data frame, classic or Connect, as a source.
 
-    Only its schema is looked at, or an `InputError` says why not.
+    Only its schema is read. Raises an `InputError` if that is not possible.
     """
     what = "the Spark data frame"
     try:

@@ -2,9 +2,9 @@
 
 They are expressions of one row's values, in which no value can make a query fail.
 
-Closed by default: whatever has no expression here (a type of column, a long table, an unusual text)
-is None, and its rows are read instead. Expressions are trees of sqlglot, which writes and quotes
-them for each engine. The labels refer to PROOFS-reading.md.
+Closed by default: if there is no expression here (for a type of column, a long table, an unusual
+text), the result is None, and the rows are read instead. Expressions are trees of sqlglot, which
+writes and quotes them for each engine. The labels refer to PROOFS-reading.md.
 """
 
 import re
@@ -65,7 +65,7 @@ _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "igno
 def sql(written: str, **parts: Any) -> Expression:
     """Return the expression of an SQL template with its parts filled in.
 
-    In it ``:name`` stands for a part.
+    In the template, ``:name`` represents a part.
 
     Args:
         written: SQL that all engines share.
@@ -173,8 +173,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
 
     It is used often, so a query computes it first. None if rows must be read.
 
-    A text is compared as it stands: one whose blanks or capitals are to be left out of account is
-    read.
+    Texts are compared unchanged. If blanks or capitals do not count, the rows are read.
 
     >>> prepare_value(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
@@ -254,7 +253,7 @@ def cell_of(
 
 
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
-    """Return the cell of a category in SQL; None if SQL cannot tell it."""
+    """Return the cell of a category in SQL; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
     # a form without a letter is null, whatever its spelling
     if (

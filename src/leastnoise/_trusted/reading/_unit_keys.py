@@ -132,8 +132,8 @@ class UnitNumbers:
         reading: how the values of the unit's column are read.
 
     Attributes:
-        entries: the encoder from a column to entries, -1 for a row without a unit. Its keys are
-            found by a function of the column alone, in any thread.
+        entries: the encoder from a column to entries, -1 for a row without a unit. A function of
+            only the column finds its keys, in any thread.
 
     Guarantees: two entries have one number if and only if their values have one key (`key_reader`).
 
@@ -306,8 +306,8 @@ def _keys_of_wholes(wholes: Array) -> Any:
 def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
     """Return the keys of an Arrow array of byte strings.
 
-    Texts that are their own keys stay as they are; those with blanks or capitals that do not count
-    are taken together if they are ASCII; ``key`` reads the others one by one.
+    Texts that are their own keys stay unchanged. ASCII texts with blanks or capitals that do not
+    count are rewritten together. ``key`` reads the others one by one.
     """
     import pyarrow.compute as pc
 

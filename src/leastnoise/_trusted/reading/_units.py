@@ -123,11 +123,11 @@ class Units:
     ) -> BoolArray:
         """Return which rows are kept: up to ``max_rows`` random ones of each unit.
 
-        Of the values only the cells that are bounded have a say.
+        Of the values, only the bounded cells influence the choice.
 
         Args:
             max_rows: k, at least 1; the bound of the series if there is an allowance.
-            entropy_bytes: gives that many random bytes; `os.urandom` outside tests.
+            entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
             among: the rows to choose from, each by a function of only itself; None for all.
 
         Returns:
@@ -137,28 +137,28 @@ class Units:
             everything, and let a unit keep its k rows with the least keys. Take two sources of
             which one has a unit's rows in addition, and give every common row the same key (a
             coupling of the two runs: each has its right distribution). Whether a row of another
-            unit is kept depends on the keys of that unit's rows alone, so it is the same in both;
-            of the additional unit at most k rows are kept. So the kept rows differ by at most k.
-            Each kept row is then encoded or dropped by a function of itself alone, which takes away
-            rows on either side but adds none: the encoded tables too differ by at most k rows. A
-            mechanism that is private for every pair of tables that far apart is private for every
-            fixed choice of keys, hence on average over them. Replacing a unit is removing one and
-            adding one: at most 2k rows.
+            unit is kept depends only on the keys of that unit's rows, so it is the same in both. Of
+            the additional unit at most k rows are kept. So the kept rows differ by at most k. Each
+            kept row is then encoded or dropped by a function of only that row, which removes rows
+            on either side and adds none. So the encoded tables differ by at most k rows too. A
+            mechanism that is private for every pair of tables at this distance is private for every
+            fixed choice of keys, hence on average over them. To replace a unit is to remove one and
+            add one: at most 2k rows.
 
-            With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with
-            the least keys, and of those the k with the least keys. That too depends on its own rows
-            and keys alone: the kept rows of others stay, and those that come or go are at most k,
-            and at most m in one cell.
+            With a bound m on the rows in a cell, a unit keeps, of its rows in each cell, the m with
+            the least keys, and of those the k with the least keys. This depends only on its own
+            rows and keys too: the kept rows of other units stay, and the added or removed rows are
+            at most k, and at most m in one cell.
 
             With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
             rows period after period, up to its unused rows.
 
             Rows without a unit are dropped. Kept as a separate unit, any number of people would
-            share its k rows; kept each as its own unit, one person could have more than k. Dropping
-            them lets a change of one affect no other row.
+            share its k rows; kept each as its own unit, one person could have more than k. If they
+            are dropped, a change of one affects no other row.
 
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
-            then preferred, which the argument above does not mind.
+            then preferred, and the proof above still holds.
         """
         units = self._open_rows()
         if among is not None:
@@ -219,7 +219,7 @@ class Units:
 
         Args:
             keep: what `keep` gave.
-            most: rows cut for which a kept row may stand.
+            most: the largest number of cut rows for each kept row.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a"] * 9 + ["b", "b", None])))
@@ -249,8 +249,8 @@ class Units:
         They are 1: one row of a unit in each of its cells. All others are 0.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
-        cells of other attributes. Of the cells of a unit with more cells, as many as ``most`` are
-        chosen by random keys.
+        cells of other attributes. If a unit has more cells, ``most`` of them are chosen by random
+        keys.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -438,7 +438,7 @@ class Units:
 
 
 class _SeriesRows:
-    """The periods of all rows, and what their units have used before (E14).
+    """The periods of all rows, and the rows that their units used before (E14).
 
     Args:
         allowance: of the units in all periods of a series.
@@ -544,8 +544,8 @@ def _first(
 ) -> BoolArray:
     """Return which rows have the ``most`` least keys of their group.
 
-    ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
-    come first, whatever their keys. Of rows with one key the earlier one is preferred.
+    ``most`` is one number, or the number of the group of every row. Rows with a smaller number
+    ``before`` come first, for any keys. Of rows with one key the earlier one is preferred.
     """
     if before is None and isinstance(most, int):
         group = _group_numbers(*groups)
@@ -584,7 +584,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
 
     def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return each row's group number, alone and joined with bits of its key."""
+        """Return each row's group number, and the number joined with bits of its key."""
         numbers = number[group[block] + 1]
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
@@ -781,10 +781,10 @@ def usage_table(
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
         -1 to at most one attribute, so that a unit changes either by ``max_rows`` at most, and
-        stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
-        cells, whatever ``max_per_cell`` of the table beside it says: that is about other cells. A
-        unit has a total in at most ``max_rows`` cells, and changes the amounts kept by at most the
-        largest amount, and those cut by at most `cut_limit`, for each of them.
+        stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the cells:
+        ``max_per_cell`` of the main table concerns other cells. A unit has a total in at most
+        ``max_rows`` cells, and changes the amounts kept by at most the largest amount, and those
+        cut by at most `cut_limit`, for each of them.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
@@ -812,7 +812,7 @@ def lacking_rows(
     Args:
         hidden_cells: for each attribute that only some tables use, whether each used row is in its
             hidden cell.
-        entropy_bytes: gives that many random bytes.
+        entropy_bytes: returns a given number of random bytes.
 
     Returns:
         For each attribute, of the rows drawn for it those in the hidden cell less the others.

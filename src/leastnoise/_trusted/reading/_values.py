@@ -57,7 +57,7 @@ def unless_it_raises(
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
     """Return a decorator that turns exceptions into a fixed result (E5).
 
-    It returns something else where the value makes the given function raise.
+    The function returns the fixed result if the value makes it raise.
 
     Args:
         otherwise: the result then.
@@ -151,7 +151,7 @@ def null_numbers(reading: Reading) -> FloatArray:
 def text_number(reading: Reading) -> Callable[[str], float | None]:
     """Return the function that reads a text as a number.
 
-    It gives NaN for ``nan``, and None for no number.
+    It returns NaN for ``nan``, and None for no number.
 
     The forms are listed in the table in docs/spec.md. They are the same under every reading; the
     reading adds its decimal mark, its mark of thousands and its currency signs.
@@ -332,7 +332,7 @@ def changes_of_clock(
 
     The changes are seconds of UTC between two, the offsets in order; None for over 101 years.
 
-    It is looked at every hour, and no clock changes there and back within one.
+    The clock is checked for every hour; no clock changes there and back within one.
 
     >>> changes_of_clock("Europe/Berlin", 1_700_000_000, 1_720_000_000)
     ((1711846800,), (3600, 7200))
@@ -382,8 +382,8 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
 
     Texts are read by a pattern, numbers as they count.
 
-    It gives seconds since 1970, and whether these are of UTC, not of the attribute's own clock;
-    None for a null. Where a value says nothing, the seconds are beyond all days.
+    It returns seconds since 1970, and whether they are in UTC, not on the attribute's own clock;
+    None for a null. If a value is no time, the seconds are beyond all days.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")

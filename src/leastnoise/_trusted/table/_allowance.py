@@ -103,7 +103,7 @@ class PeriodUse:
             periods: the number of closed periods, not below that before the table was read.
 
         Raises:
-            InternalError: a unit has used more rows than the bound, or fewer periods are asked for.
+            InternalError: a unit has used more rows than the bound, or fewer periods are requested.
         """
         if periods < self.before.periods:
             raise InternalError("A closed period is not read again; please report this.")
@@ -144,7 +144,7 @@ class RowAllowance(Immutable):
     Args:
         along: the attribute whose cells are the periods.
         most: the bound on the rows of a unit in all periods.
-        used: what units have used so far; private.
+        used: the rows that units have used so far; private.
 
     >>> RowAllowance("month", 12, UsedRows.none(bytes(16)))
     <RowAllowance of at most 12 rows of a unit along 'month'>

@@ -29,7 +29,7 @@ class Group:
 
     Attributes:
         attributes: positions of the attributes, in the order of the table's axes.
-        members: which of the wanted sets are sums of that table.
+        members: which of the requested sets are sums of that table.
     """
 
     attributes: tuple[int, ...]

@@ -32,8 +32,9 @@ class Columns:
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
-        values: for each measure that was read, the amount of every row in units; for None, if it is
-            there, 1 for each row that counts as a row and 0 for one that counts only for its unit.
+        values: for each measure that was read, the amount of every row in units; for None, if
+            present, 1 for each row that counts as a row and 0 for a row that counts only for its
+            unit.
         rows: their number.
         use: the rows that units use in each period of a series that bounds them in all periods;
             None of other tables.
@@ -62,8 +63,8 @@ class Keyed:
     """Private keys, and how many units have each.
 
     Attributes:
-        keys: texts, each once, in an order that means nothing.
-        units: int64, of the same length, at least 1: nobody's keys are not there.
+        keys: distinct texts, in an order without meaning.
+        units: int64, of the same length, at least 1: keys that nobody has are not listed.
     """
 
     keys: tuple[str, ...]
@@ -122,13 +123,12 @@ class Table(Immutable):
         codes: for each attribute that was read, the cell of every row: integers from 0 to the
             attribute's size - 1.
         values: for each measure that was read, the amount of every row in units: integers within
-            the measure's bounds where the row has a value, else 0; which has one is told by the
-            `ValueCount` of the measure, if that was read.
+            the measure's bounds where the row has a value, else 0; the `ValueCount` of the measure,
+            if it was read, states which rows have a value.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
         max_per_cell: how many of them in one cell; None if all might.
-        rows: the number of rows; needed where no column was read, because only the total is asked
-            for.
+        rows: the number of rows; needed if no column was read, because only the total is requested.
         counting: 1 for every row that counts as a row, 0 for one that only has an amount of its
             unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, of how many rows of the source are used and how many
@@ -404,7 +404,7 @@ class Table(Immutable):
 def set_reading_day(table: Table, day: date) -> Table:
     """Set the day of reading of a new table and its table of usage; return it.
 
-    Only readers may call it, before anybody else has the table.
+    Only readers may call it, before they return the table.
 
     >>> set_reading_day(Table(ln.Domain(sex=["F", "M"]), {"sex": [0]}), date(2026, 11, 30)).read_on
     datetime.date(2026, 11, 30)
