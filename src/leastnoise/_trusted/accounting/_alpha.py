@@ -1,4 +1,4 @@
-"""Search for the order alpha of a nearly least delta bound for zCDP.
+"""Search for an order alpha with a nearly minimal delta bound for zCDP.
 
 Not trusted: every order above 1 gives a valid bound.
 """

@@ -330,7 +330,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
     spent = total(division.composed)
     if division.is_all_pure and spent.epsilon <= epsilon:
         return True
-    # (G2): squares of mu add up, also where a release was chosen by what earlier ones gave
+    # (G2): squares of mu add up, also if a release was chosen by the outputs of earlier ones
     return gaussian_is_private(epsilon, spent.mu_squared, delta)
 
 

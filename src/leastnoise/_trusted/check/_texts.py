@@ -60,7 +60,7 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 def quoted(value: object) -> str:
     """Return a value as messages quote it, with at most 200 characters."""
-    if isinstance(value, int) and value.bit_length() > 4000:  # what takes long to be written
+    if isinstance(value, int) and value.bit_length() > 4000:  # writing it would take long
         return "a whole number of over 1000 digits"
     try:
         text = _SHORT.repr(value)

@@ -85,7 +85,7 @@ def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dic
     """Return a map from the text of each key to its value.
 
     Args:
-        description: how a message calls the map.
+        description: the name of the map in messages.
         pairs: keys and values.
 
     Raises:
@@ -111,7 +111,7 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
     """Return the group of each cell, from the list of cells of each group.
 
     Args:
-        description: how a message calls the level.
+        description: the name of the level in messages.
         groups: the cells of each group.
         names: the cells of the attribute by their names.
 

@@ -1,4 +1,4 @@
-"""Check how users say that a column is read, and write it as JSON.
+"""Check the settings by which a column is read, and write them as JSON.
 
 Not trusted: for any marks and spellings of a `Reading`, a value is read by a function of only that
 value.

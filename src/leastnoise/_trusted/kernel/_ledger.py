@@ -814,7 +814,7 @@ class Ledger:
         entry = self._checked_receipt(connection, receipt)
         if (
             entry.state != "reserved"
-        ):  # (J3): its steps are forgotten, so none can be told to be new
+        ):  # (J3): its steps are deleted, so none can be recognised as new
             raise LedgerError(
                 f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "
                 "is drawn for it."

@@ -48,7 +48,7 @@ from leastnoise._trusted.check import BudgetError, InputError, LedgerError, read
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
 Kind = Literal["release", "spent", "budget"]
-# A period is named by what its days have in common.
+# A period has the common part of its days' names as its name.
 PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
 OF_RELEASE = ("release", "", "")  # kind, share and period of a release that names no share
 
@@ -57,7 +57,7 @@ SCHEMA = 3
 TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
-    # Beside the entries, so that neither table can be set back without the other.
+    # A separate table, so that neither table can be set back without the other.
     (
         "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest "
         "TEXT NOT NULL)"
@@ -66,8 +66,8 @@ TABLES = (
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
     plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
     run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)""",
-    # Of releases that are paid and not published: what they are, which steps were begun, and what
-    # those gave.
+    # Releases that are paid and not published: their plans, the steps that were begun, and the
+    # outcomes of these steps.
     (
         "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest "
         "TEXT NOT NULL)"

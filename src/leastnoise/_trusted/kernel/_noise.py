@@ -32,7 +32,7 @@ from leastnoise._trusted.kernel._sampling import (
 # it
 _PARTS = 8
 _FARTHEST = 2**62  # where geometric numbers are cut
-_CUT = 128  # the table's last cell, which stands for V of at least 128
+_CUT = 128  # the table's last cell, which represents V of at least 128
 
 
 def discrete_laplace(

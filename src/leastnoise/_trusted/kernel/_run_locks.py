@@ -26,7 +26,7 @@ def run_file(ledger: Path, run: str) -> Path:
     """
     real = Path(
         os.path.realpath(ledger)
-    )  # the same folder for all processes, by whatever link they reached the ledger
+    )  # the same folder for all processes, whatever link leads them to the ledger
     return real.parent / f".{real.name[:64]}.run-{run}"
 
 

@@ -322,7 +322,7 @@ class Series(Immutable):
         spent = _checked_cost(terms, table)
         entry = _checked_ledger(ledger).entry_of(
             receipt
-        )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
+        )  # (K3): the ledger's file, not the receipt, must have the whole charge of these terms
         charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = (
             spent if terms.only is not None else entry.cost
@@ -465,8 +465,8 @@ class Series(Immutable):
 
         Raises:
             InputError: they have another domain or unit, cost more than they declare, are not the
-                only step, or have another noise than the rounded Gaussian where mu squared is
-                shared out; nothing was drawn.
+                only step, or have other noise than rounded Gaussian noise although the steps share
+                mu squared; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
         terms = self.terms
@@ -495,8 +495,8 @@ class Series(Immutable):
         cost = step_charge(terms.shared, measurements.privacy.budget, spent)
         request = terms.digest()
         if only is None:
-            # with its charge as it is computed here: the text of what is measured is written by
-            # code that need not be believed
+            # with the charge that is computed here, because code that is not trusted writes the
+            # text of the measurements
             request = fingerprint_step((cost, measurements_digest(measurements)))
         if self.receipt:
             receipt_id = self.receipt.id
@@ -561,7 +561,7 @@ class Series(Immutable):
                 closed = read_closed(state, owner, number)
             else:
                 closed = ClosedPeriods()
-            # else a process that was killed before the ledger had its rows has closed it
+            # otherwise a process closed it and was killed before the ledger had its rows
             if closed.number == number:
                 entropy = private_state.entropy
                 closed = close_period(only, terms.along, terms.late, table, closed, entropy)
@@ -662,7 +662,7 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
 
     Args:
         series: whose next step this is.
-        name: how a message calls the step.
+        name: the name of the step in messages.
         step: the choice or the search.
         kind: the class that the step must have exactly.
 

@@ -89,7 +89,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
     """Return a sealed int64 copy of a list of whole numbers.
 
     Args:
-        name: how a message calls the list.
+        name: the name of the list in messages.
         values: whole numbers from -2^53 to 2^53.
         dimensions: the number of axes that the array must have.
 

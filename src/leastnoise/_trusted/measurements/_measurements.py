@@ -142,7 +142,7 @@ class Factor:
             object.__setattr__(self, "heaviest", int(self.weights.max()))
         if isinstance(
             self.operator, Contrasts
-        ):  # of the others the squares are ones, one a row, which are not listed here
+        ):  # all other squares are ones, one for each row, which are not listed here
             object.__setattr__(self, "largest_square", int(self.squares.max()))
         object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
 
@@ -308,8 +308,8 @@ class Measurements:
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
-        # M6: copies of Python's own immutable kinds: what was checked here cannot change before it
-        #     is measured.
+        # M6: copies of Python's own immutable kinds: the checked values cannot change before they are
+        #     measured.
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "blocks", tuple(self.blocks))
         if not self.blocks:
@@ -564,7 +564,7 @@ class Measurements:
         """Raise unless a block's noise can be drawn exactly at its scale."""
         heaviest = math.prod(factor.heaviest for factor in block.factors)
         fine = block.scale * self.grid
-        # Roots of squared norms are taken to 26 bits behind the point at most, and are below 2^27
+        # Roots of squared norms have at most 26 bits after the binary point, and are below 2^27
         # then (``row_scales``).
         if square == 1:
             root, below = 1, 1

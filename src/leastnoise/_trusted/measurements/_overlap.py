@@ -68,7 +68,7 @@ def _squared_move(
         overlaps = np.maximum(numerators, 0)
     if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
         return None
-    # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most that of its row's largest entries
+    # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most the sum of its row's largest entries
     return _largest_sum(_largest_sums(overlaps, most), most) / denominator
 
 

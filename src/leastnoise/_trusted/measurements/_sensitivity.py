@@ -461,7 +461,7 @@ def _joint_norm(
 def _unit(values: Iterable[Fraction | int]) -> int:
     """Return a denominator for values, their common one if it is short (M3).
 
-    Else a power of two, to whose multiples they are rounded up.
+    Otherwise it is a power of two, and the values are rounded up to multiples of 1 / that power.
     """
     unit = 1
     for value in values:

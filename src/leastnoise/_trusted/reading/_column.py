@@ -30,8 +30,7 @@ from leastnoise._trusted.reading._values import stamp_text
 CHUNK = 2**16
 
 
-# Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy
-# ``outside``.
+# Represents a value that no rule reads, such as a list; the policy ``outside`` applies to it.
 UNSUPPORTED = object()
 
 
@@ -257,7 +256,7 @@ class SchemaField:
     Attributes:
         name: the column.
         type: the Arrow type of its values; None where the source has none, as a CSV file.
-        type_name: how messages call its type.
+        type_name: the name of its type in messages.
         readable: whether a rule reads values of that type.
         required: whether the schema says that no row has a null there.
         zone: the time zone of a column of instants, ``""`` where the schema does not name it; None
@@ -290,7 +289,7 @@ class Source:
     """A source that has been opened: public facts, and a way to its private rows.
 
     Attributes:
-        what: how messages call it.
+        what: its name in messages.
         fields: its columns, in order; a name that occurs twice is listed twice.
         total: the number of rows if it is known in advance; shown only as progress.
         encoded: from columns and the encoder of each, yields for each chunk its number of rows and
@@ -432,7 +431,7 @@ class FileKind:
     """The names, reader and layout of one kind of file.
 
     Attributes:
-        name: how messages call it.
+        name: its name in messages.
         endings: of its files' names, in lower case.
         open: opens a file and reads its schema and no row; if rows are lines, it also receives a
             `CSV` layout, or None.

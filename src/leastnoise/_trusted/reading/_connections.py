@@ -19,7 +19,7 @@ _OTHER_SCHEME = (
     "The environment variable {name} must hold a URL that begins with postgresql:// or duckdb://; "
     "its scheme is {scheme}. Write for example postgresql://user@host:5432/name."
 )
-# For each pattern in the text of an error: the part of the URL that is wrong, and what to do.
+# For each pattern in the text of an error: the wrong part of the URL, and the advice.
 _CAUSES = (
     (r"could not translate host name", "host", "No machine of this name is known."),
     (r"invalid (?:integer value|port)", "port", "It must be a whole number, such as 5432."),

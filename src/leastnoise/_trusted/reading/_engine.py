@@ -72,7 +72,7 @@ class Engine:
     """Where rows can be counted.
 
     Attributes:
-        what: how messages call it.
+        what: its name in messages.
         relation: the expression after FROM.
         values: for each column that can be used, the expression of its value and the content of
             that value.
@@ -109,8 +109,9 @@ class Engine:
 
         Returns:
             Marginals that hold all that were wished for, and where that is wished how many rows are
-            used, not used and cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
-            rows are to be read. That depends only on the wish and on the columns' types.
+            used, not used and cut, as `Units.cut` has it; None if the engine cannot do it by its
+            SQL, and the rows are to be read. This depends only on the request and on the types of
+            the columns.
 
         Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends only on that
             unit's rows and the key (E7).

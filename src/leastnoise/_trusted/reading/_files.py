@@ -91,8 +91,8 @@ _ASCII = 128
 _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 
 Bytes = npt.NDArray[np.uint8]
-# A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
-# its last byte.
+# A field of fewer bytes is identified by one integer of this many bytes, with a 1 after its last
+# byte.
 WORD = 8
 _END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
 # The header must end within this many bytes.
@@ -239,7 +239,7 @@ def parse_lines(
             for line, of_line in split_lines.items()
             if of_line is not None and len(of_line) == width
         }
-        # their fields stand behind the block, and the lines in their order again
+        # their fields are put after the block, and the lines into their order again
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         behind = len(block) + np.cumsum(lengths)
@@ -345,9 +345,9 @@ def _bytes_of_words(keys: Array) -> DistinctTexts:
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Return a CSV file as a source; only its header is read.
 
-    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon,
-    tab and bar that the header holds most of. An `InputError` if it cannot be opened, or its first
-    line is not a header.
+    Without a layout it is UTF-8 with a header, and the delimiter is the most frequent of comma,
+    semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be opened, or if
+    its first line is not a header.
     """
     what = message(CSV_FILE, path=str(path))
     layout = layout or CSV(path)
@@ -355,7 +355,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     characters = layout.characters
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
-    # a file without a header begins with a row, which has no say in anything
+    # the first line of a file without a header is a row, which must not influence how it is read
     line = ""
     if headed:
         line = _first_line(path, what, layout)
@@ -446,7 +446,7 @@ def _text(raw: Any, characters: str) -> object:
     """
     decoded = codecs.charmap_decode(raw, "replace", characters)[
         0
-    ]  # so that it cannot fail, whatever the bytes are
+    ]  # so that it cannot fail, for any bytes
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 

@@ -48,7 +48,7 @@ _HELD = (
     nw.Binary,
     nw.Unknown,
 )
-# The Arrow types of those that have one of their own; what is not here has none.
+# The Arrow types of data types of narwhals; types that are not listed have none.
 _ARROW = {
     nw.Boolean: "bool",
     nw.String: "string",
@@ -290,7 +290,7 @@ _READ = {
 _NULL_TYPES = ("Null", "null[pyarrow]")  # of Polars, and of pandas over Arrow
 _READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
-# Arrow types by what DuckDB calls its own, as they are sent.
+# The Arrow types that DuckDB sends, by its own type names.
 _OF_DUCKDB = {
     "TINYINT": "int8",
     "SMALLINT": "int16",
@@ -341,7 +341,7 @@ def open_relation(
 
     Args:
         relation: the relation.
-        what: how messages call it.
+        what: its name in messages.
         required: the columns that are declared NOT NULL.
     """
     import duckdb

@@ -31,7 +31,7 @@ _NO_URL = (
     "postgresql://user@host/name "
     "or duckdb:///data/visits.duckdb; it is not set."
 )
-# Messages about sources, with names of what the user called them; nothing of a row gets here.
+# Messages about sources, with the user's names for them; no text of a row is in them.
 CSV_FILE = "the CSV file {path!r}"
 PARQUET_FILE = "the Parquet file {path!r}"
 STORED = "the table {table!r} of {engine}"
@@ -269,7 +269,7 @@ class DatabaseTable:
         if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
             raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
         if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
-            # what was given may be a URL with a password, so it is not shown
+            # the argument may be a URL with a password, so it is not shown
             raise InputError(
                 "connection must be 'env:' and the name of an environment variable that holds the "
                 "URL, as in 'env:VISITS_URL'."
@@ -440,8 +440,8 @@ def find_files(
     They are the file itself, all files below a folder, or those that match ``*``, ``?``, ``[...]``
     and ``**``.
 
-    In a folder and with ``**``, names of files and folders that begin with a point or an underscore
-    are left out: engines mark their own files so.
+    In a folder and with ``**``, files and folders whose names begin with a point or an underscore
+    are left out, because engines mark their own files in this way.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
@@ -512,7 +512,7 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
     """Return the message about a column that is missing or there twice.
 
     Args:
-        what: how messages call the source.
+        what: the name of the source in messages.
         names: the columns that it has.
         name: the column that is needed.
         in_header: whether the names are the first line of a text.

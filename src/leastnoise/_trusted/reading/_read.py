@@ -875,7 +875,7 @@ def open_columns(
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
     for attribute, name in zip(attributes, wanted, strict=False):
         _check_zone(opened, domain, attribute, name)
-    # units could not be told apart
+    # units could not be distinguished
     if unit_column is not None and unit_column in opened.unreadable_columns:
         raise InputError(
             message(
@@ -1045,7 +1045,7 @@ def read_keys(
         counts = np.bincount(
             every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers)
         )
-    # keys that a second table has and no row may be behind the last that is counted
+    # a key that only a second table has may come after the last one that is counted
     return table(
         [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
         counts[counts > 0].astype(np.int64),
@@ -1226,7 +1226,7 @@ class PartnerRows:
             *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        # behind the last row what a null becomes, which place -1 finds
+        # after the last row stands the code of a null, at position -1
         self._columns = [
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, wanted, strict=True)

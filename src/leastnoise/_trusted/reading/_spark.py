@@ -30,7 +30,7 @@ from leastnoise._trusted.reading._sql import Expression, sql
 
 # Settings under which the text of a query means something else.
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
-# A decimal of so many digits is the double nearest to it, however it is computed.
+# Any computation turns a decimal with at most this many digits into the nearest double.
 _DIGITS = 15
 
 
@@ -151,7 +151,7 @@ def _since(column: Expression) -> Expression:
     return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
 
 
-# Sent for is what neither a time zone nor bytes that are no text can make fail.
+# The requested expressions fail for no time zone and for no bytes that are no text.
 _TYPES = {
     **{
         name: Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"), arrow=alias)

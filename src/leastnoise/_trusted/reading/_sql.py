@@ -43,10 +43,10 @@ from leastnoise._trusted.reading._values import (
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
-# What a column holds, whatever its engine calls the type: whole numbers of at most 64 bits;
-# doubles; Booleans; text compared by its bytes; days since 1970; microseconds since then on a clock
-# without a time zone, of UTC, and on the clock of an attribute. These are whole numbers of 64 bits
-# too.
+# The content of a column, for any name of its type in the engine: integers of at most 64 bits;
+# doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970 on a
+# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are 64-bit
+# integers too.
 Held = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
 # A longer list of cases is slower than reading the rows.
 MOST_CASES = 4096
@@ -58,7 +58,7 @@ _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _INFINITIES = ("Infinity", "-Infinity")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
-# A way of reading that this file does not know of could change what the others mean.
+# A setting of a reading that is not listed here could change the meaning of the others.
 _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "ignore_case"}
 
 
@@ -255,7 +255,7 @@ def cell_of(
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     """Return the cell of a category in SQL; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
-    # a form without a letter is null, whatever its spelling
+    # a form without a letter is null, in any spelling
     if (
         len(forms) > MOST_CASES
         or table.cells[""] != rule.null
@@ -506,8 +506,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
         return sql(written, missing=missing, none=0, units=1)
     if number.held == "integer" and measure.unit == 1:
         return sql(written, missing=missing, none=0, units=clipped(number.it, low, high))
-    # what no product can carry over the doubles, and no quotient below them, before either is
-    # computed
+    # clipped before products and quotients are computed, so that neither leaves the doubles
     far = 4.0 * measure.largest * numerator / denominator
     units = sql(
         ":it * :by / :unit",

@@ -251,7 +251,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
             has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
             keys = keys.filter(_arrow_mask(has_key))
-            # -1 stands for a value without a key, and finds the last entry
+            # -1 marks a value without a key, and selects the last entry
             places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
         return KeyColumn(keys, column.rows(places, -1))
 

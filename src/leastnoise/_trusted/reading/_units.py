@@ -577,7 +577,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     exceeds = sizes > most
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
-    # only groups with more rows are numbered; -1 stands for each of the others
+    # only groups with more rows are numbered; all others have -1
     number = np.where(exceeds, np.cumsum(exceeds) - 1, -1)
     sizes = sizes[exceeds]
     group_bits = len(sizes).bit_length()

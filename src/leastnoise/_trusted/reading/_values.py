@@ -39,8 +39,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # What has no day stands here.
 NO_DAY = -(2**62)
-# Times that are numbers: what is counted from 1970 on, in a second; and the number of that day
-# where days are counted from 1899-12-30 on. Beyond these numbers is no calendar.
+# Times that are numbers: units in a second, counted from 1970; and the number of the first day of
+# 1970 if days are counted from 1899-12-30. No calendar has days beyond these limits.
 IN_A_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6}
 EXCEL_OF_1970 = 25_569.0
 MILLISECONDS_A_DAY = 86_400_000.0
@@ -71,7 +71,7 @@ def unless_it_raises(
         def quiet(*args: Given.args, **named: Given.kwargs) -> Read | Else:
             try:
                 return function(*args, **named)
-            except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not of that kind
+            except Exception:  # noqa: BLE001 - a private value that raises is not of that kind
                 return otherwise
 
         return quiet
@@ -161,7 +161,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
     [17.5, -5.0, -5.0, 2000.0, 7.0, None, None, None, nan]
     """
     pattern = number_pattern(reading)
-    # which remembers nothing, so that any of them reads a text by itself
+    # a pattern has no memory, so it reads each text independently
     if type(pattern) is not re.Pattern:
         raise InternalError("the numbers of a reading must be a pattern; please report this.")
     has_point = reading.decimal == "."
@@ -208,7 +208,7 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
     @unless_it_raises(None)
     def read(value: object) -> float | None:
-        # text first: it is what most columns that are not arrays hold
+        # text first, because most columns that are not arrays contain text
         if isinstance(value, bytes):
             value = value.decode()
         if not isinstance(value, str):
@@ -371,7 +371,7 @@ def stamps(data: Any) -> IntArray | None:
     numbers = data.view(np.int64)
     if count != 1 or unit not in {"D", *_PARTS}:
         return None
-    # days beyond what seconds hold are outside anyhow
+    # days that do not fit into seconds are outside in any case
     if unit == "D":
         return np.clip(numbers, -(2**40), 2**40) * DAY
     return numbers // _PARTS[unit]
