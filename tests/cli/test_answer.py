@@ -230,7 +230,7 @@ ASK = "Ask for the table sex x income in the workload of a release."
     ("arguments", "message"),
     [
         ((), "Choose one: --cells"),
-        (("--cdf", "age", "--means", "pay"), "answer gives one kind of answer at a time"),
+        (("--cdf", "age", "--means", "pay"), "answer computes one kind of answer per call"),
         (("--ranges", "age=20-30"), "must be NAME=LOW..HIGH, such as age=20..39"),
         (("--ranges", "ages=20..30"), "with one of sex, age, income"),
         (("--ranges", "age=a..30"), "an end of a range on age must be a finite number"),

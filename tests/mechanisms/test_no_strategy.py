@@ -26,5 +26,5 @@ def test_no_strategy_message_leads_with_decisive_reason():
 def test_no_strategy_message_of_one_strategy_says_why():
     domain = ln.Domain(k=["a", "b"], h=ln.Integers(0, 2))
     text = reasons(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="hierarchy")
-    assert "hierarchy: along every attribute only cells are asked for" in text
+    assert "hierarchy: the workload has only cells along every attribute" in text
     assert "Made for other" not in text

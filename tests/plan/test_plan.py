@@ -347,7 +347,7 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
             InputError, match=f"The plan 'test' has {lacks}: its measurements depend on the data"
         ):
             asked()
-    with pytest.raises(InputError, match="must have questions; got none"):
+    with pytest.raises(InputError, match="must have queries; got none"):
         Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"questions": []}))
     with pytest.raises(InputError, match="the format of a plan must be 1; got 2"):
         Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"data_aware": 2}))
@@ -362,7 +362,7 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
         ),
         ({"strategy": ""}, "strategy of a plan must be a name"),
         ({"details": 2}, "its details PlanDetails"),
-        ({"privacy": Privacy(PureDP(2))}, "must be of its own domain and privacy"),
+        ({"privacy": Privacy(PureDP(2))}, "must have its domain and privacy"),
     ],
 )
 def test_plan_rejects_inconsistent_parts(change: dict[str, object], message: str) -> None:

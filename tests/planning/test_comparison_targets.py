@@ -159,5 +159,5 @@ def test_targets_need_a_table_and_a_known_error() -> None:
     with pytest.raises(InputError, match="known beforehand"):
         ln.plan(workload, ln.PureDP(1), strategy="dawa", targets=difference)
     adaptive = ln.plan(workload, ln.PureDP(1), strategy="dawa")
-    with pytest.raises(InputError, match="not known beforehand"):
+    with pytest.raises(InputError, match="not known before the release"):
         ln.target_errors(adaptive, difference)

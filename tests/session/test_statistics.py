@@ -229,7 +229,7 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ),
         (
             'means = { of = "pay" }\nsize = 10\nrelative = 0.1',
-            "got 'relative'. Other targets, and sums, are of tables",
+            "got 'relative'. Other targets, and targets of sums, belong to tables",
         ),
         (
             'cdf = { of = "age" }\nsize = 10\nmargin = 5',

@@ -319,7 +319,7 @@ def test_which_way_sums_are_measured() -> None:
             "tail",
             step,
         ]
-    with pytest.raises(InputError, match="Sums were measured by place alone"):
+    with pytest.raises(InputError, match="Sums were measured by place only"):
         released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(two.products[1])
 
 
@@ -729,7 +729,7 @@ FINE, FINER = (
         ),
         (
             ln.queries(FINE, sex="identity", pay="prefix", sum="wages"),
-            "at most 1024 cells that queries tell apart; it has 2000 cells",
+            "at most 1024 cells that the queries distinguish; it has 2000 cells",
         ),
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],

@@ -36,9 +36,9 @@ NINE, LONG = (
     Domain(a=Coded(2000), b=Integers(0, 9)),
 )
 REFUSED = [
-    ("hierarchy", CELLS, PURE, "only cells are asked for"),
-    ("tilted", CELLS, RHO, "only cells are asked for"),
-    ("union", CELLS, PURE, "only cells are asked"),
+    ("hierarchy", CELLS, PURE, "only cells along every attribute"),
+    ("tilted", CELLS, RHO, "only cells along every attribute"),
+    ("union", CELLS, PURE, "cannot be split"),
     (
         "workload",
         queries(prefix(5000).domain, a="all_ranges"),
@@ -50,24 +50,24 @@ REFUSED = [
     ("fourier", cells(3, 1000, 3), PURE, "coefficients; at most"),
     ("cuboids", cells(50, 2, 3), PURE, "pairs of the two"),
     ("residual_max", MIXED, PURE, "choose cuboids"),
-    ("residual_max", MIXED, RHO, "counts alone"),
+    ("residual_max", MIXED, RHO, "tables of counts; choose residual"),
     ("tilted", MIXED, PURE, "not spent evenly"),
     ("tilted", prefix(2000), RHO, r"2000 x 2000; at most 1024 cells"),
     (
         "tilted",
         queries(NINE, **dict.fromkeys(NINE.names, "prefix")),
         RHO,
-        "no room for whole coefficients",
+        "no room for integer coefficients",
     ),
     ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are requested"),
-    ("union", PREFIX, PURE, "nothing to part"),
+    ("union", PREFIX, PURE, "cannot be split"),
     (
         "union",
         PREFIX + queries(SMALL, b="prefix", weight=2),
         PURE,
-        "nothing to part",
+        "cannot be split",
     ),  # asked once, with the sum of the weights
-    ("union", MIXED, PURE, "counts alone"),
+    ("union", MIXED, PURE, "possible only for counts"),
     (
         "union",
         PREFIX + queries(SMALL, b="prefix", c="identity"),
@@ -115,7 +115,7 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "asked", "reason"),
     [
-        ("marginals", MIXED, "no table is asked for both as counts and as sums of one measure"),
+        ("marginals", MIXED, "no table has both counts and sums of one measure"),
         (
             "workload_even",
             mean_queries(SMALL, "pay", by=["a"]),

@@ -237,7 +237,7 @@ def test_statistic_row_states_its_promise(tmp_path):
     assert less.spec.workload.products[-1].weight == 3
     for row, message in (
         (2, "the margin of a mean must be given with a size"),
-        (5, "Other targets, and sums, are of tables"),
+        (5, "Other targets, and targets of sums, belong to tables"),
     ):
         with pytest.raises(InputError, match=message):
             change_draft(draft, {"target": "margin", "most": "5"}, [row])

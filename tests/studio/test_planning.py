@@ -98,7 +98,7 @@ def test_series_horizon_is_a_spec_setting(spec, planned_here):
 def test_two_plans_compare_with_table_prices(client, spec):
     client.enter()
     client.json("/view")
-    assert "There is no kept plan" in client.act("/swap")["refused"]
+    assert "There is no earlier plan" in client.act("/swap")["refused"]
     one = client.planned()
     assert one["kept"] is None
     assert client.act("/keep")["kept"] == one["facts"]

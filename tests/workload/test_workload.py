@@ -188,11 +188,11 @@ SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
         ),
         (
             lambda: SEX.within(margin=5) + SEX.within(margin=6),
-            "'sex' is asked for twice with two targets or two sizes",
+            "'sex' is requested twice with two targets or two sizes",
         ),
         (
             lambda: SEX.within(size=5) + SEX.within(size=6),
-            "'sex' is asked for twice with two targets or two sizes",
+            "'sex' is requested twice with two targets or two sizes",
         ),
         (
             lambda: ln.queries(DOMAIN, income=ln.ranges([(0, 30)])),

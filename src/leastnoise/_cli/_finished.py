@@ -433,7 +433,7 @@ def _answer_kind(options: Mapping[str, Any]) -> str:
     if not kinds:
         raise InputError(_OPTIONS_NEEDED)
     if len(kinds) > 1:
-        raise InputError(f"answer gives one kind of answer at a time. {_OPTIONS_NEEDED}")
+        raise InputError(f"answer computes one kind of answer per call. {_OPTIONS_NEEDED}")
     return kinds[0]
 
 

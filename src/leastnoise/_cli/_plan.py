@@ -496,8 +496,8 @@ def _check_promise(option: str, *plans: Plan) -> None:
     """Refuse plans whose error depends on the data."""
     if any(plan.promise is None for plan in plans):
         raise InputError(
-            f"{option} needs a plan whose error is known beforehand; the error of this plan depends "
-            "on the data."
+            f"{option} needs a plan whose error does not depend on the data; the error of "
+            "this plan does."
         )
 
 

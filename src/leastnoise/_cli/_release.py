@@ -310,8 +310,8 @@ def print_run(run: SpecRun, out: Path) -> None:
         print_release(run, run.release, out)
     if run.missed_targets:
         click.echo(
-            f"Missed targets: {'; '.join(run.missed_targets)}. The promised error is above what "
-            "the spec asks for.",
+            f"Missed targets: {'; '.join(run.missed_targets)}. The expected error is above "
+            "the target of the spec.",
             err=True,
         )
 

@@ -100,7 +100,7 @@ class Dates(Kind):
             (January), ``%I`` with ``%p``, ``%f`` (a fraction of a second), ``%z`` (an offset), and
             letters that stand for themselves; or that numbers are ``"excel"`` serials, or
             ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: as above.
-        century: with ``%y`` the first of the hundred years that two digits stand for.
+        century: with ``%y`` the first of the hundred years that two digits denote.
         months: the twelve names that ``%b`` or ``%B`` stand for where these are not English.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row, ``"clip"``
@@ -346,7 +346,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
     if "y" in directives and century is None:
         raise InputError(
             "format with %y must have century next to it, the first of the hundred years that two "
-            "digits stand for. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
+            "digits denote. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
             "2049."
         )
     if century is not None and "y" not in directives:
@@ -355,8 +355,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
         whole("century", century, 1, 9900)
     if months and not {"b", "B"} & {*directives}:
         raise InputError(
-            "months must be given with %b or %B in format alone. Write for example format = "
-            "'%d. %B %Y'."
+            "months must use only %b or %B in format. Write for example format = '%d. %B %Y'."
         )
 
 

@@ -605,7 +605,7 @@ class Unknown(Kind):
         longest = whole("longest", self.longest, 1, _LONGEST)
         if self.levels:
             raise InputError(
-                "unknown categories have no levels: find them first, then map what was found."
+                "unknown categories have no levels: find the categories first, then map them."
             )
         self._set_fields(most, LISTED, most=most, longest=longest)
         self._set_levels()

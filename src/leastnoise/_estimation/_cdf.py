@@ -152,8 +152,8 @@ def cumulative_query(
     for name in groups:
         if name in sets:
             raise InputError(
-                f"The distribution function of {attribute} is asked for by {name}, which is in "
-                "use already. Leave it out of by."
+                f"The distribution function of {attribute} is requested by {name}, which is "
+                "in use already. Leave it out of by."
             )
         sets[name] = groups[name]
     product = queries(domain, sets, sum=weighted_by).products[0]

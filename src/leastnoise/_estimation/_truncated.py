@@ -233,8 +233,8 @@ class GroupedBucketSumsEstimate:
             query_set != identity() for query_set in product.query_sets
         ):
             raise InputError(
-                f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for "
-                "these groups."
+                f"Sums were measured by {' x '.join(self.names) or 'no attribute'} only. "
+                "Request these groups."
             )
         everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))
         within = np.arange(len(self.noise)) < self.kept[..., None]

@@ -65,7 +65,7 @@ _MOST_BLOCKS = 1024  # of 4096 cells
 # suffice
 _FEW = 256
 _STEPS = 100  # of descent
-_MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
+_MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
 # of coefficients, and of row weights
 _BLOCK_BITS = 14
 _MOST_BITS = 20  # of a coefficient

@@ -87,8 +87,8 @@ def check_deadline() -> None:
     """
     if deadline_passed():
         raise NotApplicable(
-            "the time for planning was over before it had a strategy; give the plan more seconds, "
-            "or ask for it by name"
+            "the time for planning was over before it had a strategy; allow more seconds, "
+            "or choose it by name"
         )
 
 

@@ -422,8 +422,8 @@ _ADVICE = (
         "publish none of them."
     ),
     (
-        "A category or a bound that is taken from this page is a release that nobody paid for. Take "
-        "them from a code list, a questionnaire,"
+        "A category or a bound that you copy from this page is a release without payment. "
+        "Take them from a code list, a questionnaire,"
     ),
     (
         'a law or an earlier publication; or say outside = "other", and the release itself tells, '

@@ -102,8 +102,8 @@ _FAR_BEHIND = (
     "which searches with it hardly ever make up for; ask for it by name"
 )
 _NO_TIME = (
-    "too little of the {seconds} CPU seconds was left to begin with it; give the plan more, or ask "
-    "for it by name"
+    "too little of the {seconds} CPU seconds was left to start it; allow more seconds, or "
+    "choose it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
 _CROWDED = 2.0  # times the error of a table in a separate plan

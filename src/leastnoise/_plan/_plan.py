@@ -360,8 +360,8 @@ class LinearPlan(Plan):
         measured = self.measurements
         if (measured.domain, measured.privacy) != (self.domain, self.privacy):
             raise InputError(
-                "The measurements of a plan must be of its own domain and privacy. Make the plan "
-                "again; nothing was spent."
+                "The measurements of a plan must have its domain and privacy. Make the "
+                "plan again; nothing was spent."
             )
         if self.promise is not None and self.workload.measures != (None,):
             units = tuple(product.unit for product in self.workload)
@@ -591,8 +591,7 @@ def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
     questions = value["questions"]
     if not questions:
         raise InputError(
-            "A plan must have questions; got none. Make plans with leastnoise.plan(workload, "
-            "budget)."
+            "A plan must have queries; got none. Make plans with leastnoise.plan(workload, budget)."
         )
     return workload_from_json(domain, questions, value.get("statistics", ()))
 

@@ -137,8 +137,8 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
     """
     if isinstance(plan, AdaptivePlan):
         raise InputError(
-            f"The error of the {target.name} is not known beforehand under the strategy "
-            f"{plan.strategy!r}. Choose strategy = 'auto'."
+            f"The error of the {target.name} is not known before the release under the "
+            f"strategy {plan.strategy!r}. Choose strategy = 'auto'."
         )
     sides = target.comparison.sides(plan.domain)
     errors = [

@@ -156,9 +156,9 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     """
     plan = Plan.from_json(text)
     if plan.workload.to_json() != workload.to_json() or plan.domain != workload.domain:
-        raise InputError("The plan that was kept is of another workload.")
+        raise InputError("The cached plan has another workload.")
     if plan.privacy != privacy:
-        raise InputError("The plan that was kept is of another budget.")
+        raise InputError("The cached plan has another budget.")
     plan = replace(plan, workload=workload)
     from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed to make a plan
 

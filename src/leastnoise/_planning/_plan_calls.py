@@ -415,8 +415,8 @@ def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
 
     if None not in made.workload.measures:
         raise InputError(
-            "Public counts are of use where counts are asked for; this workload asks for sums "
-            "alone. Leave [[public]] out."
+            "Public counts help only with counts; this workload has only sums. Leave "
+            "[[public]] out."
         )
     exact = [table.block for table in read_public(made.domain, public)]
     if any(
@@ -515,7 +515,7 @@ def compare(
         raise refuse(
             "budget",
             f"the least {privacy.of}",
-            "a budget: strategies are compared by what they make of the same one",
+            "a budget, because strategies are compared at one budget",
         )
     _check_cell(workload, privacy)
     workload = with_hidden_cells(workload)

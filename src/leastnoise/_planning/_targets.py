@@ -795,8 +795,8 @@ def joint_price(
     """Return the budget shares that some tables need, and save if left out."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
-            "The price of tables must be asked of a plan that counts no earlier releases, since a "
-            "price is a share of one budget. Leave after out."
+            "Prices of tables require a plan without earlier releases, because a price is "
+            "a share of one budget. Leave after out."
         )
     count = len(plan.workload.products)
     chosen = set(numbers)

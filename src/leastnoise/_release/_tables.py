@@ -661,8 +661,8 @@ class RoundedTable:
             )
         if suppressed_before:
             sentences.append(
-                f"{suppressed_before} of {size} answers were left out by the release already: high is the "
-                "bound that it gives."
+                f"{suppressed_before} of {size} answers were left out by the release "
+                "already: high is its bound."
             )
         sentences.append(
             "Sums of rounded answers add up the rounding too: compute sums from the release "

@@ -563,10 +563,10 @@ def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
         recorded_join["table"] = current_join["table"]
     if current_join != recorded_join:
         raise InputError(
-            "A release is finished with what it was paid for: the same second table, joined on "
-            "the same columns, and public or not as it "
-            "was then. Give source=leastnoise.Joined(...) as for the release, or no second table "
-            "if there was none."
+            "A release must be finished with the source that it was paid for: the same "
+            "second table, joined on the same columns, and public or not as before. Give "
+            "source=leastnoise.Joined(...) as for the release, or no second table if there "
+            "was none."
         )
 
 

@@ -645,8 +645,8 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
     """Return the cost of all periods of a series."""
     if series.cost is None:
         raise InputError(
-            f"The release in {str(directory)!r} is damaged: its plan does not say what its series "
-            "cost. Use an intact copy."
+            f"The release in {str(directory)!r} is damaged: its plan does not state the "
+            "cost of its series. Use an intact copy."
         )
     return series.cost
 

@@ -519,7 +519,7 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
         raise refuse(
             "[[impossible]]",
             value,
-            "tables of attributes with values that do not go together, such as age = [0, 14]",
+            ("tables of attributes with impossible combinations of values, such as age = [0, 14]"),
         )
     impossible = []
     for number, entry in enumerate(value, 1):

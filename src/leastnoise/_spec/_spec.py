@@ -1386,7 +1386,10 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         allowed += ["margin", "rmse"]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
-        advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
+        advice = (
+            "Other targets, and targets of sums, belong to tables: set them for "
+            "queries of the same table."
+        )
         raise refuse(
             f"a key of {where}, which asks for {kind},",
             foreign[0],

@@ -58,7 +58,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
         raise NotApplicable("a strategy of a paper is measured as it is published")
     measures = problem.workload.counted_sums
     if not measures:
-        raise NotApplicable("no table is asked for both as counts and as sums of one measure")
+        raise NotApplicable("no table has both counts and sums of one measure")
     parts: list[tuple[Weighted, Workload]] = []
     counts: _Counts = {measure: problem.workload.domain.count_of(measure) for measure in measures}
     tables_at_ends = [

@@ -248,8 +248,7 @@ def residual_max(problem: PlanningProblem) -> Strategy:
     domain = problem.workload.domain
     if any(product.measure is not None or not product.adds_up for product in workload):
         raise NotApplicable(
-            "the largest variance is made least for cells of tables of counts alone; choose "
-            "residual"
+            "the largest variance is minimised only for cells of tables of counts; choose residual"
         )
     positions = {name: at for at, name in enumerate(domain.names)}
     scales: dict[AttributeSet, float] = {}

@@ -73,8 +73,8 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
     workload = problem.workload
     if not workload.beyond_cells:
         raise NotApplicable(
-            "along every attribute only cells are asked for, which marginals answer with the "
-            "least error"
+            "the workload has only cells along every attribute, which marginals answer "
+            "with the least error"
         )
     parts = [
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures

@@ -297,7 +297,7 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
             and not gram.is_symmetric_under_reversal
         ):  # given ranges
             raise NotApplicable(
-                "given ranges along what is summed need a matrix of all cells; at most "
+                "ranges along the summed attribute need a matrix of all cells; at most "
                 f"{MOST_DENSE} cells are allowed"
             )
         noise.append((product.importance * groups, gram))
@@ -406,9 +406,8 @@ def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[G
         if merged[0].size <= MOST_SUM_CELLS:
             return merged
     raise InputError(
-        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that queries "
-        f"tell apart; it has {gram.size} cells. "
-        "Use wider bins or fewer queries."
+        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that the "
+        f"queries distinguish; it has {gram.size} cells. Use wider bins or fewer queries."
     )
 
 

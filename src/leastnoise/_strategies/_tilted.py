@@ -131,8 +131,8 @@ def tilted(problem: PlanningProblem) -> Strategy:
     groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(group.grams for group in groups):
         raise NotApplicable(
-            "along every attribute only cells are asked for, which residual answers with the "
-            "least error"
+            "the workload has only cells along every attribute, which residual answers "
+            "with the least error"
         )
     terms = _terms(workload, groups, group_of)
     values = _initial_values(groups)
@@ -246,8 +246,8 @@ def _terms(
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(
-            f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are "
-            "allowed"
+            f"the requested tables have {entries} subsets of attributes; at most "
+            f"{_MOST_TERMS} are allowed"
         )
     width = max(len(product.attributes) for product in workload)
     taus: dict[tuple[str | None, Names], int] = {}
@@ -508,8 +508,8 @@ def _coefficient_limits(
             bits[number] = min(bits[number], room / len(fitted))
     if not min(bits.values()) >= math.log2(_LEAST_TOP):
         raise NotApplicable(
-            "tables of so many attributes leave no room for whole coefficients; ask for smaller "
-            "tables or another strategy"
+            "tables of this many attributes leave no room for integer coefficients; "
+            "request smaller tables or another strategy"
         )
     return {number: int(2**room) for number, room in bits.items()}
 

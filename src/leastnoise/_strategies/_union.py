@@ -65,10 +65,12 @@ def union(problem: PlanningProblem) -> Strategy:
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
     if workload.measures != (None,):
-        raise NotApplicable("tables for parts of what is asked are made for counts alone")
+        raise NotApplicable(
+            "separate tables for parts of the workload are possible only for counts"
+        )
     if not workload.beyond_cells or len(products) < 2:
         raise NotApplicable(
-            "there is nothing to part: choose marginals or covering where only cells are asked for"
+            "the workload has only cells and cannot be split: choose marginals or covering"
         )
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(

@@ -353,7 +353,7 @@ class Planning:
         reference = self.state.reference
         state = self.state
         if reference is None:
-            raise InputError("There is no kept plan to go back to.")
+            raise InputError("There is no earlier plan to return to.")
         self.background.stop()
         self.keep()
         self._base = reference.plan

@@ -100,8 +100,9 @@ class QuerySet:
         )
         if counts_nothing:
             raise InputError(
-                f"{self.kind} must count at least one cell; got {list(map(list, self.arguments))}, "
-                "whose answers are 0 whatever the data are. Name cells, or leave it out."
+                f"{self.kind} must count at least one cell; got "
+                f"{list(map(list, self.arguments))}, whose answers are 0 for all data. Name "
+                "cells, or leave it out."
             )
 
     @property

@@ -267,7 +267,7 @@ class AggregateReader:
                 state = "none is declared: every row is a unit"
             raise refused(
                 f"COUNT(DISTINCT {', '.join(names)})",
-                f"Units alone are counted, by the column of [privacy] unit; {state}",
+                f"Only units are counted, by the column of [privacy] unit; {state}",
             )
         return self._of_one_box(node, Aggregate(node.sql("duckdb"), "units", self._unit), boxes)
 

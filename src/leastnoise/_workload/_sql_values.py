@@ -246,7 +246,7 @@ def _function_name(node: Node) -> str:
 def _advice(attribute: Attribute, node: Node) -> str:
     """Return the advice for a condition with an unsupported function."""
     if isinstance(attribute.kind, (Bins, Edges)):
-        return f"Bins of {attribute.name} are compared with their edges alone"
+        return f"Bins of {attribute.name} are compared only with their edges"
     return "Make a level of the attribute, and group by it"
 
 

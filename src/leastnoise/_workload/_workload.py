@@ -564,8 +564,8 @@ def together(asked: Sequence[Workload]) -> Workload:
             if max(len(targets), len(sizes)) > 1:
                 raise InputError(
                     message(
-                        "The table {name!r} is asked for twice with two targets or two sizes; "
-                        "give it one.",
+                        "The table {name!r} is requested twice with two targets or two "
+                        "sizes; state one.",
                         name=same.name,
                     )
                 )

@@ -131,7 +131,7 @@ def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
 
 
 def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
-    message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added: "
+    message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added, because "
     for privacy, words in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
         (
@@ -154,7 +154,7 @@ def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
     assert ledger.left() == Charge()
     with pytest.raises(
         InputError,
-        match=r"'household' .* of the column 'id' .* bounds nothing for a change of the other",
+        match=r"'household' .* of the column 'id' .* does not bound the loss of the other",
     ):
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
 
@@ -410,7 +410,7 @@ def check_of_budget(ledger: Ledger) -> None:
         (
             SET,
             {"budget": PureDP(2), "period": "day", "share": "ann"},
-            "A period is that of the whole budget",
+            "A period applies to the whole budget",
         ),
         (SET, {"budget": PureDP(2), "share": 3}, "share must be a text"),
         (SET, {"budget": PureDP(2), "note": "a\0b"}, "note must be a text"),

@@ -124,7 +124,7 @@ FAULTS: dict[str, BlockTree] = {
 def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tree is proposed by code that need not be believed."""
     monkeypatch.setattr(plane, "block_tree", lambda *_: FAULTS[fault])
-    with pytest.raises(InternalError, match="not those of a tree"):
+    with pytest.raises(InternalError, match="do not form a tree"):
         read_plane(np.ones((2, 3), dtype=np.int64))
 
 

@@ -329,7 +329,7 @@ def test_closing_needs_the_record_of_used_rows() -> None:
         ),
     )
     for table, closed in ((unread, none), (counted, none), (other, once), (third, once)):
-        with pytest.raises(InputError, match="without what its units have used"):
+        with pytest.raises(InputError, match="without the record of used rows"):
             _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
 
 

@@ -262,7 +262,7 @@ def test_one_file_in_two_forms_is_refused(tmp_path, names):
             gzip.compress(content) if name.lower().endswith("gz") else content
         )
     for source in (tmp_path, tmp_path / "**" / "*"):
-        with refused("differ by their endings only"):
+        with refused("differ only in their endings"):
             read(source, DOMAIN)
 
 

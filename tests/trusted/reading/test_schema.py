@@ -157,7 +157,7 @@ def test_files_below_different_keys_are_refused(tmp_path):
     for folder in ("year=2023", "other"):
         (tmp_path / "part" / folder).mkdir(parents=True)
         (tmp_path / "part" / folder / "a.csv").write_text("sex\nF\n")
-    with refused("only one of both has 'year'. Name the files that belong together"):
+    with refused("only one of them has 'year'. Name the files that belong together"):
         read(tmp_path / "part", ln.Domain(sex=["F"]))
 
 
@@ -184,7 +184,7 @@ def test_delimiter_in_quoted_name_is_kept(tmp_path):
         ('id,"Income\nper year",sex\n', "its first line ends within a quoted name"),
         ("\nid,sex\n", "its first line is empty"),
         (";;\nid;sex\n", "its first line is empty"),
-        ('"id"x,sex\n', "goes on behind its closing quote"),
+        ('"id"x,sex\n', "continues after its closing quote"),
         ("id\0,sex\n", "has control characters"),
     ],
 )
@@ -196,7 +196,7 @@ def test_missing_header_states_reason_and_remedy(tmp_path, header, reason):
 
 def test_lines_before_header_explain_missing_column(tmp_path):
     (tmp_path / "x.csv").write_text("Report of 2024\n\nid,sex\n1,F\n")
-    with refused("If lines stand before the names"):
+    with refused("If there are lines before the names"):
         read(tmp_path / "x.csv", ln.Domain(age=["F"]))
     named = ln.CSV(tmp_path / "x.csv", header=["id", "sex"])
     assert rows_of(read(named, ln.Domain(sex=["F"]))) == [(0,)]

@@ -223,7 +223,7 @@ def test_dates_stay_dates_beside_serials():
         ({"format": "%Y %y", "century": 2000}, "or text with %Y"),
         ({"format": "%Y %Q"}, "or text with %Y"),
         ({"format": "epoch"}, "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us'"),
-        ({"format": "%Y %m", "months": GERMAN}, "months must be given with %b or %B"),
+        ({"format": "%Y %m", "months": GERMAN}, "months must use only %b or %B"),
         ({"format": "%Y %B", "months": GERMAN[:11]}, "months must be the twelve names"),
         (
             {"format": "%Y %B", "months": ["a", "A", *GERMAN[:10]]},

@@ -150,7 +150,7 @@ COUNTED = Domain(a=Coded(2), measures={"m": Measure("m", 0, 9), "units": UnitCou
         ([1, -1], [0, 0], "counting must be 1 or 0"),
         ([1], [0, 0], "counting must be 1 or 0"),
         ([1.0, 0.0], [0, 0], "must be a flat array of integers"),
-        ([1, 0], [0, 3], "a row that only stands for its unit must add 0 to 'm'"),
+        ([1, 0], [0, 3], "a row that only represents its unit must add 0 to 'm'"),
     ],
 )
 def test_table_rejects_rows_that_count_in_part(counting, amounts, message):

@@ -68,7 +68,7 @@ class RowProgress:
         self._about = about
 
     def __init_subclass__(cls) -> None:
-        raise TypeError("RowProgress has no subclasses: they would be told numbers of rows")
+        raise TypeError("RowProgress has no subclasses: they would receive numbers of rows")
 
     def show(self, done: int, among: int | None) -> None:
         """Show the percentage of rows that are read.
@@ -115,7 +115,7 @@ def row_progress(progress: object) -> RowProgress | None:
             "progress",
             type(progress).__name__,
             "True, False or None",
-            "True shows a line that says which share of the rows has been read. Numbers of rows "
-            "are private, so no function is told them.",
+            "True shows a line with the share of the rows that has been read. Numbers of "
+            "rows are private, so no function receives them.",
         )
     return progress

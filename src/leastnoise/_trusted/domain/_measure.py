@@ -418,7 +418,7 @@ class Weighted(Measure):
             raise refuse(
                 "a weight",
                 weight,
-                "a Measure with a lower bound of at least 0, beside a Measure",
+                "a Measure with a lower bound of at least 0, together with a Measure",
                 "Declare it with bounds from 0.",
             )
         low = min(of.low, Fraction(0)) * weight.high

@@ -324,8 +324,7 @@ class Ledger:
         """
         if period is not None and (share or one_of("period", period, list(PERIODS)) != period):
             raise InputError(
-                "A period is that of the whole budget, and of all shares with it; set it without "
-                "a share."
+                "A period applies to the whole budget and to all shares; set it without a share."
             )
         texts = ("", "", checked_text("note", note), today().isoformat())
         name = checked_text("share", share)
@@ -858,11 +857,10 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
         raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
     if not privacy.same_unit(whole):
         raise InputError(
-            f"The plan protects {privacy.protected}, the data set {dataset!r} {whole.protected}; "
-            "such costs cannot be added: what is lost by a change of the one kind bounds "
-            "nothing for a change of the other. "
-            "Decide which of the two one person can change; then use plans and a ledger of "
-            "that unit."
+            f"The plan protects {privacy.protected}, the data set {dataset!r} "
+            f"{whole.protected}; such costs cannot be added, because a cost for one unit "
+            "does not bound the loss of the other. Decide which of the two one person can "
+            "change; then use plans and a ledger of that unit."
         )
     return charge(whole.budget, privacy.budget, cost)
 

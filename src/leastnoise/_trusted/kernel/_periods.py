@@ -241,8 +241,9 @@ def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
         if used_before.equals(recorded):
             return use.through(before.number + 1)
     raise InputError(
-        "The rows of this series were read without what its units have used in the closed periods, "
-        "which bounds their rows in all periods. Run the series again; nothing was drawn."
+        "The rows of this series were read without the record of used rows in the closed "
+        "periods, which bounds the rows of a unit in all periods. Run the series again; "
+        "nothing was drawn."
     )
 
 

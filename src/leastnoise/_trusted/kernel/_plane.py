@@ -174,7 +174,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         and np.array_equal(starts[-1], np.arange(x.size))
     ):
         raise InternalError(
-            "The blocks of a table are not those of a tree; please report this. Nothing was drawn."
+            "The blocks of a table do not form a tree; please report this. Nothing was drawn."
         )
     return cut_counts(x.reshape(-1)[order]), starts, children
 

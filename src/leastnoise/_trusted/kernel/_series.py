@@ -479,9 +479,9 @@ class Series(Immutable):
         only = terms.only
         if only is not None and (measurements is not only or state.charges or terms.along):
             raise InputError(
-                "measure() carries out only the measurements that the series declares, and only "
-                "once; period() draws those of a series of periods. For other steps, declare a "
-                "series without fixed measurements."
+                "measure() carries out only the measurements that the series declares, and "
+                "only once; period() draws the measurements of a series of periods. For "
+                "other steps, declare a series without fixed measurements."
             )
         spent = verify(measurements, state.table)
         if only is not None and spent != state.cost:  # the measured queries are the paid ones

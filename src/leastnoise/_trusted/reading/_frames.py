@@ -380,7 +380,7 @@ def open_relation(
         except (duckdb.Error, pa.ArrowException):
             # their own text may quote a row
             raise InputError(
-                f"{what} cannot be computed. Run it by itself first, to see its own error."
+                f"{what} cannot be computed. Run it separately first, to see its own error."
             ) from None
 
     fields = tuple(_duckdb_field(name, types, unread, required) for name in names)

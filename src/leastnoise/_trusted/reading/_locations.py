@@ -47,10 +47,9 @@ BROKEN_HEADER = (
     "of `init`."
 )
 MISQUOTED_HEADER = (
-    "{what} must begin with a line of column names; a name in its first line goes on behind its "
-    "closing quote. "
-    "Say another delimiter if there is one, or give the names yourself: header = [...] under "
-    "[source], --header of `init`."
+    "{what} must begin with a line of column names; a name in its first line continues "
+    "after its closing quote. State another delimiter if there is one, or give the names "
+    "yourself: header = [...] under [source], --header of `init`."
 )
 NO_TEXT_HEADER = (
     "{what} must begin with a line of column names; its first line has control characters, as no "
@@ -68,14 +67,15 @@ NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not
 NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
 ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
 SAME_FILE_IN_TWO_FORMS = (
-    "the files of a source must hold each row once; {first!r} and {second!r} differ by their "
-    "endings only, so they are taken for the same rows in two forms. Name the files of one form, "
-    "such as '*.csv', or move one of the two away."
+    "the files of a source must hold each row once; {first!r} and {second!r} differ only "
+    "in their endings, so they seem to contain the same rows in two forms. Name the files "
+    "of one form, such as '*.csv', or move one of the two away."
 )
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
 OTHER_COLUMNS = (
-    "the files of a source must have the same columns; {what} has others than {first}: only one of "
-    "both has {names}. Name the files that belong together, or give them the same columns."
+    "the files of a source must have the same columns; {what} differs from {first}: only "
+    "one of them has {names}. Name the files that belong together, or give them the same "
+    "columns."
 )
 OTHER_FORMAT = (
     "{what} must be text in {encoding}; it begins as {form} does. Give it the ending of its "
@@ -83,7 +83,9 @@ OTHER_FORMAT = (
 )
 NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
 NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
-NO_SPARK = "{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
+NO_SPARK = (
+    "{what} cannot be computed. Run an action on it first, such as count(), to see its own error."
+)
 NO_DUCKDB = (
     "{what} cannot be read. Check that {connection} holds the path of a DuckDB database that no "
     "other program has open "
@@ -112,10 +114,9 @@ NO_ZONE = (
 )
 NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
-    "a table that is joined must be of the unit's own rows, or public: a row of it would be in "
-    "the rows of several units. It is "
-    "joined on {own!r}, and {got}. Make {own!r} the unit, or say public = true if everyone may "
-    "know what that table holds."
+    "a joined table must have rows of the unit, or be public; otherwise one of its rows "
+    "would belong to several units. It is joined on {own!r}, and {got}. Make {own!r} the "
+    "unit, or set public = true if everyone may know the content of that table."
 )
 READ_OTHERWISE = (
     "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
@@ -503,8 +504,8 @@ def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
 
 
 _NAMES_MAY_FOLLOW = (
-    "If lines stand before the names, leave these lines out, or give the names yourself: header = "
-    "[...] under [source]."
+    "If there are lines before the names, remove these lines, or give the names yourself: "
+    "header = [...] under [source]."
 )
 
 

@@ -104,8 +104,8 @@ def columns_of(handle: object, *kinds: type) -> Any:
     content = _CONTENT[handle]
     if not isinstance(content, kinds or Columns):
         raise InternalError(
-            f"This table has {type(content).__name__}, and something else is asked of it; please "
-            "report this."
+            f"This table has {type(content).__name__}, but other content was requested; "
+            "please report this."
         )
     return content
 
@@ -455,7 +455,7 @@ def _checked_counting(
     for name, measure in measures.items():
         of_rows = not isinstance(measure, PerUnit)
         if of_rows and (sums[name][counting == 0] != 0).any():
-            raise InternalError(f"a row that only stands for its unit must add 0 to {name!r}.")
+            raise InternalError(f"a row that only represents its unit must add 0 to {name!r}.")
     return counting
 
 
