@@ -14,6 +14,7 @@ from behind_the_wall import cut_counts
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import GRID, LeastCost, SeededEntropy
 from leastnoise._trusted.kernel import _plane as plane
+from leastnoise._trusted.kernel._noise import discrete_laplace
 from leastnoise._trusted.kernel._plane import (
     block_costs,
     largest_count,
@@ -192,10 +193,18 @@ def test_penalties_and_scales_keep_sums_exact():
     assert read_penalty(most, 4) == 2**56
     with pytest.raises(InputError, match=r"penalty must be from 0 to 1\.76e\+13 records"):
         read_penalty(most + Fraction(1, GRID), 4)
-    numerator, denominator = noise_scale(1, Fraction(1, 2**48), 4)
-    assert numerator == 2**48 * denominator
-    with pytest.raises(InputError, match="epsilon must be larger for 4 cells"):
-        noise_scale(1, Fraction(1, 2**48 + 1), 4)
+    numerator, denominator = noise_scale(1, Fraction(1, 2**47), 8)
+    assert numerator == 2**47 * denominator
+    with pytest.raises(InputError, match="epsilon must be larger for 8 cells"):
+        noise_scale(1, Fraction(1, 2**47 + 1), 8)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_largest_noise_scale_can_be_drawn(size):
+    scale = noise_scale(1, Fraction(1, 2**48 - 1), size)
+    assert discrete_laplace(*scale, 1, SeededEntropy(1)).shape == (1,)
+    with pytest.raises(InputError, match=f"epsilon must be larger for {size} cells"):
+        noise_scale(1, Fraction(1, 2**48), size)
 
 
 X = np.array([[1, 2], [3, 4]])

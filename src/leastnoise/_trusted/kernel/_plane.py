@@ -18,6 +18,7 @@ from leastnoise._trusted.check import Exact, InternalError, exact, exact_positiv
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.kernel._sampling import SCALE_LIMIT
 from leastnoise._trusted.linop import BlockTree, block_tree, interval_tree
 
 MOST_CELLS = 2**24
@@ -239,13 +240,15 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
     Numerator and denominator, in multiples of 1 / GRID.
 
     Raises:
-        InputError: the noise is so large that a sum of it over all cells might leave int64.
+        InputError: the noise is so large that a sum of it over all cells might leave int64, or that
+            the sampler does not accept the scale.
 
     >>> noise_scale(4096, Fraction(1, 10), 8)
     (10485760, 256)
     """
     numerator = -(-sensitivity * _SCALE_STEPS * epsilon.denominator // epsilon.numerator)
-    if numerator > (2**50 // size) * _SCALE_STEPS:
+    # refused here, before anything is charged, and not by the sampler (D4 of PROOFS-noise.md)
+    if numerator > min((2**50 // size) * _SCALE_STEPS, SCALE_LIMIT - 1):
         raise refuse(
             "epsilon",
             str(epsilon),
