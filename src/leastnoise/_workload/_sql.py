@@ -6,6 +6,7 @@ nulls or values outside the domain, their attribute gets a cell for them; this i
 at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -96,7 +97,7 @@ def read_statements(
         faults = Faults(number)
         try:
             with faults.collect(tree):
-                adapted = tree.transform(lambda node: in_duckdb(node, day))
+                adapted = _in_duckdb(tree, day, faults)
                 statement = StatementReader(domain, settings, adapted, faults).statement(text)
                 over_common_domain([statement])[0].workload()  # whether it can be planned
                 statements.append(statement)
@@ -106,6 +107,23 @@ def read_statements(
     if messages:
         raise InputError("\n".join(messages))
     return tuple(statements)
+
+
+def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
+    """Return a statement with functions of DuckDB in place of other databases'.
+
+    Raises:
+        FaultsError: calls that cannot be written so, each with its position.
+    """
+
+    def adapted(node: Node) -> Node:
+        with faults.collect(node):
+            return in_duckdb(node, day)
+        return node
+
+    statement = tree.transform(adapted)
+    faults.check()
+    return statement
 
 
 def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
@@ -212,10 +230,19 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
 def _level(domain: Domain, group: Grouped) -> dict[str, Any]:
     """Return a column of groups as the JSON of a level."""
     regular = domain.kind(group.attribute).regular
-    labels = ["(none)" if key is None else str(key) for key in group.keys[:regular]]
+    labels = [_label(key) for key in group.keys[:regular]]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     return {
         "name": group.name,
         "labels": [*numbers],
         "cells": [numbers[label] for label in labels],
     }
+
+
+def _label(key: object) -> str:
+    """Return the label of a key in a level."""
+    if key is None:
+        return "(none)"
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key)

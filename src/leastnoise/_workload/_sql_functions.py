@@ -1,7 +1,7 @@
 """Functions that DuckDB lacks, written with functions of DuckDB.
 
-They are replaced in the syntax tree before anything reads it: TO_CHAR, TO_TIMESTAMP and TO_DATE
-with formats, WIDTH_BUCKET, and the current day, which the spec states.
+They are replaced in the syntax tree before anything reads it: functions of other databases, such as
+TO_CHAR with a format and WIDTH_BUCKET, and the current day, which the spec states.
 """
 
 import datetime as dt
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_formats import formatted_time
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
 _MOST_BUCKETS = 1000
@@ -17,9 +18,12 @@ _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
     **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP"), "bigquery"),
-    **dict.fromkeys(("DATENAME", "ISNULL", "GETDATE", "EOMONTH"), "tsql"),
+    **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH"), "tsql"),
 }
 """Functions that only other databases have, with a database that has them."""
+_QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
+"""What other databases call APPROX_QUANTILE(column, share)."""
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
     "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
@@ -96,6 +100,10 @@ def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
         return _share_of_total(node)
     if isinstance(node, (exp.DateAdd, exp.SafeDivide)) or _dialect_of(node):
         return _translated(node)
+    if type(node).__name__ == "GroupingId":
+        return exp.Grouping(expressions=node.expressions)
+    if isinstance(node, exp.Anonymous) and node.name.upper() in _QUANTILE_NAMES:
+        return _quantile(node)
     if today is not None and isinstance(node, exp.CurrentDate):
         return _constant(today.isoformat(), "DATE")
     if today is not None and is_current_time(node):
@@ -107,8 +115,10 @@ def _with_duckdb_dates(node: Node) -> Node:
     """Return a function that formats or reads dates in the SQL of DuckDB."""
     from sqlglot import exp
 
-    if isinstance(node, exp.ToChar):
-        return _with_duckdb_format(node, exp.TimeToStr)
+    if isinstance(node, exp.ToChar) and _is_text_literal(node.args.get("format")):
+        return formatted_time(node)
+    if isinstance(node, exp.TimestampTrunc):
+        return _with_unit_first(node)
     if isinstance(node, exp.UnixToTime) and _is_text_literal(node.args.get("scale")):
         call = exp.Anonymous(this="TO_TIMESTAMP", expressions=[node.this, node.args["scale"]])
         return _parsed_time(call, "TIMESTAMP")
@@ -158,6 +168,16 @@ def _translated(call: Node) -> Node:
     return exp.Paren(this=translated) if isinstance(translated, exp.Binary) else translated
 
 
+def _quantile(call: Node) -> Node:
+    """Return APPROX_PERCENTILE(column, share) as APPROX_QUANTILE."""
+    from sqlglot import exp
+
+    if len(call.expressions) != 2:
+        raise refused(call.sql("duckdb"), "Write APPROX_PERCENTILE(column, share)")
+    column, share = call.expressions
+    return exp.ApproxQuantile(this=column, quantile=share)
+
+
 def _with_rollup(group: Node) -> Node:
     """Return GROUP BY a, b WITH ROLLUP (or CUBE) as GROUP BY ROLLUP (a, b)."""
     from sqlglot import exp
@@ -204,17 +224,17 @@ def _is_text_literal(node: Any) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def _with_duckdb_format(call: Node, kind: Any) -> Node:
-    """Return TO_CHAR(column, format) as STRFTIME with the format of DuckDB."""
+def _with_unit_first(call: Node) -> Node:
+    """Return DATE_TRUNC(column, MONTH), as BigQuery writes it, with its unit first."""
     from sqlglot import exp
 
-    if not _is_text_literal(call.args.get("format")):
+    unit = call.args["unit"]
+    is_swapped = call.this.name.upper() in _UNITS and unit.name.upper() not in _UNITS
+    if not is_swapped or not isinstance(call.this, exp.Column):
         return call
-    written = exp.ToChar(this=exp.column("x"), format=call.args["format"].copy())
-    read = _read_by_postgres(written.sql("postgres"))
-    if not isinstance(read, kind):
-        return call
-    return kind(this=call.this, format=read.args["format"])
+    column = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()
+    column.find(exp.Identifier).meta.update(call.this.this.meta)
+    return exp.TimestampTrunc(this=column, unit=exp.var(call.this.name.upper()))
 
 
 def _parsed_time(call: Node, type_name: str) -> Node:

@@ -319,9 +319,10 @@ class SelectionReader:
     def _parts_of_one_attribute(self, clause: str, node: Node) -> Iterator[Node]:
         """Yield the largest parts of an expression that are about one attribute."""
         count = len(self.columns.attribute_names(clause, node))
-        if count == 1:
+        is_branch = isinstance(node, self.exp.If) and isinstance(node.parent, self.exp.Case)
+        if count == 1 and not is_branch:
             yield node
-        elif count > 1:
+        elif count > 0:
             for child in node.iter_expressions():
                 yield from self._parts_of_one_attribute(clause, child)
 

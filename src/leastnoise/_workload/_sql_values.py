@@ -55,10 +55,10 @@ _CARRIERS = (
 _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
-    "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
+    "|Upper|Lower|Initcap|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
     "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
     "|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname|WeekOfYear|DateDiff|DateFromParts|Contains"
-    "|ConcatWs|Greatest|Least|Pad|RegexpLike|RegexpReplace|Replace|Sign|SplitPart|StrPosition|Trunc"
+    "|ConcatWs|EndsWith|Greatest|Least|Pad|Pow|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SplitPart|StrPosition|Trunc"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -118,6 +118,8 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
     if level_name is not None:
         level = kind.level(level_name)
         labels = [level.labels[group] for group in level.cells[: kind.regular]]
+    elif is_boolean(kind):
+        labels = [str(label).lower() == "true" for label in labels]
     if Parts.of(kind).has_outside:
         outside = [UNDECIDED]
     else:
