@@ -189,7 +189,7 @@ REFUSED = [
         r"FROM with a second table \(other\) cannot be answered. Join on one key",
     ),
     ("SELECT COUNT(*) FROM sales TABLESAMPLE 10%", "FROM with more than the name"),
-    ("SELECT COUNT(*)", "FROM with more than the name"),
+    ("SELECT COUNT(*)", "A SELECT without a table"),
     (
         "SELECT COUNT(*) FROM sales WHERE quantity > (SELECT AVG(quantity) FROM sales)",
         "A subquery in WHERE cannot be answered",

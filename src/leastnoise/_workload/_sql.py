@@ -7,6 +7,7 @@ at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
 import datetime as dt
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -132,15 +133,40 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
 
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
+    dialects = [_dialect(), "tsql"]
+    if re.search(r"(?<![\w\]])\[[A-Za-z_]\w*\]", text):
+        dialects.reverse()  # brackets around names
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=_dialect()) if tree is not None]
-        texts = _statement_texts(text)
+        trees, texts = _trees_and_texts(text, dialects[0])
     except sqlglot.errors.SqlglotError as error:
-        reason = str(error).splitlines()[0].strip(" .")
-        raise InputError(f"The SQL cannot be read: {reason}.") from None
+        try:
+            trees, texts = _trees_and_texts(text, dialects[1])
+        except sqlglot.errors.SqlglotError:
+            raise InputError(_syntax_fault(text, error)) from None
     for number, tree in enumerate(trees, 1):
         is_split_alike = len(texts) == len(trees)
         yield number, tree, texts[number - 1] if is_split_alike else tree.sql("duckdb")
+
+
+def _trees_and_texts(text: str, dialect: Any) -> tuple[list[Node], list[str]]:
+    """Return the syntax trees and the texts of the statements of a text."""
+    import sqlglot
+
+    trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
+    return trees, _statement_texts(text, dialect)
+
+
+def _syntax_fault(text: str, error: Exception) -> str:
+    """Return the message for a text that is no SQL."""
+    template = re.search(r"\{[{%].*?[}%]\}", text)
+    if template is not None:
+        line = text.count("\n", 0, template.start()) + 1
+        return (
+            f"The SQL cannot be read: line {line} has the template {template[0]}. Write what it "
+            "stands for; dbt compile does so."
+        )
+    reason = re.sub(r"<Token .*?text: (.*?), line.*?>", r"\1", str(error).splitlines()[0])
+    return f"The SQL cannot be read: {reason.strip(' .')}. Correct it as for DuckDB."
 
 
 @cache
@@ -159,12 +185,12 @@ def _dialect() -> Any:
     return Reports
 
 
-def _statement_texts(text: str) -> list[str]:
+def _statement_texts(text: str, dialect: Any) -> list[str]:
     """Return the statements of a text as written, without outer comments."""
     import sqlglot
 
     ranges: list[list[int]] = [[]]
-    for token in sqlglot.tokenize(text, read=_dialect()):
+    for token in sqlglot.tokenize(text, read=dialect):
         if token.token_type is sqlglot.TokenType.SEMICOLON:
             ranges.append([])
         else:

@@ -147,10 +147,8 @@ class ColumnReader:
         return attribute.name, values
 
     def attribute_names(self, clause: str, node: Node) -> list[str]:
-        """Return the attributes that an expression names, each once, sorted."""
-        from sqlglot import exp
-
-        return sorted({self.find(clause, column)[0] for column in node.find_all(exp.Column)})
+        """Return the attributes that an expression names outside of subqueries, sorted."""
+        return sorted({self.find(clause, column)[0] for column in own_columns(node)})
 
     def _attribute(self, clause: str, node: Node) -> Attribute:
         """Return the only attribute of an expression."""
@@ -239,6 +237,19 @@ def _with_comparisons(attribute: Attribute, node: Node) -> Node:
     if isinstance(attribute.kind, (Bins, Edges)):
         return with_bucket_comparisons(attribute.kind, node)
     return node
+
+
+def own_columns(node: Node) -> Iterator[Node]:
+    """Yield the columns of an expression, without those of its subqueries."""
+    from sqlglot import exp
+
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.Column):
+            yield part
+        elif not isinstance(part, (exp.Select, exp.SetOperation)):
+            pending += part.iter_expressions()
 
 
 def terms(node: Node) -> Iterator[Node]:

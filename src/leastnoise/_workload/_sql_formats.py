@@ -10,8 +10,20 @@ from typing import Any
 from leastnoise._workload._sql_values import Node, refused
 
 _NUMBERS = {
-    **{"YYYY": "%Y", "YY": "%y", "IYYY": "%G", "MM": "%m", "DDD": "%j", "DD": "%d", "IW": "%V"},
-    **{"HH24": "%H", "HH12": "%I", "HH": "%I", "MI": "%M", "SS": "%S", "MS": "%g", "ID": "%u"},
+    "YYYY": "%Y",
+    "YY": "%y",
+    "IYYY": "%G",
+    "MM": "%m",
+    "DDD": "%j",
+    "DD": "%d",
+    "IW": "%V",
+    "HH24": "%H",
+    "HH12": "%I",
+    "HH": "%I",
+    "MI": "%M",
+    "SS": "%S",
+    "MS": "%g",
+    "ID": "%u",
 }
 """Patterns of numbers, in upper or lower case, as DuckDB writes them."""
 _WITHOUT_ZEROS = {"MM": "%-m", "DDD": "%-j", "DD": "%-d", "HH24": "%-H", "HH12": "%-I", "HH": "%-I"}
@@ -21,7 +33,7 @@ _NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM":
 _PADDED = ("MONTH", "DAY")
 _WIDTH = 9  # to which PostgreSQL fills these names with blanks
 _PATTERN = re.compile(
-    r'(?P<fill>FM|TM)?(?:(?P<name>MONTH|MON|DAY|DY|AM|PM)|(?P<number>IYYY|YYYY|YY|MM|DDD|DD|IW|ID'
+    r"(?P<fill>FM|TM)?(?:(?P<name>MONTH|MON|DAY|DY|AM|PM)|(?P<number>IYYY|YYYY|YY|MM|DDD|DD|IW|ID"
     r'|HH24|HH12|HH|MI|SS|MS|Q))|"(?P<text>[^"]*)"|(?P<other>[^A-Za-z"])',
     re.IGNORECASE,
 )

@@ -5,7 +5,7 @@ TO_CHAR with a format and WIDTH_BUCKET, and the current day, which the spec stat
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
     **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP"), "bigquery"),
-    **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH"), "tsql"),
+    **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH", "FORMAT"), "tsql"),
 }
 """Functions that only other databases have, with a database that has them."""
 _QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """What other databases call APPROX_QUANTILE(column, share)."""
+_ORIGIN = "1900-01-01"  # the date that SQL Server numbers 0
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
@@ -92,18 +93,15 @@ def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
     """Return a node in the SQL of DuckDB, whose arguments need not be."""
     from sqlglot import exp
 
-    if isinstance(node, exp.WidthBucket):
-        return _buckets(node)
-    if isinstance(node, exp.Group):
-        return _with_rollup(node)
-    if isinstance(node, exp.Window) and node.this.name.upper() == "RATIO_TO_REPORT":
-        return _share_of_total(node)
-    if isinstance(node, (exp.DateAdd, exp.SafeDivide)) or _dialect_of(node):
+    form = _FORMS.get(type(node).__name__)
+    written = node if form is None else form(node)
+    if written is not node:
+        return written
+    truncated = _truncated_time(node)
+    if truncated is not None:
+        return truncated
+    if isinstance(node, exp.DateAdd) or _dialect_of(node):
         return _translated(node)
-    if type(node).__name__ == "GroupingId":
-        return exp.Grouping(expressions=node.expressions)
-    if isinstance(node, exp.Anonymous) and node.name.upper() in _QUANTILE_NAMES:
-        return _quantile(node)
     if today is not None and isinstance(node, exp.CurrentDate):
         return _constant(today.isoformat(), "DATE")
     if today is not None and is_current_time(node):
@@ -117,8 +115,10 @@ def _with_duckdb_dates(node: Node) -> Node:
 
     if isinstance(node, exp.ToChar) and _is_text_literal(node.args.get("format")):
         return formatted_time(node)
-    if isinstance(node, exp.TimestampTrunc):
-        return _with_unit_first(node)
+    if _is_anonymous(node, "TO_VARCHAR") and len(node.expressions) == 2:
+        time, written = node.expressions
+        if _is_text_literal(written):
+            return formatted_time(exp.ToChar(this=time, format=written))
     if isinstance(node, exp.UnixToTime) and _is_text_literal(node.args.get("scale")):
         call = exp.Anonymous(this="TO_TIMESTAMP", expressions=[node.this, node.args["scale"]])
         return _parsed_time(call, "TIMESTAMP")
@@ -137,11 +137,57 @@ def _dialect_of(node: Node) -> str | None:
     """Return a database that has the function of a call, if DuckDB lacks it."""
     from sqlglot import exp
 
+    if isinstance(node, exp.Format) and not _is_text_literal(node.this):
+        return "tsql"  # in DuckDB the format comes first
     if not isinstance(node, exp.Anonymous):
         return None
     if node.name.upper() == "DATE_SUB" and len(node.expressions) != 2:
         return None  # DuckDB has a function of this name
+    if node.name.upper() == "DATE_FORMAT" and "%" not in node.expressions[-1].name:
+        return "spark"
     return _DIALECTS.get(node.name.upper())
+
+
+def _is_anonymous(node: Node, name: str) -> bool:
+    """Return whether a node is a call of a function that has no node of its own."""
+    from sqlglot import exp
+
+    return isinstance(node, exp.Anonymous) and bool(node.name.upper() == name)
+
+
+def _truncated_time(node: Node) -> Node | None:
+    """Return DATEADD(month, DATEDIFF(month, 0, x), 0) as DATE_TRUNC; None of others."""
+    from sqlglot import exp
+
+    if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:
+        unit, difference, start = node.expressions
+    elif isinstance(node, exp.DateAdd):
+        unit, difference, start = node.args.get("unit"), node.expression, node.this
+    else:
+        return None
+    if not isinstance(difference, exp.DateDiff) or constant_number(start) != 0:
+        return None
+    own_unit = difference.args.get("unit")
+    has_same_unit = unit is not None and own_unit is not None
+    has_same_unit = has_same_unit and own_unit.name.upper() == unit.name.upper()
+    origin = difference.expression
+    if not has_same_unit or not (constant_number(origin) == 0 or origin.this.name == _ORIGIN):
+        return None
+    time = difference.this
+    column = _plain_time(time) if isinstance(time, exp.TimeStrToTime) else time
+    return exp.TimestampTrunc(this=column, unit=exp.var(unit.name.upper()))
+
+
+def _in_array(node: Node) -> Node:
+    """Return x = ANY (ARRAY[1, 2]) as x IN (1, 2)."""
+    from sqlglot import exp
+
+    if not isinstance(node.expression, exp.Any):
+        return node
+    array = node.expression.this.unnest()
+    if not isinstance(array, exp.Array):
+        return node
+    return exp.In(this=node.this, expressions=array.expressions)
 
 
 def _translated(call: Node) -> Node:
@@ -152,9 +198,26 @@ def _translated(call: Node) -> Node:
     import sqlglot
     from sqlglot import exp
 
+    arguments: dict[str, Node] = {}
+
+    def with_short_arguments(part: Node) -> Node:
+        """Return a column in place of an argument that is in the SQL of DuckDB already."""
+        if part.parent is not call or not isinstance(part, (exp.Func, exp.Cast, exp.Paren)):
+            return part
+        name = f"argument{len(arguments)}"
+        arguments[name] = part
+        return exp.column(name)
+
+    short = call.copy()
+    for key, value in call.args.items():
+        if isinstance(value, list):
+            short.set(key, [with_short_arguments(entry).copy() for entry in value])
+        elif isinstance(value, exp.Expression):
+            short.set(key, with_short_arguments(value).copy())
     try:
-        own = sqlglot.parse_one(call.sql("duckdb"), read=_dialect_of(call) or "duckdb")
-        translated = sqlglot.parse_one(own.sql("duckdb"), read="duckdb")
+        own = sqlglot.parse_one(short.sql("duckdb"), read=_dialect_of(call) or "duckdb")
+        text = own.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
+        translated = sqlglot.parse_one(text, read="duckdb")
     except sqlglot.errors.SqlglotError:
         return call
     is_unchanged = type(own) is type(call) and isinstance(own, exp.Anonymous)
@@ -165,13 +228,43 @@ def _translated(call: Node) -> Node:
         part.meta.clear()
         if isinstance(part, exp.Identifier):
             part.meta.update(positions.get(part.name, {}))
+    for column in [*translated.find_all(exp.Column)]:
+        if column.name in arguments:
+            column.replace(arguments[column.name].copy())
     return exp.Paren(this=translated) if isinstance(translated, exp.Binary) else translated
+
+
+def _equal_tuples(node: Node) -> Node:
+    """Return (a, b) IN ((1, 2), (3, 4)) as equal columns, joined by OR."""
+    from sqlglot import exp
+
+    if not isinstance(node.this, exp.Tuple) or not node.expressions:
+        return node
+    columns = node.this.expressions
+    rows = [entry.expressions for entry in node.expressions if isinstance(entry, exp.Tuple)]
+    if any(len(row) != len(columns) for row in rows) or len(rows) != len(node.expressions):
+        raise refused(node.sql("duckdb"), "Write as many values in each tuple as columns")
+    return exp.Paren(
+        this=exp.or_(
+            *(
+                exp.and_(
+                    *(
+                        exp.EQ(this=column.copy(), expression=value.copy())
+                        for column, value in zip(columns, row, strict=True)
+                    )
+                )
+                for row in rows
+            )
+        )
+    )
 
 
 def _quantile(call: Node) -> Node:
     """Return APPROX_PERCENTILE(column, share) as APPROX_QUANTILE."""
     from sqlglot import exp
 
+    if call.name.upper() not in _QUANTILE_NAMES:
+        return call
     if len(call.expressions) != 2:
         raise refused(call.sql("duckdb"), "Write APPROX_PERCENTILE(column, share)")
     column, share = call.expressions
@@ -193,6 +286,8 @@ def _share_of_total(window: Node) -> Node:
     """Return RATIO_TO_REPORT(x) OVER (...) as x / SUM(x) OVER (...)."""
     from sqlglot import exp
 
+    if window.this.name.upper() != "RATIO_TO_REPORT":
+        return window
     (part,) = window.this.expressions
     total = window.copy()
     total.set("this", exp.Sum(this=part.copy()))
@@ -232,7 +327,7 @@ def _with_unit_first(call: Node) -> Node:
     is_swapped = call.this.name.upper() in _UNITS and unit.name.upper() not in _UNITS
     if not is_swapped or not isinstance(call.this, exp.Column):
         return call
-    column = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()
+    column: Node = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()
     column.find(exp.Identifier).meta.update(call.this.this.meta)
     return exp.TimestampTrunc(this=column, unit=exp.var(call.this.name.upper()))
 
@@ -283,3 +378,50 @@ def _buckets(call: Node) -> Node:
         branches = branches.when(is_below, exp.Literal.number(bucket), copy=False)
     is_above = exp.GTE(this=call.this.copy(), expression=number_literal(high))
     return branches.when(is_above, exp.Literal.number(int(count) + 1), copy=False)
+
+
+def _with_else(call: Node) -> Node:
+    """Return NVL2(x, if present, if null) as CASE."""
+    from sqlglot import exp
+
+    is_present = exp.Is(this=call.this, expression=exp.Null()).not_()
+    return exp.Case().when(is_present, call.args["true"]).else_(call.args["false"])
+
+
+def _plain_text(node: Node) -> Node:
+    """Return N'text' as 'text'."""
+    from sqlglot import exp
+
+    return exp.Literal.string(node.name)
+
+
+def _plain_time(call: Node) -> Node:
+    """Return what SQL Server reads as a time: a column, or a constant."""
+    from sqlglot import exp
+
+    return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")
+
+
+def _grouping(call: Node) -> Node:
+    """Return GROUPING_ID(a, b) as GROUPING(a, b)."""
+    from sqlglot import exp
+
+    return exp.Grouping(expressions=call.expressions)
+
+
+_FORMS: dict[str, Callable[[Node], Node]] = {
+    "Anonymous": _quantile,
+    "DecodeCase": _translated,
+    "EQ": _in_array,
+    "Group": _with_rollup,
+    "GroupingId": _grouping,
+    "In": _equal_tuples,
+    "National": _plain_text,
+    "Nvl2": _with_else,
+    "SafeDivide": _translated,
+    "TimeStrToTime": _plain_time,
+    "TimestampTrunc": _with_unit_first,
+    "WidthBucket": _buckets,
+    "Window": _share_of_total,
+}
+"""By the type of a node the function that writes it for DuckDB; it may return the node itself."""

@@ -5,7 +5,7 @@ an attribute and whose other columns are levels of this attribute. So a join com
 columns are columns of the one table of the domain. INNER JOIN becomes conditions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,12 @@ class JoinedTable:
     required_column: str | None = None
 
 
-def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, str] | None) -> Node:
+def without_joins(
+    select: Node,
+    columns: ColumnReader,
+    source_join: tuple[str, str] | None,
+    query_names: Sequence[str] = (),
+) -> Node:
     """Return a SELECT from rows without joins, with the domain's columns.
 
     Args:
@@ -45,11 +50,12 @@ def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, s
         columns: looks up columns.
         source_join: the columns on which the source is joined: of its first table and of its
             second; None if it is one table.
+        query_names: the queries of WITH, which are no tables.
 
     Raises:
         InputError: a join that the domain and the source do not declare.
     """
-    select = _with_subqueries_as_joins(select)
+    select = _with_subqueries_as_joins(select, query_names)
     joins = select.args.pop("joins", None) or []
     tables: dict[str, JoinedTable] = {}
     aliases = {select.args["from_"].this.alias_or_name.lower()}
@@ -280,7 +286,7 @@ def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, Jo
         column.set("table", None)
 
 
-def _with_subqueries_as_joins(select: Node) -> Node:
+def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
     """Return a SELECT with ``key IN (SELECT key ...)`` as a join.
 
     Keys of the joined table are unique, so the join repeats no row.
@@ -291,10 +297,10 @@ def _with_subqueries_as_joins(select: Node) -> Node:
     if where is None or where.find(exp.Select) is None:
         return copy
     copy.set("where", None)
-    source_name = copy.args["from_"].this.name
+    no_tables = {copy.args["from_"].this.name.lower(), *query_names}
     joins = list(copy.args.get("joins") or [])
     for number, term in enumerate(terms(where.this)):
-        join = _semi_join(term, f" in {number}", source_name)
+        join = _semi_join(term, f" in {number}", no_tables)
         if join is None:
             _add_condition(copy, term)
         else:
@@ -303,7 +309,7 @@ def _with_subqueries_as_joins(select: Node) -> Node:
     return copy
 
 
-def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
+def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | None:
     """Return ``key IN (SELECT key ...)`` as a JOIN; None of others."""
     exp = _exp()
     query = term.args.get("query")
@@ -318,7 +324,7 @@ def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
     table = inner.args["from_"].this
     if not isinstance(key, exp.Column) or not isinstance(table, exp.Table):
         return None
-    if table.name.lower() == source_name.lower() or inner.find(exp.Subquery):
+    if table.name.lower() in no_tables or inner.find(exp.Subquery):
         return None
     inner = inner.copy()
     for column in inner.find_all(exp.Column):

@@ -162,7 +162,7 @@ def _plain_reason(text: str) -> str:
     """Return the first line of a message of DuckDB, with plain names."""
     reason = text.splitlines()[0].strip(" .")
     return re.sub(
-        r'" (group|answer|low|high|absent|released|combination low|combination high) (\d+)"',
+        r'" (group|joint|answer|low|high|absent|released|combination low|combination high) (\d+)"',
         r"\1 \2",
         reason,
     )

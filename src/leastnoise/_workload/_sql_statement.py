@@ -443,6 +443,11 @@ def absent_column(number: int) -> str:
     return f" absent {number}"
 
 
+def joint_column(number: int) -> str:
+    """Return the name of a column of groups that are computed from released groups."""
+    return f" joint {number}"
+
+
 def answer_column(number: int) -> str:
     """Return the name of a column of answers in a released table."""
     return f" answer {number}"

@@ -58,7 +58,7 @@ _COMPUTED = (
     "|Upper|Lower|Initcap|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
     "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
     "|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname|WeekOfYear|DateDiff|DateFromParts|Contains"
-    "|ConcatWs|EndsWith|Greatest|Least|Pad|Pow|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SplitPart|StrPosition|Trunc"
+    "|ConcatWs|EndsWith|Greatest|Least|Pad|Pow|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SimilarTo|SplitPart|StrPosition|Trunc"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -208,7 +208,7 @@ def constant_truth(clause: str, node: Node) -> bool:
 
     for part in node.walk():
         if not re.fullmatch(_COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {clause}", "Leave the constant out")
+            raise refused(f"{function_name(part)} in {clause}", "Leave the constant out")
     try:
         ((value,),) = _query(f"SELECT CAST(({node.sql('duckdb')}) AS BOOLEAN)", [])
     except duckdb.Error as error:
@@ -226,13 +226,15 @@ def _check_functions(attribute: Attribute, node: Node) -> None:
     for part in node.walk():
         is_of_bins = binned and part.find(exp.Column) is not None
         if not re.fullmatch(_COMPARED if is_of_bins else _COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {attribute.clause}", _advice(attribute, part))
+            raise refused(f"{function_name(part)} in {attribute.clause}", _advice(attribute, part))
 
 
-def _function_name(node: Node) -> str:
+def function_name(node: Node) -> str:
     """Return the SQL name of a function."""
     from sqlglot import exp
 
+    if isinstance(node, exp.Binary) and not isinstance(node, exp.Func):
+        return node.sql("duckdb")
     if isinstance(node, exp.Anonymous):
         return str(node.name).upper()
     names: Sequence[str]
