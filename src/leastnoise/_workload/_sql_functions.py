@@ -168,10 +168,10 @@ def _truncated_time(node: Node) -> Node | None:
     if not isinstance(difference, exp.DateDiff) or constant_number(start) != 0:
         return None
     own_unit = difference.args.get("unit")
-    has_same_unit = unit is not None and own_unit is not None
-    has_same_unit = has_same_unit and own_unit.name.upper() == unit.name.upper()
+    units = [None if part is None else part.name.upper() for part in (unit, own_unit)]
     origin = difference.expression
-    if not has_same_unit or not (constant_number(origin) == 0 or origin.this.name == _ORIGIN):
+    is_origin = constant_number(origin) == 0 or origin.this.name == _ORIGIN
+    if unit is None or units[0] != units[1] or not is_origin:
         return None
     time = difference.this
     column = _plain_time(time) if isinstance(time, exp.TimeStrToTime) else time

@@ -206,6 +206,15 @@ class StatementReader:
 
     def _subquery(self, node: Node, queries: Queries) -> Node:
         """Return a subquery among the columns, over released tables."""
+        for table in node.find_all(self.exp.Table):
+            is_named = node.find(self.exp.With) is not None
+            is_source = is_named or table.name.lower() == self._source_name
+            if not is_source and self._is_source(table, queries):
+                raise refused(
+                    f"A subquery from {table.name}",
+                    "Join the table; or write key IN (SELECT key FROM table WHERE ...), with a key "
+                    "that the statement can join",
+                )
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:

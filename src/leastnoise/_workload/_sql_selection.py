@@ -10,16 +10,19 @@ from fractions import Fraction
 from itertools import chain, combinations, pairwise
 from typing import Any
 
-from leastnoise._domain import Categories
+from leastnoise._domain import Bins, Categories, Dates, Edges
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
+    Lag,
     LinearSum,
+    PairCombination,
     read_combination,
     read_linear_sum,
+    read_pair,
 )
 from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
 from leastnoise._workload._sql_faults import Faults
@@ -39,7 +42,7 @@ from leastnoise._workload._sql_statement import (
     low_column,
     table_name,
 )
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql_values import Node, constant_number, refused
 
 CLAUSE_ADVICE = {
     "join": "A second table is joined in [source.join]; the statement then names one table",
@@ -117,7 +120,7 @@ class SelectionReader:
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
     _answers: list[Aggregate] = field(default_factory=list)
-    _combinations: list[Combination] = field(default_factory=list)
+    _combinations: list[Combination | PairCombination] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
@@ -290,6 +293,7 @@ class SelectionReader:
                         "Write a statement for each grouping set",
                     )
                 for part in self._parts_of_one_attribute("WHERE", term):
+                    self._check_is_value("WHERE", part)
                     known = len(self._groups)
                     index = self._group_index(part, part.sql("duckdb"), part)
                     if index is None or index in sets[0]:
@@ -385,6 +389,8 @@ class SelectionReader:
         if self._is_joint(clause, node):
             self._joint_groups.setdefault(_comparable_text(node), node)
             parts = [*self._parts_of_one_attribute(clause, node)]
+            for part in parts if node.find(self.exp.Select) else ():
+                self._check_is_value(clause, part)
         indices = []
         for part in parts:
             if part is node:
@@ -423,6 +429,23 @@ class SelectionReader:
         elif count > 0:
             for child in node.iter_expressions():
                 yield from self._parts_of_one_attribute(clause, child)
+
+    def _check_is_value(self, clause: str, part: Node) -> None:
+        """Refuse a column of cells with several values beside a subquery.
+
+        Its groups have labels, and no values that can be compared.
+        """
+        if not isinstance(part, self.exp.Column):
+            return
+        attribute, level_name = self.columns.find(clause, part)
+        kind = self.columns.domain.kind(attribute)
+        is_day = isinstance(kind, Dates) and kind.by == "day"
+        if level_name is None and isinstance(kind, (Bins, Edges, Dates)) and not is_day:
+            raise refused(
+                f"{clause} of {attribute} with a subquery",
+                f"Compare what is the same in a whole cell of {attribute}, such as DATE_TRUNC of "
+                "months or a CASE of ranges",
+            )
 
     def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
         """Return the index of a column of groups; None at a fault."""
@@ -521,7 +544,7 @@ class SelectionReader:
 
     def _combination_noise(self, node: Node) -> Noise | None:
         """Return the interval of a combination of answers; add a new one."""
-        combination = read_combination(node, self._answer_sum)
+        combination = read_pair(node, self._answer_sum, self._answer_quotient)
         if combination is None:
             return None
         if combination not in self._combinations:
@@ -533,13 +556,70 @@ class SelectionReader:
     def _answer_sum(self, node: Node) -> LinearSum | None:
         """Return the count or sum that a node is, or its total over groups."""
         if isinstance(node, self.exp.Window):
-            return self._total_sum(node)
+            lag = self._lag(node)
+            if lag is None:
+                return self._total_sum(node)
+            linear = read_linear_sum(node.this.this, self._answer_sum)
+            return None if linear is None else linear.lagged(lag)
         if not isinstance(node, self.exp.Column):
             return None
         for number, aggregate in enumerate(self._answers):
             if node.name == answer_column(number) and aggregate.kind in _LINEAR_KINDS:
                 return LinearSum(((AnswerTerm(number), Fraction(1)),))
         return None
+
+    def _answer_quotient(self, node: Node) -> Combination | None:
+        """Return the quotient of answers that a node is: a mean, or one of another group."""
+        if isinstance(node, self.exp.Window):
+            lag = self._lag(node)
+            if lag is None:
+                return None
+            quotient = read_combination(node.this.this, self._answer_sum, self._answer_quotient)
+            return None if quotient is None else quotient.lagged(lag)
+        for number, aggregate in enumerate(self._answers):
+            is_column = isinstance(node, self.exp.Column) and node.name == answer_column(number)
+            if is_column and aggregate.kind == "mean":
+                parts = [AnswerTerm(number, part=part) for part in ("sum", "values")]
+                return Combination(*(LinearSum(((part, Fraction(1)),)) for part in parts))
+        return None
+
+    def _lag(self, window: Node) -> Lag | None:
+        """Return the step of LAG or LEAD along the groups of one attribute; None of others."""
+        exp = self.exp
+        clauses = {name for name, value in window.args.items() if value}
+        function = window.this
+        is_lag = isinstance(function, (exp.Lag, exp.Lead)) and not function.args.get("default")
+        leaves_out_groups = self.select.args.get("having") or self._query_terms
+        if not is_lag or leaves_out_groups or self._has_several_sets():
+            return None
+        offset = function.args.get("offset")
+        steps = Fraction(1) if offset is None else constant_number(offset)
+        order = self._order_of_window(window)
+        partition = self._attributes_of_partition(window.args.get("partition_by") or [])
+        if not clauses <= {"this", "partition_by", "order", "over"} or not order or not steps:
+            return None
+        attribute = self._groups[order[0][0]].attribute
+        others = {group.attribute for group in self._groups} - {attribute}
+        own = [index for index, group in enumerate(self._groups) if group.attribute == attribute]
+        if partition is None or set(partition) != others or {index for index, _ in order} != {*own}:
+            return None
+        columns = tuple((own.index(index), descends) for index, descends in order)
+        sign = -1 if isinstance(function, exp.Lead) else 1
+        return Lag(attribute, columns, sign * int(steps))
+
+    def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:
+        """Return the groups by which a window is ordered; none if it is by others."""
+        order = window.args.get("order")
+        columns = []
+        for term in order.expressions if order else ():
+            key = term.this if isinstance(term, self.exp.Ordered) else term
+            group = None
+            if isinstance(key, self.exp.Column):
+                group = self._group_of_column(key)
+            if group is None:
+                return []
+            columns.append((self._groups.index(group), bool(term.args.get("desc"))))
+        return columns
 
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
