@@ -16,6 +16,7 @@ from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
 from leastnoise._workload._sql_joins import without_joins
+from leastnoise._workload._sql_layers import with_groups_of
 from leastnoise._workload._sql_query import check_query
 from leastnoise._workload._sql_relations import (
     constant_column_names,
@@ -167,7 +168,45 @@ class StatementReader:
                 add_selection=self._add_selection,
             )
             return reader.read()
+        merged = self._over_groups(select, queries)
+        if merged is not None:
+            return merged
         return self._computed_layer(select, queries)
+
+    def _over_groups(self, select: Node, queries: Queries) -> Layer | None:
+        """Return a SELECT from one query of groups as a part of this query.
+
+        So the intervals of its combinations are known. None: it cannot be read so.
+        """
+        clause = _from(select)
+        if clause is None or not self._is_query(clause.this, queries):
+            return None
+        query = self._query_in_from(clause.this, queries)
+        if not isinstance(query.tree, self.exp.Select):
+            return None
+        faults = dict(self._faults.messages)
+        selections = [*self._selections]
+        try:
+            layer = self._merged_layer(select, query, queries)
+        except InputError:
+            layer = None
+        if layer is None or self._faults.messages != faults:
+            self._faults.messages = faults
+            self._selections[:] = selections
+            return None
+        return layer
+
+    def _merged_layer(self, select: Node, query: NamedQuery, queries: Queries) -> Layer | None:
+        """Return a SELECT from a query of groups, merged with it."""
+        inner_queries = self._queries_of(query.tree, query.queries)
+        inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
+        if not self._is_over_rows(inner, inner_queries):
+            return None
+        merged = with_groups_of(select, inner, self._columns)
+        if merged is None:
+            return None
+        merged.args["from_"].this.meta[_IS_SOURCE] = True  # even if WITH has a query of that name
+        return self._layer(merged, queries)
 
     def _queries_of(self, node: Node, queries: Queries) -> Queries:
         """Return the queries that a query may name."""

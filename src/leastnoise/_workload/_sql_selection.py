@@ -27,6 +27,7 @@ from leastnoise._workload._sql_combinations import (
 from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_layers import GROUP_NAME
 from leastnoise._workload._sql_statement import (
     Aggregate,
     Grouped,
@@ -371,8 +372,8 @@ class SelectionReader:
                     f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
                     "Group by columns of the table and expressions of them",
                 )
-        is_column = isinstance(node, exp.Column)
-        return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
+        name = node.name if isinstance(node, exp.Column) else node.sql("duckdb")
+        return self._group_indices(node, node.meta.get(GROUP_NAME, name), node)
 
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
         """Return the indices of the groups of an expression; none at a fault.

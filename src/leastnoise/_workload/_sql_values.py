@@ -118,6 +118,8 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
     if level_name is not None:
         level = kind.level(level_name)
         labels = [level.labels[group] for group in level.cells[: kind.regular]]
+        if are_whole_numbers(level.labels):
+            labels = [*map(int, labels)]
     elif is_boolean(kind):
         labels = [str(label).lower() == "true" for label in labels]
     if Parts.of(kind).has_outside:
@@ -125,6 +127,11 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
     else:
         outside = []
     return (*labels, None, *outside)
+
+
+def are_whole_numbers(labels: Sequence[Label]) -> bool:
+    """Return whether all labels are whole numbers, as they are written usually."""
+    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", str(label)) for label in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,11 +294,12 @@ class _Expression:
 
         columns = {_VALUE: (column_type or self._column_type, [value for _, value in pairs])}
         for level_name, level in self._levels.items():
-            groups = [
+            groups: list[Any] = [
                 str(level.labels[level.cells[part]]) if part < self._kind.regular else None
                 for part, _ in pairs
             ]
-            columns[level_name] = ("VARCHAR", groups)
+            level_type = "BIGINT" if are_whole_numbers(level.labels) else "VARCHAR"
+            columns[level_name] = (level_type, groups)
         unnested = ", ".join(
             f"unnest(?::{sql_type}[]) AS {_quoted(title)}"
             for title, (sql_type, _) in columns.items()
