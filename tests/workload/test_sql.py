@@ -298,7 +298,7 @@ REFUSED = [
     ),
     (
         ("SELECT flag, COUNT(*) / (SELECT COUNT(*) FROM customers) FROM sales GROUP BY flag"),
-        "FROM names sales and customers, but there is one table of rows",
+        "A subquery from customers cannot be answered",
     ),
     (
         (

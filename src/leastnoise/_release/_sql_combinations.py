@@ -174,7 +174,9 @@ class CombinationReader:
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
         rest = np.maximum(top_variance - slope * shared, 0.0)
         rest = np.where(rest > _ROUNDING * top_variance, rest, 0.0)
-        top_step = self._half_step(numerator) + np.abs(slope) * self._half_step(denominator)
+        top_step = self._half_step(numerator) * np.ones_like(slope)
+        if not any(term.part for term, _ in numerator.factors):  # of means the errors are centred
+            top_step = top_step + np.abs(slope) * self._half_step(denominator)
         low, high = ratio_interval(
             top - slope * bottom,
             bottom,

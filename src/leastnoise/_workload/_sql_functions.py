@@ -324,7 +324,8 @@ def _with_unit_first(call: Node) -> Node:
     from sqlglot import exp
 
     unit = call.args["unit"]
-    is_swapped = call.this.name.upper() in _UNITS and unit.name.upper() not in _UNITS
+    is_column = isinstance(unit, exp.Column) or unit.name.upper() not in _UNITS
+    is_swapped = call.this.name.upper() in _UNITS and is_column
     if not is_swapped or not isinstance(call.this, exp.Column):
         return call
     column: Node = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()

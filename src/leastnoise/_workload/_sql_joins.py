@@ -61,6 +61,7 @@ def without_joins(
     tables: dict[str, JoinedTable] = {}
     aliases = {select.args["from_"].this.alias_or_name.lower()}
     inner_aliases = []
+    second_tables: list[str] = []
     for join in joins:
         alias = join.alias_or_name.lower()
         if alias in aliases:
@@ -68,6 +69,14 @@ def without_joins(
         aliases.add(alias)
         reader = _JoinReader(select, join, columns, source_join, tables)
         tables[alias] = reader.read()
+        if not tables[alias].attribute:
+            second_tables.append(join.this.name)
+        if len({name.lower() for name in second_tables}) > 1:
+            raise refused(
+                f"JOIN of {' and '.join(second_tables)} on the key of the rows",
+                "The source has one second table, of [source.join]: join the two into one before, "
+                "in a view or a file",
+            )
         if not reader.is_left:
             inner_aliases.append(alias)
     for alias in inner_aliases:
