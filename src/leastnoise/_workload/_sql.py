@@ -24,7 +24,7 @@ from leastnoise._workload._sql_functions import (
 )
 from leastnoise._workload._sql_reader import StatementReader
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
-from leastnoise._workload._sql_values import Node
+from leastnoise._workload._sql_values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
 _MOST_STATEMENTS = 200
@@ -245,6 +245,8 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     In a level each cell behind the regular ones is a separate group.
     """
     kind = domain.kind(group.attribute)
+    if UNDECIDED in group.keys[: kind.regular]:
+        return False
     placement = place_groups(kind, [group.keys], None)
     if placement.needs or group_queries(kind, placement).kind != "predicates":
         return False

@@ -253,6 +253,7 @@ class AggregateReader:
     def _distinct_count(self, node: Node, counted: Sequence[Node], boxes: Boxes) -> Node:
         """Return COUNT(DISTINCT unit), also of CASE WHEN condition THEN unit END."""
         exp = self.exp
+        counted = [column.unnest() for column in counted]
         if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
             branches = [
                 (own, result)
@@ -301,8 +302,8 @@ class AggregateReader:
         inner = self._without_cast(node.unnest())
         if isinstance(inner, exp.Null):
             return
-        if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)):
-            yield "rows", "", boxes
+        if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)) or self._is_unit(inner):
+            yield "rows", "", boxes  # rows without a unit are not read
         elif isinstance(inner, (exp.Case, exp.If)):
             for own, result in self._branches("COUNT of CASE", inner):
                 yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, own))
@@ -311,6 +312,13 @@ class AggregateReader:
             yield "rows", "", overlap("COUNT", boxes, self._columns.boxes("COUNT", is_given))
         else:
             yield "values", self._columns.measure("COUNT", inner), boxes
+
+    def _is_unit(self, node: Node) -> bool:
+        """Return whether a node is the column of the privacy unit, and nothing else."""
+        is_column = isinstance(node, self.exp.Column) and self._unit is not None
+        if not is_column or node.name.lower() != str(self._unit).lower():
+            return False
+        return not self._columns.fitting_measures(node) and not self._columns.is_attribute(node)
 
     def is_attribute_only(self, node: Node) -> bool:
         """Return whether a node is a column of an attribute, and of no measure."""

@@ -57,16 +57,16 @@ class ColumnReader:
         if len(fitting) != 1:
             measures = self.domain.measures.items()
             names = [name for name, measure in measures if type(measure) in kinds]
-            is_count = clause == "COUNT"
-            if is_count:
-                instead = "COUNT(*) counts rows"
-            else:
-                instead = "take a quantile of an attribute"
-            raise refused(
-                f"{clause}({node.name})",
+            needed = (
                 "It needs one measure of that column with public bounds "
-                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED} Or {instead}",
+                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED}"
             )
+            if clause == "COUNT":
+                raise refused(
+                    f"COUNT({node.name})",
+                    "Write COUNT(*) if no value is missing. " + needed.rstrip("."),
+                )
+            raise refused(f"{clause}({node.name})", f"{needed} Or take a quantile of an attribute")
         return fitting[0]
 
     def fitting_measures(
@@ -135,15 +135,26 @@ class ColumnReader:
                 return [entry[1:] for entry in fitting]
         return []
 
-    def values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
-        """Return the attribute of an expression and its value in each part."""
+    def values(
+        self, clause: str, node: Node, condition: Condition | None = None
+    ) -> tuple[str, tuple[object, ...]]:
+        """Return the attribute of an expression and its value in each part.
+
+        Args:
+            clause: for messages.
+            node: the expression.
+            condition: the rows that are counted. In other parts the value may be ``UNDECIDED``.
+        """
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
         node = _with_comparisons(attribute, node)
         if isinstance(node, exp.Column):
             return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
-        values = expression_values(attribute, node, lambda column: self.find(clause, column))
+        parts = None if condition is None else condition.parts.get(attribute.name)
+        values = expression_values(
+            attribute, node, lambda column: self.find(clause, column), counted_parts=parts
+        )
         return attribute.name, values
 
     def attribute_names(self, clause: str, node: Node) -> list[str]:

@@ -24,7 +24,13 @@ from leastnoise._workload._sql_combinations import (
     read_linear_sum,
     read_pair,
 )
-from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
+from leastnoise._workload._sql_conditions import (
+    EVERYTHING,
+    Condition,
+    hull,
+    intersect,
+    keeps_nothing,
+)
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
 from leastnoise._workload._sql_layers import GROUP_NAME
@@ -120,6 +126,7 @@ class SelectionReader:
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
+    _condition: Condition = field(default_factory=Condition)  # of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[Combination | PairCombination] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
@@ -143,6 +150,7 @@ class SelectionReader:
         """Return the query over the released table; faults are collected."""
         check_clauses(self.select, self.faults, _CLAUSES)
         boxes = self._where()
+        self._condition = hull(self.columns.domain, boxes)
         sets = self._with_hidden_groups(self._grouping_sets())
         self._sets = sets
         self._aggregates = AggregateReader(
@@ -162,7 +170,7 @@ class SelectionReader:
             domain=self.columns.domain,
             groups=tuple(self._groups),
             sets=tuple(self._sets),
-            condition=hull(self.columns.domain, boxes),
+            condition=self._condition,
             aggregates=tuple(self._answers),
             of_unit=self.of_unit,
             combinations=tuple(self._combinations),
@@ -466,7 +474,7 @@ class SelectionReader:
             if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
             self._check_unit_is_no_group(clause, node)
-            group = Grouped(name, *self.columns.values(clause, node))
+            group = Grouped(name, *self.columns.values(clause, node, self._condition))
         if group is None:
             self._failed.add(id(position_node))
             self._failed_texts.add(text)

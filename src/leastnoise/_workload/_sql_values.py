@@ -144,7 +144,11 @@ class Attribute:
 
 
 def expression_values(
-    attribute: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
+    attribute: Attribute,
+    node: Node,
+    find: FindColumn,
+    sql_type: str | None = None,
+    counted_parts: frozenset[int] | None = None,
 ) -> tuple[object, ...]:
     """Return the value of an expression in every part of its column.
 
@@ -153,6 +157,8 @@ def expression_values(
         node: the expression, whose columns are all of this attribute.
         find: looks up its columns.
         sql_type: the type to which the result is cast; None: its own.
+        counted_parts: the parts that the expression may not cut; None: all. In another part that it
+            cuts its value is ``UNDECIDED``.
 
     Returns:
         One value a part; ``UNDECIDED`` for values outside the domain if they differ.
@@ -173,7 +179,10 @@ def expression_values(
     parts = Parts.of(kind)
     results = expression.compute([*pairs, (parts.null, None)])
     for part, values in results.items():
-        if len(values) > 1:
+        is_counted = counted_parts is None or part in counted_parts
+        if len(values) > 1 and not is_counted:
+            results[part] = {UNDECIDED}
+        elif len(values) > 1:
             raise refused(
                 f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
                 "Its values would be in two groups, and only the cell is counted; "
@@ -190,9 +199,12 @@ def _finer_cells(attribute: Attribute, part: int) -> str:
     """Return how the domain can be changed so that a cell is not cut."""
     advice = f"give [domain.{attribute.name}] finer cells"
     kind = attribute.kind
-    if isinstance(kind, (Bins, Edges)) and kind.closed == "left" and part == kind.regular - 1:
+    if not isinstance(kind, (Bins, Edges)):
+        return advice
+    if kind.closed == "left" and part == kind.regular - 1:
         return f"{advice}, or a last edge above its end, which this cell includes"
-    return advice
+    comparisons = ">= and <" if kind.closed == "left" else "> and <="
+    return f"{advice}, or compare with the edges of cells, by {comparisons}"
 
 
 def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
