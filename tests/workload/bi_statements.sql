@@ -217,3 +217,100 @@ FROM orders WHERE channel = 'web' GROUP BY customer) q;
 -- rows of a customer by group
 WITH q AS (SELECT o.customer, city, COUNT(*) AS n FROM orders o GROUP BY 1, 2) SELECT city,
 ROUND(AVG(n), 2) AS mean, COUNT(customer) AS customers FROM q GROUP BY city;
+
+-- top groups of Superset
+SELECT DATE_TRUNC('quarter', day) AS __timestamp, city AS city, SUM(amount) AS "SUM(amount)" FROM
+orders JOIN (SELECT city AS city__, COUNT(*) AS mme_inner__ FROM orders GROUP BY city ORDER BY
+mme_inner__ DESC LIMIT 2) AS anon_1 ON city = city__ GROUP BY DATE_TRUNC('quarter', day), city;
+
+-- top groups in a condition
+SELECT DATE_TRUNC('month', day) AS m, SUM(amount) AS rev, AVG(amount) AS mean FROM orders WHERE
+city IN (SELECT city FROM orders GROUP BY city ORDER BY SUM(amount) DESC LIMIT 2) GROUP BY 1;
+
+-- top groups and the others
+WITH top AS (SELECT city FROM orders GROUP BY 1 ORDER BY SUM(amount) DESC LIMIT 2) SELECT CASE
+WHEN city IN (SELECT city FROM top) THEN city ELSE 'Other' END AS c, COUNT(*) AS n FROM orders
+GROUP BY 1;
+
+-- groups above a number
+SELECT COUNT(*) AS n FROM orders WHERE (city, refund) IN (SELECT city, refund FROM orders GROUP BY
+1, 2 HAVING COUNT(*) > 30);
+
+-- tuples
+SELECT COUNT(*) AS n FROM orders WHERE (city, trial) IN (('Bern', 'A'), ('Lyon', 'B'));
+
+-- dates of a query
+WITH params AS (SELECT DATE '2024-03-01' AS first_day, DATE '2024-09-01' AS last_day, 'web' AS ch)
+SELECT city, COUNT(*) AS n FROM orders CROSS JOIN params WHERE day >= first_day AND day <
+params.last_day AND channel = ch GROUP BY city;
+
+-- date of a scalar query
+WITH p AS (SELECT DATE '2024-07-01' AS d) SELECT city, COUNT(*) AS n FROM orders WHERE day >=
+(SELECT d FROM p) GROUP BY city;
+
+-- layers of dbt
+with raw as (select * from orders), stg as (select customer as cust, day as dt, amount as amt,
+city from raw), late as (select * from stg where dt >= '2024-04-01') select city,
+date_trunc('quarter', dt) as q, sum(amt) as rev, count(distinct cust) as people from late group by
+1, 2;
+
+-- names of columns
+WITH t (c, n) AS (SELECT city, COUNT(*) FROM orders GROUP BY city) SELECT u.town, u.k FROM (SELECT
+c, n FROM t) AS u(town, k);
+
+-- months without gaps
+SELECT d.m, COALESCE(s.n, 0) AS n FROM generate_series(DATE '2024-01-01', DATE '2024-06-01',
+INTERVAL '1 month') AS d(m) LEFT JOIN (SELECT date_trunc('month', day) AS m, COUNT(*) AS n FROM
+orders GROUP BY 1) s ON s.m = d.m ORDER BY 1;
+
+-- labels
+WITH labels(city, label) AS (VALUES ('Bern', 'BE'), ('Oslo', 'OS')) SELECT l.label, r.n FROM
+(SELECT city, COUNT(*) AS n FROM orders GROUP BY 1) r JOIN labels l USING (city);
+
+-- value of a group
+SELECT product, ANY_VALUE(family) AS f, MAX(family) AS g, COUNT(*) AS n FROM orders GROUP BY product;
+
+-- order of ranges
+SELECT CASE WHEN basket < 25 THEN 'low' WHEN basket < 75 THEN 'middle' ELSE 'high' END AS bucket,
+COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY MIN(basket);
+
+-- order of months
+SELECT STRFTIME(day, '%b') AS mon, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY MAX(day) DESC;
+
+-- alias in a condition
+SELECT CASE WHEN channel = 'web' THEN 'online' ELSE 'shop' END AS kind, COUNT(*) AS n FROM orders
+WHERE kind = 'online' GROUP BY kind;
+
+-- truth values of groups
+SELECT CASE WHEN r THEN 'refund' ELSE 'sale' END AS k, n FROM (SELECT refund AS r, COUNT(*) AS n
+FROM orders GROUP BY 1) t WHERE NOT r;
+
+-- case of branches
+SELECT CASE WHEN channel = 'web' AND trial = 'A' THEN 'core' WHEN channel = 'web' THEN 'web' ELSE
+'rest' END AS k, SUM(amount) AS rev, COUNT(*) AS n FROM orders GROUP BY 1;
+
+-- difference of means
+SELECT city, AVG(amount) FILTER (WHERE trial = 'B') - AVG(CASE WHEN trial = 'A' THEN amount END)
+AS lift FROM orders WHERE city <> 'Ulm' GROUP BY city;
+
+-- month over month
+WITH m AS (SELECT DATE_TRUNC('month', day) AS m, SUM(amount) AS rev FROM orders GROUP BY 1) SELECT
+m, LAG(rev) OVER (ORDER BY m) AS prev, (rev - LAG(rev) OVER (ORDER BY m)) / NULLIF(LAG(rev) OVER
+(ORDER BY m), 0) AS pct FROM m ORDER BY m;
+
+-- month over month of each city
+SELECT city, q, n - LAG(n) OVER (PARTITION BY city ORDER BY q) AS diff, n FROM (SELECT city,
+QUARTER(day) AS q, COUNT(*) AS n FROM orders GROUP BY ALL) t WHERE city <> 'Ulm';
+
+-- year to date
+SELECT DATE_TRUNC('month', day) AS m, SUM(SUM(amount)) OVER (PARTITION BY EXTRACT(YEAR FROM
+DATE_TRUNC('month', day)) ORDER BY DATE_TRUNC('month', day)) AS ytd FROM orders GROUP BY 1;
+
+-- chain of columns
+WITH k AS (SELECT city, COUNT(*) AS orders, SUM(amount) AS rev FROM orders WHERE city <> 'Ulm'
+GROUP BY city), t AS (SELECT *, rev / orders AS aov FROM k) SELECT city, aov, aov / MAX(aov) OVER
+() AS rel, orders // 10 AS tens FROM t ORDER BY city;
+
+-- parts of texts
+SELECT REGEXP_EXTRACT(city, '^[A-Z]') AS initial, COUNT(*) AS n FROM orders WHERE city SIMILAR TO
+'(Bern|Lyon)' GROUP BY 1;

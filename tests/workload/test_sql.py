@@ -189,9 +189,9 @@ REFUSED = [
         r"FROM with a second table \(other\) cannot be answered. Join on one key",
     ),
     ("SELECT COUNT(*) FROM sales TABLESAMPLE 10%", "FROM with more than the name"),
-    ("SELECT COUNT(*)", "FROM with more than the name"),
+    ("SELECT COUNT(*)", "A SELECT without a table"),
     (
-        "SELECT COUNT(*) FROM sales WHERE quantity > (SELECT AVG(quantity) FROM sales)",
+        "SELECT COUNT(*) FROM sales WHERE EXISTS (SELECT COUNT(*) FROM sales)",
         "A subquery in WHERE cannot be answered",
     ),
     (
@@ -298,7 +298,7 @@ REFUSED = [
     ),
     (
         ("SELECT flag, COUNT(*) / (SELECT COUNT(*) FROM customers) FROM sales GROUP BY flag"),
-        "FROM names sales and customers, but there is one table of rows",
+        "A subquery from customers cannot be answered",
     ),
     (
         (
@@ -323,11 +323,11 @@ REFUSED = [
         "SELECT COUNT(*) FROM sales WHERE shipped >= CURRENT_DATE - 30",
         r"column 45\)?|CURRENT_DATE cannot be answered. State the day",
     ),
-    ("SELECT 1", "FROM with more than the name"),
+    ("SELECT 1", "A SELECT without a table"),
     ("SELECT (SELECT 1) AS one", "cannot be answered"),
     (
         "SELECT flag, LIST(mode), COUNT(*) FROM sales GROUP BY flag",
-        "cannot be answered. Answers are COUNT",
+        "Name the column in GROUP BY, which lists its values",
     ),
     (
         "SELECT UNKNOWN_FUNCTION(COUNT(*)) FROM sales",
@@ -360,7 +360,7 @@ def test_names_that_two_attributes_have_are_refused():
         hour=ln.Dates("2024-01-01", "2024-01-31", by="hour_of_day", reading={"column": "at"}),
     )
     with pytest.raises(
-        ln.InputError, match="SELECT names at, which can mean day or hour; name one of these"
+        ln.InputError, match="GROUP BY names at, which can mean day or hour; name one of these"
     ):
         ln.sql(domain, "SELECT at, COUNT(*) FROM visits GROUP BY at")
 
@@ -376,7 +376,7 @@ def test_names_match_in_any_case_exact_first():
         "sex",
     ]
     with pytest.raises(
-        ln.InputError, match="SELECT names DAY, which can mean day or Day; name one of these"
+        ln.InputError, match="GROUP BY names DAY, which can mean day or Day; name one of these"
     ):
         read_statements(domain, [texts[0].replace("Day", "DAY")])
 
@@ -393,7 +393,7 @@ def test_groups_become_shared_levels():
     text = "SELECT age >= 65 AS retired, COUNT(*) AS n FROM people GROUP BY retired; SELECT COUNT(*) FROM people"
     domain = ln.Domain(age=ln.Integers(0, 99, outside="other"))
     asked = ln.sql(domain, text, weight=3)
-    assert asked.domain.kind("age").level("retired").labels == ("False", "True", "other")
+    assert asked.domain.kind("age").level("retired").labels == ("false", "true", "other")
     assert [(table.name, table.weight) for table in asked] == [("age:retired", 3), ("total", 3)]
     assert (asked + ln.queries(asked.domain, age={"level": "retired"})).products[0].weight == 4
     again = ln.sql(asked.domain, text)
@@ -416,7 +416,7 @@ def test_answers_have_intervals_and_a_row_for_others():
     rows = pd.DataFrame({"age": [1, 8, 8, 50]})
     release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(50)), rows, seed=3)
     frame = release.sql("SELECT age > 5 AS old, COUNT(*) AS n FROM people GROUP BY old", "pandas")
-    assert frame["old"].tolist() == ["False", "True", "other"]
+    assert frame["old"].tolist() == ["false", "true", "other"]
     assert frame["n"].round().tolist() == [1, 2, 1]
     assert (frame["n_low"] < frame["n"]).all()
     assert (frame["n_high"] > frame["n"]).all()

@@ -147,13 +147,32 @@ def check_like_duckdb(
 def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
     frame = exact_frame(text, rows)
     ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
-    check_like_duckdb(ours, reference(text, rows), is_ordered="ORDER BY" in text)
+    is_ordered = re.search(r"ORDER BY[^()]*$", text) is not None
+    check_like_duckdb(ours, reference(text, rows), is_ordered=is_ordered)
 
 
 @pytest.mark.parametrize(
     ("text", "in_duckdb"),
     [
         ("DATE_FORMAT(day, '%Y-%m')", "strftime(day, '%Y-%m')"),
+        ("DATE_FORMAT(day, 'yyyy-MM')", "strftime(day, '%Y-%m')"),
+        ("FORMAT(day, 'yyyy-MM')", "strftime(day, '%Y-%m')"),
+        ("TO_CHAR(day, 'YYYY-\"Q\"Q')", "year(day) || '-Q' || quarter(day)"),
+        (
+            "TO_CHAR(day, 'Mon FMMM, MONTH')",
+            "strftime(day, '%b %-m, ') || rpad(upper(strftime(day, '%B')), 9, ' ')",
+        ),
+        ("TO_VARCHAR(day, 'mon YY')", "lower(strftime(day, '%b')) || strftime(day, ' %y')"),
+        ("FORMAT_TIMESTAMP('%Y-%m', TIMESTAMP_TRUNC(day, MONTH))", "strftime(day, '%Y-%m')"),
+        ("DATE_TRUNC(orders.day, QUARTER)", "date_trunc('quarter', day)"),
+        ("DATEADD(MONTH, DATEDIFF(MONTH, 0, day), 0)", "date_trunc('month', day)"),
+        ("DATEPART(quarter, day)", "quarter(day)"),
+        (
+            "NVL2(channel, N'known', 'none')",
+            "CASE WHEN channel IS NULL THEN 'none' ELSE 'known' END",
+        ),
+        ("DECODE(channel, 'web', 'W', 'S')", "CASE WHEN channel = 'web' THEN 'W' ELSE 'S' END"),
+        ("city = ANY(ARRAY['Bern', 'Oslo'])", "city IN ('Bern', 'Oslo')"),
         ("FORMAT_DATE('%b %Y', day)", "strftime(day, '%b %Y')"),
         ("day >= DATEADD(day, -30, CURRENT_DATE)", "day >= DATE '2024-12-01'"),
         ("day >= DATE_SUB(GETDATE(), INTERVAL 30 DAY)", "day >= DATE '2024-12-01'"),
@@ -176,6 +195,7 @@ def test_functions_of_other_databases_are_translated(rows, text, in_duckdb):
         ("SUM(amount) / SUM(SUM(amount)) OVER ()", "RATIO_TO_REPORT(SUM(amount)) OVER ()"),
         ("IF(COUNT(DISTINCT customer) <> 0, SUM(amount) / COUNT(DISTINCT customer), NULL)",
          "SAFE_DIVIDE(SUM(amount), COUNT(DISTINCT customer))"),
+        ("GROUPING(city, product)", "GROUPING_ID(city, product)"),
     ],
 )  # fmt: skip
 def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
@@ -193,6 +213,30 @@ def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
         ("SELECT FLOOR(basket * 50) AS b FROM orders GROUP BY 1", "at most 1000"),
         ("SELECT SOUNDEX(city) AS b FROM orders GROUP BY 1", "SOUNDEX in SELECT cannot"),
         ("SELECT customer, COUNT(*) FROM orders GROUP BY 1", "Rows of one unit are never published"),
+        ("SELECT AVG(s) FROM (SELECT customer, SUM(amount) AS s FROM orders GROUP BY 1) t", "the mean of its totals"),
+        ("SELECT COUNT(*) AS n FROM orders WHERE n > 5", r"WHERE with COUNT\(\*\) cannot .* in HAVING"),
+        ("SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM orders p WHERE refund)", "A subquery in WHERE"),
+        ("SELECT city, (SELECT COUNT(*) FROM orders p WHERE p.city = o.city) AS n FROM orders o GROUP BY 1",
+         "o.city, whose table FROM does not have"),
+        ("SELECT COUNT(*) FROM orders WHERE day > (SELECT MAX(q) FROM (SELECT day AS q FROM orders GROUP BY 1) t)",
+         "the same in a whole cell of day"),
+        ("SELECT SUM(a) FROM (SELECT amount AS a FROM orders WHERE refund UNION ALL SELECT amount FROM orders) u",
+         "UNION of rows in FROM .* joins the conditions by OR"),
+        ("SELECT city, MAX(t.n) FROM orders JOIN (SELECT city, COUNT(*) AS n FROM orders GROUP BY 1) t USING (city)",
+         "Aggregate the rows first, in a subquery"),
+        ("SELECT SUM(DISTINCT amount) FROM orders", "Leave DISTINCT out"),
+        ("SELECT COUNT(DISTINCT city) FROM orders", "count groups"),
+        ("SELECT MODE(city) FROM orders", "Take the largest group"),
+        ("SELECT city, BOOL_OR(refund) FROM orders GROUP BY 1", "Count the rows, with COUNT_IF"),
+        ("SELECT PERCENTILE_CONT([0.1, 0.9]) WITHIN GROUP (ORDER BY basket) FROM orders", "a column for each"),
+        ("SELECT APPROX_PERCENTILE(basket) FROM orders", r"Write APPROX_PERCENTILE\(column, share\)"),
+        ("SELECT TO_CHAR(COUNT(*), 'FM999,999') FROM orders", "format the number where it is shown"),
+        ("SELECT TO_CHAR(day, 'yes') AS y FROM orders GROUP BY 1", "write other text in double quotes"),
+        ("SELECT COUNT(*) FROM orders WHERE (city, trial) IN (('Bern', 'A'), ('Lyon'))", "as many values in each tuple"),
+        ("SELECT COUNT(*) FROM orders WHERE city = :city", "The parameter .city cannot be answered. Write its value"),
+        ("SELECT COUNT(*) FROM {{ ref('orders') }}", r"line 1 has the template \{\{ ref\('orders'\) \}\}"),
+        ("SELECT COUNT(*) FROM orders GROUP GROUP", "Correct it as for DuckDB"),
+        ("SELECT v.x FROM (VALUES (1, now())) v(x)", "State the day that it means"),
     ],
 )  # fmt: skip
 def test_fault_says_what_to_write_instead(text, reason):
@@ -255,7 +299,7 @@ def test_interval_of_a_monotone_function_matches_its_answer(column, low, high):
 
 @pytest.mark.parametrize(
     "column",
-    ["n / m", "n - m", "ABS(n)", "1 / n", "n * n", "SUM(n) OVER ()", "NULLIF(n, 0)", "LN(n)"],
+    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "SUM(n) OVER (ORDER BY sex)", "LN(n)"],
 )
 def test_interval_is_left_out_where_it_is_unknown(column):
     text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"
@@ -264,6 +308,16 @@ def test_interval_is_left_out_where_it_is_unknown(column):
     assert [*frame] == ["sex", "x", "n", "n_low", "n_high"]
     statement = release.read_statement(f"SELECT {column} AS x FROM ({text}) q")
     assert statement.without_interval == ("x",)
+
+
+COMBINATIONS = {
+    "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
+    "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
+    "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
+    "means": "AVG(pay) FILTER (WHERE card) - AVG(pay) FILTER (WHERE NOT card)",
+    "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
+    "share_of_total": "SUM(pay)::numeric / SUM(SUM(pay)) OVER () - 1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -285,16 +339,10 @@ def sold() -> tuple[ln.Release, pd.DataFrame]:
         }
     )
     workload = ln.marginals(domain, ways=2) + ln.mean_queries(domain, "pay", by=["shop", "card"])
+    workload += ln.sql(
+        domain, f"SELECT shop, {COMBINATIONS['means']} AS x FROM sales GROUP BY shop"
+    )
     return ln.release(ln.plan(workload, ln.ZCDP("1/8")), frame, seed=1), frame
-
-
-COMBINATIONS = {
-    "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
-    "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
-    "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
-    "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
-    "share_of_total": "SUM(pay)::numeric / SUM(SUM(pay)) OVER () - 1",
-}
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
@@ -309,6 +357,9 @@ def test_interval_of_a_combination_matches_comparisons(sold, name):
         expected = factor * shares[shares["card"] == "true"][["low", "high"]].to_numpy()
     elif name == "difference":
         both = ln.compare_groups(release, "card", "true", "false", sum="pay", by=["shop"])
+        expected = both.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
+    elif name == "means":
+        both = ln.compare_groups(release, "card", "true", "false", mean="pay", by=["shop"])
         expected = both.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
     elif name == "either":
         cards = ln.predicates([["true"]])
@@ -362,6 +413,46 @@ def test_intervals_of_combinations_cover_the_truth(sold):
     assert 0.9 <= np.mean(covered) <= 0.995
 
 
+def test_intervals_of_changes_with_lag_cover_the_truth():
+    domain = ln.Domain(
+        shop=["a", "b"], month=ln.Integers(1, 6), measures={"pay": ln.Measure("pay", 0, 9)}
+    )
+    texts = [
+        """WITH m AS (SELECT month, COUNT(*) AS n, SUM(pay) AS s, AVG(pay) AS a FROM t GROUP BY 1)
+        SELECT month, LAG(n) OVER (ORDER BY month) AS x, n - LAG(n) OVER (ORDER BY month) AS y,
+        s / NULLIF(LAG(s, 2) OVER (ORDER BY month), 0) - 1 AS z,
+        a - LAG(a) OVER (ORDER BY month) AS w, s / n - LAG(s / n) OVER (ORDER BY month) AS v
+        FROM m ORDER BY month""",
+        """SELECT shop, month, COUNT(*) - LEAD(COUNT(*)) OVER (PARTITION BY shop ORDER BY month
+        DESC) AS y FROM t GROUP BY shop, month ORDER BY shop, month""",
+    ]
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(
+        {
+            "shop": rng.choice(["a", "b"], 3000),
+            "month": rng.integers(1, 7, 3000),
+            "pay": rng.integers(0, 10, 3000),
+        }
+    )
+    with duckdb.connect(":memory:") as database:
+        database.register("t", frame)
+        truths = [database.execute(text).df() for text in texts]
+    plan = ln.plan(ln.sql(domain, *texts), ln.PureDP(1))
+    covered = []
+    for seed in range(12):
+        release = ln.release(plan, frame, seed=seed)
+        for text, truth in zip(texts, truths, strict=True):
+            answers = release.sql(text, "pandas")
+            for name in {"v", "w", "x", "y", "z"} & {*truth}:
+                expected = truth[name].astype(float)
+                is_known = expected.notna()
+                ends = answers[f"{name}_low"], answers[f"{name}_high"]
+                is_covered = (ends[0] <= expected) & (expected <= ends[1])
+                assert ends[0].notna().tolist() == is_known.tolist()
+                covered += [*is_covered[is_known]]
+    assert 0.92 <= np.mean(covered) <= 0.985
+
+
 def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
     release, _ = sold
     text = """WITH q AS (SELECT shop, SUM(pay) / COUNT(*) AS x FROM sales GROUP BY shop)
@@ -379,7 +470,7 @@ def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
         "COUNT(*) * SUM(pay)",
         "SUM(COUNT(*)) OVER (ORDER BY shop)",
         "COUNT(*) / MAX(COUNT(*)) OVER ()",
-        "AVG(pay) - SUM(pay) / COUNT(*)",
+        "AVG(pay) * COUNT(*)",
         "GREATEST(COUNT(*), SUM(pay))",
     ],
 )
@@ -438,6 +529,11 @@ SELECT product FROM orders ORDER BY colour
         ("JOIN people p USING (customer)", ""),
         ("LEFT JOIN people p USING (city)", "The source is joined on customer = customer"),
         ("LEFT JOIN people p ON o.customer < p.customer", "Join on one key"),
+        ("JOIN people p USING (customer) LEFT JOIN people q USING (customer)", ""),
+        (
+            "JOIN people p USING (customer) JOIN cards c USING (customer)",
+            "The source has one second",
+        ),
         ("JOIN orders p USING (customer)", "A table is not joined with itself"),
         ("RIGHT JOIN people p USING (customer)", "Write LEFT JOIN or JOIN"),
     ],
@@ -518,6 +614,17 @@ def star() -> dict[str, pd.DataFrame]:
         """SELECT s.size, COUNT(*) AS n FROM sales o LEFT JOIN stores s ON o.store_id = s.id
         WHERE s.region = 'south' OR o.product = 'pear' GROUP BY s.size HAVING s.size IS NOT NULL""",
         "SELECT c.segment, COUNT(*) AS n FROM sales o JOIN customers c ON o.customer = c.id GROUP BY 1",
+        """SELECT s.region, SUM(amount) AS rev FROM stores s, products p, sales o WHERE s.id = o.store_id
+        AND o.product = p.product AND p.family = 'fruit' GROUP BY s.region ORDER BY rev""",
+        """SELECT size, COUNT(*) AS n FROM sales, stores, customers WHERE (store_id = stores.id AND
+        customers.segment = 'firm' AND sales.customer = customers.id) GROUP BY size""",
+        """SELECT o.product, COUNT(*) AS n FROM stores s JOIN sales o ON o.store_id = s.id
+        WHERE product IS NOT NULL GROUP BY 1""",
+        """WITH facts AS (SELECT * FROM sales), shops AS (SELECT * FROM stores), joined AS (SELECT
+        f.amount, f.product, s.region FROM facts f JOIN shops s ON f.store_id = s.id) SELECT region,
+        SUM(amount) AS rev FROM joined WHERE product <> 'pear' GROUP BY 1""",
+        """SELECT s.size, COUNT(*) AS n FROM stores s, sales o WHERE (s.id = o.store_id AND s.region =
+        'south') OR (s.id = o.store_id AND o.product = 'pear') GROUP BY s.size""",
         """SELECT 100.0 * SUM(CASE WHEN size LIKE 'b%' THEN amount ELSE 0 END) / SUM(amount) AS big
         FROM sales, stores WHERE store_id = id AND product = 'pear'""",
     ],
@@ -541,15 +648,14 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
     ("text", "reason"),
     [
         ("SELECT s.colour FROM sales o JOIN stores s ON o.store_id = s.id GROUP BY 1", "colour is no level of store"),
-        ("SELECT product FROM sales o JOIN stores s ON o.store_id = s.id GROUP BY 1", "no column is used"),
         ("SELECT segment FROM sales JOIN customers c ON customer = id GROUP BY 1", "no attribute is used"),
         ("SELECT region, COUNT(*) FROM sales GROUP BY 1", 'can mean "store:region" or "product:region"'),
         ("SELECT s.size FROM sales o JOIN stores s USING (town) GROUP BY 1", r"Declare the table: in \[source.join\]"),
         ("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING (product) GROUP BY 1", "its own alias"),
         ("SELECT s.size FROM sales o LEFT JOIN stores s ON o.store_id = s.id AND s.size = 'big' GROUP BY 1", "in WHERE"),
         ("SELECT s.size FROM sales o NATURAL JOIN stores s GROUP BY 1", "with ON or USING"),
-        ("SELECT product FROM sales WHERE store_id IN (SELECT store_id FROM sales) GROUP BY 1", "A subquery in WHERE"),
-        ("SELECT product FROM sales WHERE store_id NOT IN (SELECT id FROM stores WHERE size = 'big') GROUP BY 1", "A subquery in WHERE"),
+        ("SELECT product FROM sales WHERE store_id IN (SELECT store_id FROM sales) GROUP BY 1", "without GROUP BY"),
+        ("SELECT product FROM sales WHERE store_id NOT IN (SELECT id FROM stores WHERE size = 'big') GROUP BY 1", "A subquery from stores"),
     ],
 )  # fmt: skip
 def test_join_that_is_not_declared_is_refused(text, reason):

@@ -157,14 +157,28 @@ def _released_columns(
     """Return the answers of a selection and their interval ends by column."""
     parts: dict[str, list[Array]] = {}
     for grouping in selection.sets:
-        answers = []
+        answers: list[tuple[Aggregate, FloatArray]] = []
+
+        def answer_of(
+            aggregate: Aggregate,
+            grouping: Sequence[int] = grouping,
+            answers: list[tuple[Aggregate, FloatArray]] = answers,
+        ) -> FloatArray:
+            """Return the answers of an aggregate, or of a part of a mean."""
+            for known, array in answers:
+                if known == aggregate:
+                    return array
+            arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
+            answers.append((aggregate, arrays[0]))
+            return arrays[0]
+
         for number, aggregate in enumerate(selection.aggregates):
             arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
-            answers.append(arrays[0])
+            answers.append((aggregate, arrays[0]))
             names = (answer_column(number), low_column(number), high_column(number))
             for name, array in zip(names, arrays, strict=True):
                 parts.setdefault(name, []).append(array)
-        ends = combination_ends(selection, grouping, answers, noise)
+        ends = combination_ends(selection, grouping, answer_of, noise)
         for number, (low, high) in enumerate(ends):
             parts.setdefault(combination_low_column(number), []).append(low)
             parts.setdefault(combination_high_column(number), []).append(high)

@@ -1,7 +1,9 @@
 """Intervals of differences, ratios and shares of answers in SQL.
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
-squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means.
+squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. That of
+a difference or a ratio of quotients follows from both intervals and the correlation of their errors,
+as in `leastnoise.compare_groups`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
-from leastnoise._error import PairCovariances, ratio_interval
+from leastnoise._error import (
+    Estimated,
+    PairCovariances,
+    correlation_of,
+    difference_interval,
+    quotient_interval,
+    ratio_interval,
+)
 from leastnoise._release._tables import convert_to_amounts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray
@@ -19,6 +28,7 @@ from leastnoise._workload import (
     AnswerTerm,
     Combination,
     LinearSum,
+    PairCombination,
     Placement,
     Product,
     QuerySet,
@@ -27,6 +37,8 @@ from leastnoise._workload import (
     group_queries,
 )
 
+AnswerOf = Callable[[Aggregate], FloatArray]
+"""From an aggregate to its answers, one for each group of a grouping set, flat."""
 _ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may leave of it
 
 
@@ -57,28 +69,26 @@ class CombinationReader:
     Attributes:
         selection: the groups and aggregates.
         grouping: the grouping set.
-        answers: for each aggregate its answers, one for each group, flat.
+        answer_of: returns the answers of an aggregate.
         noise: of the answers.
     """
 
     selection: Selection
     grouping: Sequence[int]
-    answers: Sequence[FloatArray]
+    answer_of: AnswerOf
     noise: AnswerNoise
 
-    def interval(self, combination: Combination) -> tuple[FloatArray, FloatArray]:
+    def interval(self, combination: Combination | PairCombination) -> tuple[FloatArray, FloatArray]:
         """Return the ends of a combination's intervals; NaN where they are unknown."""
         unknown = np.full(self.shape, np.nan).reshape(-1)
         try:
-            if combination.denominator is None:
-                low, high = self._linear_ends(combination.numerator)
-            else:
-                low, high = self._quotient_ends(combination.numerator, combination.denominator)
+            with np.errstate(invalid="ignore"):
+                if isinstance(combination, PairCombination):
+                    low, high = self._pair_ends(combination)
+                else:
+                    low, high = self._ends(combination)
         except InputError:  # of such answers no covariance is known
             return unknown, unknown
-        if self._is_at_least_zero(combination):
-            low = np.maximum(low, 0.0)
-            high = np.maximum(high, 0.0)
         is_known = np.isfinite(low) & np.isfinite(high)
         return tuple(np.where(is_known, ends, np.nan).reshape(-1) for ends in (low, high))  # type: ignore[return-value]
 
@@ -91,6 +101,59 @@ class CombinationReader:
     def shape(self) -> tuple[int, ...]:
         """The number of groups along each attribute."""
         return tuple(map(len, self.keys.values()))
+
+    def _ends(self, combination: Combination) -> tuple[FloatArray, FloatArray]:
+        if combination.denominator is None:
+            low, high = self._linear_ends(combination.numerator)
+        else:
+            low, high = self._quotient_ends(combination.numerator, combination.denominator)
+        least, largest = self._bounds(combination)
+        return np.clip(low, least, largest), np.clip(high, least, largest)
+
+    def _pair_ends(self, pair: PairCombination) -> tuple[FloatArray, FloatArray]:
+        sides = (pair.first, pair.second)
+        first, second = (self._estimated(side) for side in sides)
+        total = np.zeros(self.shape)
+        for own, own_factor in _error_parts(pair.first, first):
+            for other, other_factor in _error_parts(pair.second, second):
+                total = total + own_factor * other_factor * self._covariance(own, other)
+        covariance = total / (first.divisor * second.divisor)
+        correlation = correlation_of(covariance, first, second)
+        interval_of = quotient_interval if pair.is_ratio else difference_interval
+        interval = interval_of(first, second, correlation)
+        is_known = np.isfinite(first.value) & np.isfinite(second.value)
+        return tuple(  # type: ignore[return-value]
+            np.where(is_known, end, np.nan) for end in (interval.low, interval.high)
+        )
+
+    def _estimated(self, combination: Combination) -> Estimated:
+        """Return a combination in every group, with the parts of its error."""
+        low, high = self._ends(combination)
+        top = self._value(combination.numerator)
+        variance = self._covariance(combination.numerator, combination.numerator)
+        divisor = np.ones(self.shape)
+        quotient = np.zeros(self.shape)
+        value = top
+        if combination.denominator is not None:
+            bottom = self._value(combination.denominator)
+            divisor = np.where(bottom > 0, bottom, 1.0)
+            quotient = np.clip(top / divisor, low, high)
+            value = quotient
+            shared = self._covariance(combination.numerator, combination.denominator)
+            of_bottom = self._covariance(combination.denominator, combination.denominator)
+            variance = variance - 2 * quotient * shared + quotient**2 * of_bottom
+        is_clear = np.isfinite(low) & np.isfinite(high)
+        std_error = np.sqrt(np.maximum(variance, 0.0)) / divisor
+        return Estimated(
+            value=value,
+            low=low,
+            high=high,
+            std_error=np.where(is_clear, std_error, np.nan),
+            is_clear=is_clear,
+            divisor=divisor,
+            quotient=quotient,
+            bounds=self._bounds(combination),
+        )
 
     def _linear_ends(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
         value = self._value(linear)
@@ -111,7 +174,9 @@ class CombinationReader:
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
         rest = np.maximum(top_variance - slope * shared, 0.0)
         rest = np.where(rest > _ROUNDING * top_variance, rest, 0.0)
-        top_step = self._half_step(numerator) + np.abs(slope) * self._half_step(denominator)
+        top_step = self._half_step(numerator) * np.ones_like(slope)
+        if not any(term.part for term, _ in numerator.factors):  # of means the errors are centred
+            top_step = top_step + np.abs(slope) * self._half_step(denominator)
         low, high = ratio_interval(
             top - slope * bottom,
             bottom,
@@ -126,7 +191,8 @@ class CombinationReader:
     def _value(self, linear: LinearSum) -> FloatArray:
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
-            answers = self.answers[term.number].reshape(self.shape)
+            answers = self.answer_of(self._aggregate(term)).reshape(self.shape)
+            answers = self._lagged(term, answers)
             axes = [
                 axis
                 for axis, name in enumerate(self.keys)
@@ -136,6 +202,40 @@ class CombinationReader:
                 answers = answers.sum(axis=tuple(axes), keepdims=True)
             value = value + float(factor) * answers
         return value
+
+    def _lagged(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
+        """Return the answers of the groups that a term is about; NaN where there are none."""
+        if term.lag is None:
+            return answers
+        axis = [*self.keys].index(term.lag.attribute)
+        places = self._places(term, term.lag.attribute)
+        moved = np.take(answers, np.maximum(places, 0), axis=axis)
+        is_group = np.expand_dims(
+            places >= 0, [other for other in range(answers.ndim) if other != axis]
+        )
+        return np.where(is_group, moved, np.nan)
+
+    def _places(self, term: AnswerTerm, name: str) -> Array:
+        """Return along an attribute the group of which a term has the answer, or -1.
+
+        Raises:
+            InputError: the order of the groups is unknown, since they have no common type.
+        """
+        keys = self.keys[name]
+        places = np.arange(len(keys))
+        if term.lag is None or term.lag.attribute != name:
+            return places
+        order = [*places]
+        for position, descends in reversed(term.lag.order):
+            values = [key[position] for key in keys]
+            if len({type(value) for value in values}) > 1 or None in values:
+                raise InputError("These groups have no order.")
+            order.sort(key=lambda place: values[place], reverse=descends)
+        moved = np.full(len(keys), -1)
+        for rank, place in enumerate(order):
+            if 0 <= rank - term.lag.steps < len(order):
+                moved[place] = order[rank - term.lag.steps]
+        return moved
 
     def _half_step(self, linear: LinearSum) -> float:
         steps = [
@@ -150,7 +250,18 @@ class CombinationReader:
         return float(self.selection.domain.measure(aggregate.of).unit)
 
     def _aggregate(self, term: AnswerTerm) -> Aggregate:
-        return self.selection.aggregates[term.number]
+        aggregate = self.selection.aggregates[term.number]
+        if term.part:
+            return replace(aggregate, kind=term.part)
+        return aggregate
+
+    def _bounds(self, combination: Combination) -> tuple[float, float]:
+        """Return the least and the largest possible value of a combination."""
+        (term, _), *others = combination.numerator.factors or ((AnswerTerm(0), 0),)
+        if term.part and not others:
+            measure = self.selection.domain.measure(self._aggregate(term).of)
+            return float(measure.low), float(measure.high)
+        return (0.0 if self._is_at_least_zero(combination) else -np.inf), np.inf
 
     def _is_at_least_zero(self, combination: Combination) -> bool:
         """Return whether every part of a combination is a number of rows or units."""
@@ -181,14 +292,19 @@ class CombinationReader:
         positions = []
         for name, keys in self.keys.items():
             shared = [
-                key
-                for key in keys
-                if self._counts(first, first_places, name, key)
-                and self._counts(second, second_places, name, key)
+                (position, keys[own], keys[other])
+                for position, (own, other) in enumerate(
+                    zip(self._places(first, name), self._places(second, name), strict=True)
+                )
+                if min(own, other) >= 0
+                and self._counts(first, first_places, name, keys[own])
+                and self._counts(second, second_places, name, keys[other])
             ]
-            first_places[name] = self._restricted(first, first_places[name], name, shared)
-            second_places[name] = self._restricted(second, second_places[name], name, shared)
-            positions.append([keys.index(key) for key in shared])
+            own_keys = [key for _, key, _ in shared]
+            other_keys = [key for _, _, key in shared]
+            first_places[name] = self._restricted(first, first_places[name], name, own_keys)
+            second_places[name] = self._restricted(second, second_places[name], name, other_keys)
+            positions.append([position for position, _, _ in shared])
         covariances = np.zeros(self.shape)
         if not all(positions):
             return covariances
@@ -224,11 +340,12 @@ class CombinationReader:
     def _restricted(
         self, term: AnswerTerm, placement: Placement, name: str, keys: Sequence[tuple[object, ...]]
     ) -> Placement:
-        """Return a placement of groups with some keys, or of all groups as one."""
+        """Return a placement of groups in the order of keys, or of all groups as one."""
         if self._is_added_up(term, name):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
-        groups = tuple(group for group in placement.groups if group[0] in keys)
+        cells_of = dict(placement.groups)
+        groups = tuple((key, cells_of[key]) for key in keys)
         return replace(placement, groups=groups)
 
     def _product(self, term: AnswerTerm, places: Mapping[str, Placement]) -> Product:
@@ -241,10 +358,20 @@ class CombinationReader:
         return self.noise.own_product(workload)
 
 
+def _error_parts(
+    combination: Combination, estimated: Estimated
+) -> list[tuple[LinearSum, FloatArray]]:
+    """Return the sums whose errors make that of a combination, with their factors."""
+    parts = [(combination.numerator, np.ones_like(estimated.value))]
+    if combination.denominator is not None:
+        parts.append((combination.denominator, -estimated.quotient))
+    return parts
+
+
 def combination_ends(
     selection: Selection,
     grouping: Sequence[int],
-    answers: Sequence[FloatArray],
+    answer_of: AnswerOf,
     noise: AnswerNoise | None,
 ) -> list[tuple[Array, Array]]:
     """Return the interval ends of each combination that a selection needs.
@@ -252,11 +379,11 @@ def combination_ends(
     Args:
         selection: the groups, aggregates and combinations.
         grouping: the grouping set.
-        answers: for each aggregate its answers, one for each group, flat.
+        answer_of: returns the answers of an aggregate.
         noise: of the answers; None if their covariances are unknown, so that the ends are NaN.
     """
     if noise is None:
-        unknown = np.full(len(answers[0]), np.nan)
+        unknown = np.full(len(answer_of(selection.aggregates[0])), np.nan)
         return [(unknown, unknown) for _ in selection.combinations]
-    reader = CombinationReader(selection, grouping, answers, noise)
+    reader = CombinationReader(selection, grouping, answer_of, noise)
     return [reader.interval(combination) for combination in selection.combinations]

@@ -68,7 +68,13 @@ from leastnoise._workload._query_sets import (
     with_hidden_group,
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
-from leastnoise._workload._sql_combinations import AnswerTerm, Combination, LinearSum
+from leastnoise._workload._sql_combinations import (
+    AnswerTerm,
+    Combination,
+    Lag,
+    LinearSum,
+    PairCombination,
+)
 from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql_query import (
     ReleasedColumns,

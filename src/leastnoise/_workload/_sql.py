@@ -6,6 +6,8 @@ nulls or values outside the domain, their attribute gets a cell for them; this i
 at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
+import datetime as dt
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -22,7 +24,7 @@ from leastnoise._workload._sql_functions import (
 )
 from leastnoise._workload._sql_reader import StatementReader
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
-from leastnoise._workload._sql_values import Node
+from leastnoise._workload._sql_values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
 _MOST_STATEMENTS = 200
@@ -96,7 +98,7 @@ def read_statements(
         faults = Faults(number)
         try:
             with faults.collect(tree):
-                adapted = tree.transform(lambda node: in_duckdb(node, day))
+                adapted = _in_duckdb(tree, day, faults)
                 statement = StatementReader(domain, settings, adapted, faults).statement(text)
                 over_common_domain([statement])[0].workload()  # whether it can be planned
                 statements.append(statement)
@@ -108,21 +110,63 @@ def read_statements(
     return tuple(statements)
 
 
+def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
+    """Return a statement with functions of DuckDB in place of other databases'.
+
+    Raises:
+        FaultsError: calls that cannot be written so, each with its position.
+    """
+
+    def adapted(node: Node) -> Node:
+        with faults.collect(node):
+            return in_duckdb(node, day)
+        return node
+
+    statement = tree.transform(adapted)
+    faults.check()
+    return statement
+
+
 def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
     """Yield the number, the syntax tree and the text of every statement."""
     import sqlglot
 
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
+    dialects = [_dialect(), "tsql"]
+    if re.search(r"(?<![\w\]])\[[A-Za-z_]\w*\]", text):
+        dialects.reverse()  # brackets around names
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=_dialect()) if tree is not None]
-        texts = _statement_texts(text)
+        trees, texts = _trees_and_texts(text, dialects[0])
     except sqlglot.errors.SqlglotError as error:
-        reason = str(error).splitlines()[0].strip(" .")
-        raise InputError(f"The SQL cannot be read: {reason}.") from None
+        try:
+            trees, texts = _trees_and_texts(text, dialects[1])
+        except sqlglot.errors.SqlglotError:
+            raise InputError(_syntax_fault(text, error)) from None
     for number, tree in enumerate(trees, 1):
         is_split_alike = len(texts) == len(trees)
         yield number, tree, texts[number - 1] if is_split_alike else tree.sql("duckdb")
+
+
+def _trees_and_texts(text: str, dialect: Any) -> tuple[list[Node], list[str]]:
+    """Return the syntax trees and the texts of the statements of a text."""
+    import sqlglot
+
+    trees = [tree for tree in sqlglot.parse(text, read=dialect) if tree is not None]
+    return trees, _statement_texts(text, dialect)
+
+
+def _syntax_fault(text: str, error: Exception) -> str:
+    """Return the message for a text that is no SQL."""
+    template = re.search(r"\{[{%].*?[}%]\}", text)
+    if template is not None:
+        line = text.count("\n", 0, template.start()) + 1
+        return (
+            f"The SQL cannot be read: line {line} has the template {template[0]}. Write what it "
+            "stands for; dbt compile does so."
+        )
+    reason = re.sub(r"<Token .*?text: (.*?), line.*?>", r"\1", str(error).splitlines()[0])
+    return f"The SQL cannot be read: {reason.strip(' .')}. Correct it as for DuckDB."
 
 
 @cache
@@ -141,12 +185,12 @@ def _dialect() -> Any:
     return Reports
 
 
-def _statement_texts(text: str) -> list[str]:
+def _statement_texts(text: str, dialect: Any) -> list[str]:
     """Return the statements of a text as written, without outer comments."""
     import sqlglot
 
     ranges: list[list[int]] = [[]]
-    for token in sqlglot.tokenize(text, read=_dialect()):
+    for token in sqlglot.tokenize(text, read=dialect):
         if token.token_type is sqlglot.TokenType.SEMICOLON:
             ranges.append([])
         else:
@@ -201,6 +245,8 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     In a level each cell behind the regular ones is a separate group.
     """
     kind = domain.kind(group.attribute)
+    if UNDECIDED in group.keys[: kind.regular]:
+        return False
     placement = place_groups(kind, [group.keys], None)
     if placement.needs or group_queries(kind, placement).kind != "predicates":
         return False
@@ -212,10 +258,19 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
 def _level(domain: Domain, group: Grouped) -> dict[str, Any]:
     """Return a column of groups as the JSON of a level."""
     regular = domain.kind(group.attribute).regular
-    labels = ["(none)" if key is None else str(key) for key in group.keys[:regular]]
+    labels = [_label(key) for key in group.keys[:regular]]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     return {
         "name": group.name,
         "labels": [*numbers],
         "cells": [numbers[label] for label in labels],
     }
+
+
+def _label(key: object) -> str:
+    """Return the label of a key in a level."""
+    if key is None:
+        return "(none)"
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key)

@@ -21,7 +21,7 @@ from leastnoise._workload._sql_conditions import (
     subtract,
 )
 from leastnoise._workload._sql_statement import Aggregate
-from leastnoise._workload._sql_values import Node, constant_number, refused
+from leastnoise._workload._sql_values import Node, constant_number, function_name, refused
 from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[Condition, ...]
@@ -30,6 +30,13 @@ _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
 _ADVICE = {
     "Min": "Take a quantile such as 0.01: one person decides an extreme",
     "Max": "Take a quantile such as 0.99: one person decides an extreme",
+    **dict.fromkeys(
+        ("AnyValue", "First", "Last", "ArrayAgg", "GroupConcat"),
+        "Name the column in GROUP BY, which lists its values",
+    ),
+    "Mode": "Take the largest group: GROUP BY the column ORDER BY COUNT(*) DESC LIMIT 1",
+    "LogicalOr": "Count the rows, with COUNT_IF: one person decides whether there is any",
+    "LogicalAnd": "Count the other rows, with COUNT_IF: one person decides whether there is any",
 }
 _USUAL_ADVICE = (
     "Answers are COUNT, SUM, AVG, STDDEV, VARIANCE, PERCENTILE_CONT and MEDIAN, each of one column, "
@@ -60,6 +67,10 @@ _ONE_MEASURE = (
     "The deviation is of one measure in the rows of one condition, such as STDDEV(pay) or "
     "VAR_POP(2 * pay + 1), in groups that are released as they are. Write a statement for each "
     "condition"
+)
+_OF_OTHER_COLUMNS = (
+    "Write COUNT(*) if every row has another value. To count the values of an attribute that have "
+    "rows, count groups: the rows of a subquery with GROUP BY column HAVING COUNT(*) > 20"
 )
 _DIFFERENT_UNITS = (
     "These are answered under conditions that AND joins. Name the attributes in GROUP BY, or "
@@ -149,7 +160,7 @@ class AggregateReader:
             if is_median:
                 share = Fraction(1, 2)
             else:
-                share = read_number(node.key.upper(), share_node)
+                share = read_number(function_name(node), share_node)
             return self._quantile(node, node.this, share, boxes)
         if isinstance(node, exp.CountIf):
             condition = self._columns.boxes("COUNT_IF", node.this)
@@ -160,10 +171,8 @@ class AggregateReader:
             return self._distinct_count(node, [node.this], boxes)
         if isinstance(node, exp.Count):
             return self._count(node, boxes)
-        if isinstance(node, exp.Sum):
-            return self._sum(node, boxes)
-        if isinstance(node, exp.Avg):
-            return self._mean(node, boxes)
+        if isinstance(node, (exp.Sum, exp.Avg)):
+            return self._sum_or_mean(node, boxes)
         name = type(node).__name__
         read_deviations = {
             **dict.fromkeys(_SPREAD_KINDS, self._spread),
@@ -226,7 +235,7 @@ class AggregateReader:
     def _ordered_quantile(self, node: Node, boxes: Boxes) -> Node:
         """Return PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
         (ordered,) = node.expression.expressions
-        share = read_number(node.this.key.upper(), node.this.this)
+        share = read_number(function_name(node.this), node.this.this)
         share = 1 - share if ordered.args.get("desc") else share
         return self._quantile(node, ordered.this, share, boxes)
 
@@ -244,6 +253,7 @@ class AggregateReader:
     def _distinct_count(self, node: Node, counted: Sequence[Node], boxes: Boxes) -> Node:
         """Return COUNT(DISTINCT unit), also of CASE WHEN condition THEN unit END."""
         exp = self.exp
+        counted = [column.unnest() for column in counted]
         if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
             branches = [
                 (own, result)
@@ -267,7 +277,8 @@ class AggregateReader:
                 state = "none is declared: every row is a unit"
             raise refused(
                 f"COUNT(DISTINCT {', '.join(names)})",
-                f"Only units are counted, by the column of [privacy] unit; {state}",
+                f"Only units are counted, by the column of [privacy] unit; {state}. "
+                f"{_OF_OTHER_COLUMNS}",
             )
         return self._of_one_box(node, Aggregate(node.sql("duckdb"), "units", self._unit), boxes)
 
@@ -291,8 +302,8 @@ class AggregateReader:
         inner = self._without_cast(node.unnest())
         if isinstance(inner, exp.Null):
             return
-        if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)):
-            yield "rows", "", boxes
+        if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)) or self._is_unit(inner):
+            yield "rows", "", boxes  # rows without a unit are not read
         elif isinstance(inner, (exp.Case, exp.If)):
             for own, result in self._branches("COUNT of CASE", inner):
                 yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, own))
@@ -301,6 +312,13 @@ class AggregateReader:
             yield "rows", "", overlap("COUNT", boxes, self._columns.boxes("COUNT", is_given))
         else:
             yield "values", self._columns.measure("COUNT", inner), boxes
+
+    def _is_unit(self, node: Node) -> bool:
+        """Return whether a node is the column of the privacy unit, and nothing else."""
+        is_column = isinstance(node, self.exp.Column) and self._unit is not None
+        if not is_column or node.name.lower() != str(self._unit).lower():
+            return False
+        return not self._columns.fitting_measures(node) and not self._columns.is_attribute(node)
 
     def is_attribute_only(self, node: Node) -> bool:
         """Return whether a node is a column of an attribute, and of no measure."""
@@ -314,6 +332,16 @@ class AggregateReader:
         for kind, measure, boxes in counted:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
         return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
+
+    def _sum_or_mean(self, node: Node, boxes: Boxes) -> Node:
+        """Return SUM or AVG, without DISTINCT."""
+        if isinstance(node.this, self.exp.Distinct):
+            raise refused(
+                node.sql("duckdb"), "Leave DISTINCT out: only units are counted once, with COUNT"
+            )
+        if isinstance(node, self.exp.Sum):
+            return self._sum(node, boxes)
+        return self._mean(node, boxes)
 
     def _sum(self, node: Node, boxes: Boxes) -> Node:
         """Return the expression that computes a SUM from released answers."""
@@ -398,7 +426,7 @@ class AggregateReader:
         if len(terms) != len(operands) or any(term.kind != "sum" for term in terms):
             raise refused(node.sql("duckdb"), _TWO_MEASURES)
         first, second = terms
-        rows = intersect(node.key.upper(), first.boxes, second.boxes)
+        rows = intersect(function_name(node), first.boxes, second.boxes)
         merged = self._within_where(merge(self._columns.domain, rows))
         is_plain = not has_shift and first.factor == second.factor == 1
         can_answer = (
@@ -429,7 +457,7 @@ class AggregateReader:
     def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
         """Yield the weighted counts and sums that an operand adds up."""
         exp = self.exp
-        clause = node.key.upper()
+        clause = function_name(node)
         inner = self._without_cast(operand.unnest())
         if isinstance(inner, exp.Null):
             return
@@ -454,7 +482,7 @@ class AggregateReader:
     def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[Term]:
         """Yield the terms of conditions, of multiples and of sums with a number."""
         exp = self.exp
-        clause = node.key.upper()
+        clause = function_name(node)
         if self._columns.is_truth(inner):
             yield Term(Fraction(1), "rows", boxes=self._true(clause, inner, boxes))
             negated = exp.Not(this=exp.Paren(this=inner.copy()))
@@ -503,7 +531,9 @@ class AggregateReader:
         count_kinds = {"rows": "rows", "sum": "values"}
         for term in self._read_terms(node, operand, boxes):
             if term.kind not in count_kinds:
-                raise refused(f"{node.key.upper()} of an expression", "Add the number afterwards")
+                raise refused(
+                    f"{function_name(node)} of an expression", "Add the number afterwards"
+                )
             yield replace(term, factor=factor * term.factor)
             if term.is_counted:
                 kind = count_kinds[term.kind]
@@ -653,5 +683,8 @@ def read_number(clause: str, node: Node) -> Fraction:
     """
     number = constant_number(node)
     if number is None:
-        raise refused(f"{clause} with a value that is not a number", "Write a number")
+        raise refused(
+            f"{clause} with {node.sql('duckdb')}, which is not a number,",
+            "Write one number, and a column for each",
+        )
     return number

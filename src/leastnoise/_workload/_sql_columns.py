@@ -57,16 +57,16 @@ class ColumnReader:
         if len(fitting) != 1:
             measures = self.domain.measures.items()
             names = [name for name, measure in measures if type(measure) in kinds]
-            is_count = clause == "COUNT"
-            if is_count:
-                instead = "COUNT(*) counts rows"
-            else:
-                instead = "take a quantile of an attribute"
-            raise refused(
-                f"{clause}({node.name})",
+            needed = (
                 "It needs one measure of that column with public bounds "
-                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED} Or {instead}",
+                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED}"
             )
+            if clause == "COUNT":
+                raise refused(
+                    f"COUNT({node.name})",
+                    "Write COUNT(*) if no value is missing. " + needed.rstrip("."),
+                )
+            raise refused(f"{clause}({node.name})", f"{needed} Or take a quantile of an attribute")
         return fitting[0]
 
     def fitting_measures(
@@ -135,22 +135,31 @@ class ColumnReader:
                 return [entry[1:] for entry in fitting]
         return []
 
-    def values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
-        """Return the attribute of an expression and its value in each part."""
+    def values(
+        self, clause: str, node: Node, condition: Condition | None = None
+    ) -> tuple[str, tuple[object, ...]]:
+        """Return the attribute of an expression and its value in each part.
+
+        Args:
+            clause: for messages.
+            node: the expression.
+            condition: the rows that are counted. In other parts the value may be ``UNDECIDED``.
+        """
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
         node = _with_comparisons(attribute, node)
         if isinstance(node, exp.Column):
             return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
-        values = expression_values(attribute, node, lambda column: self.find(clause, column))
+        parts = None if condition is None else condition.parts.get(attribute.name)
+        values = expression_values(
+            attribute, node, lambda column: self.find(clause, column), counted_parts=parts
+        )
         return attribute.name, values
 
     def attribute_names(self, clause: str, node: Node) -> list[str]:
-        """Return the attributes that an expression names, each once, sorted."""
-        from sqlglot import exp
-
-        return sorted({self.find(clause, column)[0] for column in node.find_all(exp.Column)})
+        """Return the attributes that an expression names outside of subqueries, sorted."""
+        return sorted({self.find(clause, column)[0] for column in own_columns(node)})
 
     def _attribute(self, clause: str, node: Node) -> Attribute:
         """Return the only attribute of an expression."""
@@ -239,6 +248,19 @@ def _with_comparisons(attribute: Attribute, node: Node) -> Node:
     if isinstance(attribute.kind, (Bins, Edges)):
         return with_bucket_comparisons(attribute.kind, node)
     return node
+
+
+def own_columns(node: Node) -> Iterator[Node]:
+    """Yield the columns of an expression, without those of its subqueries."""
+    from sqlglot import exp
+
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.Column):
+            yield part
+        elif not isinstance(part, (exp.Select, exp.SetOperation)):
+            pending += part.iter_expressions()
 
 
 def terms(node: Node) -> Iterator[Node]:

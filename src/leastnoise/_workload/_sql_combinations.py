@@ -1,14 +1,31 @@
 """Combinations of released answers whose intervals follow from covariances.
 
 A combination is a sum of answers, each times a number, or a quotient of two such sums: a difference
-of two sums, a ratio, a share, or the share of a group in the total of all groups.
+of two sums, a ratio, a share, or the share of a group in the total of all groups. Two of them can be
+subtracted or divided: a difference of means, or the change of a share since the last month.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from leastnoise._workload._sql_values import Node, constant_number
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """A step back along the groups of one attribute, as LAG takes it.
+
+    Attributes:
+        attribute: whose groups are in order.
+        order: the columns of its groups by which they are ordered, as positions among its columns,
+            each with whether it descends.
+        steps: the number of groups before this one; negative for groups after it.
+    """
+
+    attribute: str
+    order: tuple[tuple[int, bool], ...]
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +36,14 @@ class AnswerTerm:
         number: of the column of answers.
         partition: the attributes within whose groups answers are added up, as ``SUM(...) OVER
             (PARTITION BY ...)`` does; None for the answer of the group.
+        part: of a mean its dividend, "sum", or its divisor, "values"; empty for the answer itself.
+        lag: the step to the group whose answer it is; None for this group.
     """
 
     number: int
     partition: tuple[str, ...] | None = None
+    part: str = ""
+    lag: Lag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +70,13 @@ class LinearSum:
         factors = tuple((term, number * factor) for term, factor in self.factors)
         return LinearSum(factors, number * self.shift)
 
+    def lagged(self, lag: Lag) -> "LinearSum | None":
+        """Return the sum of another group's answers; None if it has such answers already."""
+        if any(term.partition is not None or term.lag is not None for term, _ in self.factors):
+            return None
+        factors = tuple((replace(term, lag=lag), factor) for term, factor in self.factors)
+        return LinearSum(factors, self.shift)
+
 
 @dataclass(frozen=True, slots=True)
 class Combination:
@@ -62,17 +90,66 @@ class Combination:
     numerator: LinearSum
     denominator: LinearSum | None = None
 
+    def lagged(self, lag: Lag) -> "Combination | None":
+        """Return the combination of another group; None if it has such answers already."""
+        numerator = self.numerator.lagged(lag)
+        denominator = None if self.denominator is None else self.denominator.lagged(lag)
+        if numerator is None or (denominator is None and self.denominator is not None):
+            return None
+        return Combination(numerator, denominator)
+
+
+@dataclass(frozen=True, slots=True)
+class PairCombination:
+    """The difference or the ratio of two combinations.
+
+    Attributes:
+        first: the combination from which the other is subtracted, or which it divides.
+        second: the other one.
+        is_ratio: whether they are divided.
+    """
+
+    first: Combination
+    second: Combination
+    is_ratio: bool
+
 
 SumOf = Callable[[Node], LinearSum | None]
 """From a column or a window function to the sum of answers that it is; None if it is none."""
+QuotientOf = Callable[[Node], Combination | None]
+"""From a column or a window function to the quotient of answers that it is; None if it is none."""
 
 
-def read_combination(node: Node, sum_of: SumOf) -> Combination | None:
+def read_pair(
+    node: Node, sum_of: SumOf, quotient_of: QuotientOf
+) -> Combination | PairCombination | None:
     """Return the combination of answers that an expression is; None of others.
 
     Args:
         node: an expression over released columns.
         sum_of: returns the answers that a column or a window function adds up.
+        quotient_of: returns the quotient that a column or a window function is.
+    """
+    from sqlglot import exp
+
+    combination = read_combination(node, sum_of, quotient_of)
+    inner = _without_wrapper(node)
+    if combination is not None or not isinstance(inner, (exp.Sub, exp.Div)):
+        return combination
+    first = read_combination(inner.left, sum_of, quotient_of)
+    second = read_combination(inner.right, sum_of, quotient_of)
+    if first is None or second is None:
+        return None
+    return PairCombination(first, second, is_ratio=isinstance(inner, exp.Div))
+
+
+def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Combination | None:
+    """Return the sum or quotient of answers that an expression is; None of others.
+
+    Args:
+        node: an expression over released columns.
+        sum_of: returns the answers that a column or a window function adds up.
+        quotient_of: returns the quotient that a column or a window function is.
     """
     from sqlglot import exp
 
@@ -80,6 +157,9 @@ def read_combination(node: Node, sum_of: SumOf) -> Combination | None:
     if linear is not None:
         return Combination(linear)
     inner = _without_wrapper(node)
+    quotient = quotient_of(inner)
+    if quotient is not None:
+        return quotient
     if not isinstance(inner, exp.Div):
         return None
     numerator = read_linear_sum(inner.left, sum_of)

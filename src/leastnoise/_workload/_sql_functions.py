@@ -1,15 +1,16 @@
 """Functions that DuckDB lacks, written with functions of DuckDB.
 
-They are replaced in the syntax tree before anything reads it: TO_CHAR, TO_TIMESTAMP and TO_DATE
-with formats, WIDTH_BUCKET, and the current day, which the spec states.
+They are replaced in the syntax tree before anything reads it: functions of other databases, such as
+TO_CHAR with a format and WIDTH_BUCKET, and the current day, which the spec states.
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_formats import formatted_time
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
 _MOST_BUCKETS = 1000
@@ -17,9 +18,13 @@ _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
     **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP"), "bigquery"),
-    **dict.fromkeys(("DATENAME", "ISNULL", "GETDATE", "EOMONTH"), "tsql"),
+    **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH", "FORMAT"), "tsql"),
 }
 """Functions that only other databases have, with a database that has them."""
+_QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
+"""What other databases call APPROX_QUANTILE(column, share)."""
+_ORIGIN = "1900-01-01"  # the date that SQL Server numbers 0
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
     "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
@@ -88,13 +93,14 @@ def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
     """Return a node in the SQL of DuckDB, whose arguments need not be."""
     from sqlglot import exp
 
-    if isinstance(node, exp.WidthBucket):
-        return _buckets(node)
-    if isinstance(node, exp.Group):
-        return _with_rollup(node)
-    if isinstance(node, exp.Window) and node.this.name.upper() == "RATIO_TO_REPORT":
-        return _share_of_total(node)
-    if isinstance(node, (exp.DateAdd, exp.SafeDivide)) or _dialect_of(node):
+    form = _FORMS.get(type(node).__name__)
+    written = node if form is None else form(node)
+    if written is not node:
+        return written
+    truncated = _truncated_time(node)
+    if truncated is not None:
+        return truncated
+    if isinstance(node, exp.DateAdd) or _dialect_of(node):
         return _translated(node)
     if today is not None and isinstance(node, exp.CurrentDate):
         return _constant(today.isoformat(), "DATE")
@@ -107,8 +113,12 @@ def _with_duckdb_dates(node: Node) -> Node:
     """Return a function that formats or reads dates in the SQL of DuckDB."""
     from sqlglot import exp
 
-    if isinstance(node, exp.ToChar):
-        return _with_duckdb_format(node, exp.TimeToStr)
+    if isinstance(node, exp.ToChar) and _is_text_literal(node.args.get("format")):
+        return formatted_time(node)
+    if _is_anonymous(node, "TO_VARCHAR") and len(node.expressions) == 2:
+        time, written = node.expressions
+        if _is_text_literal(written):
+            return formatted_time(exp.ToChar(this=time, format=written))
     if isinstance(node, exp.UnixToTime) and _is_text_literal(node.args.get("scale")):
         call = exp.Anonymous(this="TO_TIMESTAMP", expressions=[node.this, node.args["scale"]])
         return _parsed_time(call, "TIMESTAMP")
@@ -127,11 +137,57 @@ def _dialect_of(node: Node) -> str | None:
     """Return a database that has the function of a call, if DuckDB lacks it."""
     from sqlglot import exp
 
+    if isinstance(node, exp.Format) and not _is_text_literal(node.this):
+        return "tsql"  # in DuckDB the format comes first
     if not isinstance(node, exp.Anonymous):
         return None
     if node.name.upper() == "DATE_SUB" and len(node.expressions) != 2:
         return None  # DuckDB has a function of this name
+    if node.name.upper() == "DATE_FORMAT" and "%" not in node.expressions[-1].name:
+        return "spark"
     return _DIALECTS.get(node.name.upper())
+
+
+def _is_anonymous(node: Node, name: str) -> bool:
+    """Return whether a node is a call of a function that has no node of its own."""
+    from sqlglot import exp
+
+    return isinstance(node, exp.Anonymous) and bool(node.name.upper() == name)
+
+
+def _truncated_time(node: Node) -> Node | None:
+    """Return DATEADD(month, DATEDIFF(month, 0, x), 0) as DATE_TRUNC; None of others."""
+    from sqlglot import exp
+
+    if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:
+        unit, difference, start = node.expressions
+    elif isinstance(node, exp.DateAdd):
+        unit, difference, start = node.args.get("unit"), node.expression, node.this
+    else:
+        return None
+    if not isinstance(difference, exp.DateDiff) or constant_number(start) != 0:
+        return None
+    own_unit = difference.args.get("unit")
+    units = [None if part is None else part.name.upper() for part in (unit, own_unit)]
+    origin = difference.expression
+    is_origin = constant_number(origin) == 0 or origin.this.name == _ORIGIN
+    if unit is None or units[0] != units[1] or not is_origin:
+        return None
+    time = difference.this
+    column = _plain_time(time) if isinstance(time, exp.TimeStrToTime) else time
+    return exp.TimestampTrunc(this=column, unit=exp.var(unit.name.upper()))
+
+
+def _in_array(node: Node) -> Node:
+    """Return x = ANY (ARRAY[1, 2]) as x IN (1, 2)."""
+    from sqlglot import exp
+
+    if not isinstance(node.expression, exp.Any):
+        return node
+    array = node.expression.this.unnest()
+    if not isinstance(array, exp.Array):
+        return node
+    return exp.In(this=node.this, expressions=array.expressions)
 
 
 def _translated(call: Node) -> Node:
@@ -142,9 +198,26 @@ def _translated(call: Node) -> Node:
     import sqlglot
     from sqlglot import exp
 
+    arguments: dict[str, Node] = {}
+
+    def with_short_arguments(part: Node) -> Node:
+        """Return a column in place of an argument that is in the SQL of DuckDB already."""
+        if part.parent is not call or not isinstance(part, (exp.Func, exp.Cast, exp.Paren)):
+            return part
+        name = f"argument{len(arguments)}"
+        arguments[name] = part
+        return exp.column(name)
+
+    short = call.copy()
+    for key, value in call.args.items():
+        if isinstance(value, list):
+            short.set(key, [with_short_arguments(entry).copy() for entry in value])
+        elif isinstance(value, exp.Expression):
+            short.set(key, with_short_arguments(value).copy())
     try:
-        own = sqlglot.parse_one(call.sql("duckdb"), read=_dialect_of(call) or "duckdb")
-        translated = sqlglot.parse_one(own.sql("duckdb"), read="duckdb")
+        own = sqlglot.parse_one(short.sql("duckdb"), read=_dialect_of(call) or "duckdb")
+        text = own.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
+        translated = sqlglot.parse_one(text, read="duckdb")
     except sqlglot.errors.SqlglotError:
         return call
     is_unchanged = type(own) is type(call) and isinstance(own, exp.Anonymous)
@@ -155,7 +228,47 @@ def _translated(call: Node) -> Node:
         part.meta.clear()
         if isinstance(part, exp.Identifier):
             part.meta.update(positions.get(part.name, {}))
+    for column in [*translated.find_all(exp.Column)]:
+        if column.name in arguments:
+            column.replace(arguments[column.name].copy())
     return exp.Paren(this=translated) if isinstance(translated, exp.Binary) else translated
+
+
+def _equal_tuples(node: Node) -> Node:
+    """Return (a, b) IN ((1, 2), (3, 4)) as equal columns, joined by OR."""
+    from sqlglot import exp
+
+    if not isinstance(node.this, exp.Tuple) or not node.expressions:
+        return node
+    columns = node.this.expressions
+    rows = [entry.expressions for entry in node.expressions if isinstance(entry, exp.Tuple)]
+    if any(len(row) != len(columns) for row in rows) or len(rows) != len(node.expressions):
+        raise refused(node.sql("duckdb"), "Write as many values in each tuple as columns")
+    return exp.Paren(
+        this=exp.or_(
+            *(
+                exp.and_(
+                    *(
+                        exp.EQ(this=column.copy(), expression=value.copy())
+                        for column, value in zip(columns, row, strict=True)
+                    )
+                )
+                for row in rows
+            )
+        )
+    )
+
+
+def _quantile(call: Node) -> Node:
+    """Return APPROX_PERCENTILE(column, share) as APPROX_QUANTILE."""
+    from sqlglot import exp
+
+    if call.name.upper() not in _QUANTILE_NAMES:
+        return call
+    if len(call.expressions) != 2:
+        raise refused(call.sql("duckdb"), "Write APPROX_PERCENTILE(column, share)")
+    column, share = call.expressions
+    return exp.ApproxQuantile(this=column, quantile=share)
 
 
 def _with_rollup(group: Node) -> Node:
@@ -173,6 +286,8 @@ def _share_of_total(window: Node) -> Node:
     """Return RATIO_TO_REPORT(x) OVER (...) as x / SUM(x) OVER (...)."""
     from sqlglot import exp
 
+    if window.this.name.upper() != "RATIO_TO_REPORT":
+        return window
     (part,) = window.this.expressions
     total = window.copy()
     total.set("this", exp.Sum(this=part.copy()))
@@ -204,17 +319,18 @@ def _is_text_literal(node: Any) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def _with_duckdb_format(call: Node, kind: Any) -> Node:
-    """Return TO_CHAR(column, format) as STRFTIME with the format of DuckDB."""
+def _with_unit_first(call: Node) -> Node:
+    """Return DATE_TRUNC(column, MONTH), as BigQuery writes it, with its unit first."""
     from sqlglot import exp
 
-    if not _is_text_literal(call.args.get("format")):
+    unit = call.args["unit"]
+    is_column = isinstance(unit, exp.Column) or unit.name.upper() not in _UNITS
+    is_swapped = call.this.name.upper() in _UNITS and is_column
+    if not is_swapped or not isinstance(call.this, exp.Column):
         return call
-    written = exp.ToChar(this=exp.column("x"), format=call.args["format"].copy())
-    read = _read_by_postgres(written.sql("postgres"))
-    if not isinstance(read, kind):
-        return call
-    return kind(this=call.this, format=read.args["format"])
+    column: Node = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()
+    column.find(exp.Identifier).meta.update(call.this.this.meta)
+    return exp.TimestampTrunc(this=column, unit=exp.var(call.this.name.upper()))
 
 
 def _parsed_time(call: Node, type_name: str) -> Node:
@@ -263,3 +379,50 @@ def _buckets(call: Node) -> Node:
         branches = branches.when(is_below, exp.Literal.number(bucket), copy=False)
     is_above = exp.GTE(this=call.this.copy(), expression=number_literal(high))
     return branches.when(is_above, exp.Literal.number(int(count) + 1), copy=False)
+
+
+def _with_else(call: Node) -> Node:
+    """Return NVL2(x, if present, if null) as CASE."""
+    from sqlglot import exp
+
+    is_present = exp.Is(this=call.this, expression=exp.Null()).not_()
+    return exp.Case().when(is_present, call.args["true"]).else_(call.args["false"])
+
+
+def _plain_text(node: Node) -> Node:
+    """Return N'text' as 'text'."""
+    from sqlglot import exp
+
+    return exp.Literal.string(node.name)
+
+
+def _plain_time(call: Node) -> Node:
+    """Return what SQL Server reads as a time: a column, or a constant."""
+    from sqlglot import exp
+
+    return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")
+
+
+def _grouping(call: Node) -> Node:
+    """Return GROUPING_ID(a, b) as GROUPING(a, b)."""
+    from sqlglot import exp
+
+    return exp.Grouping(expressions=call.expressions)
+
+
+_FORMS: dict[str, Callable[[Node], Node]] = {
+    "Anonymous": _quantile,
+    "DecodeCase": _translated,
+    "EQ": _in_array,
+    "Group": _with_rollup,
+    "GroupingId": _grouping,
+    "In": _equal_tuples,
+    "National": _plain_text,
+    "Nvl2": _with_else,
+    "SafeDivide": _translated,
+    "TimeStrToTime": _plain_time,
+    "TimestampTrunc": _with_unit_first,
+    "WidthBucket": _buckets,
+    "Window": _share_of_total,
+}
+"""By the type of a node the function that writes it for DuckDB; it may return the node itself."""

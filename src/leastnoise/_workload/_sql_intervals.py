@@ -13,6 +13,7 @@ from leastnoise._workload._sql_values import Node
 _MONOTONE = ("Paren", "Alias", "Neg", "Round", "Floor", "Ceil", "Exp", "Trunc")
 _OF_BOTH_SIDES = ("Add", "Sub", "Mul")
 _OF_FIRST = ("Div", "Coalesce", "Greatest", "Least")
+_OF_OTHER_ROWS = ("Lag", "Lead", "FirstValue", "LastValue", "NthValue")
 _NUMBER_TYPES = {
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128"),
     *("FLOAT", "DOUBLE", "DECIMAL", "BIGDECIMAL"),
@@ -129,7 +130,9 @@ def _is_monotone_step(parent: Node, child: Node) -> bool:
         return False
     if isinstance(parent, (exp.Cast, exp.TryCast)):
         return parent.to.this.name in _NUMBER_TYPES
-    return name in _MONOTONE or name in _OF_FIRST
+    if isinstance(parent, exp.Window):
+        return type(child).__name__ in _OF_OTHER_ROWS
+    return name in (*_MONOTONE, *_OF_FIRST, *_OF_OTHER_ROWS)
 
 
 def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:

@@ -5,7 +5,7 @@ an attribute and whose other columns are levels of this attribute. So a join com
 columns are columns of the one table of the domain. INNER JOIN becomes conditions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,12 @@ class JoinedTable:
     required_column: str | None = None
 
 
-def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, str] | None) -> Node:
+def without_joins(
+    select: Node,
+    columns: ColumnReader,
+    source_join: tuple[str, str] | None,
+    query_names: Sequence[str] = (),
+) -> Node:
     """Return a SELECT from rows without joins, with the domain's columns.
 
     Args:
@@ -45,15 +50,18 @@ def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, s
         columns: looks up columns.
         source_join: the columns on which the source is joined: of its first table and of its
             second; None if it is one table.
+        query_names: the queries of WITH, which are no tables.
 
     Raises:
         InputError: a join that the domain and the source do not declare.
     """
-    select = _with_subqueries_as_joins(select)
+    select = _with_subqueries_as_joins(select, query_names)
+    _write_keys_of_joins(select, columns, source_join)
     joins = select.args.pop("joins", None) or []
     tables: dict[str, JoinedTable] = {}
     aliases = {select.args["from_"].this.alias_or_name.lower()}
     inner_aliases = []
+    second_tables: list[str] = []
     for join in joins:
         alias = join.alias_or_name.lower()
         if alias in aliases:
@@ -61,20 +69,142 @@ def without_joins(select: Node, columns: ColumnReader, source_join: tuple[str, s
         aliases.add(alias)
         reader = _JoinReader(select, join, columns, source_join, tables)
         tables[alias] = reader.read()
+        if not tables[alias].attribute:
+            second_tables.append(join.this.name)
+        if len({name.lower() for name in second_tables}) > 1:
+            raise refused(
+                f"JOIN of {' and '.join(second_tables)} on the key of the rows",
+                "The source has one second table, of [source.join]: join the two into one before, "
+                "in a view or a file",
+            )
         if not reader.is_left:
             inner_aliases.append(alias)
-    for alias, table in tables.items():
-        if table.attribute and not _is_used(select, alias, table, columns):
-            raise refused(
-                f"JOIN {alias} of which no column is used",
-                f"Leave it out, or use a level of {table.attribute}",
-            )
     for alias in inner_aliases:
         for name in _required_columns(select, alias, tables[alias], columns):
             column = _exp().column(name, quoted=True)
             _add_condition(select, _exp().Is(this=column, expression=_exp().Null()).not_())
     _rename_columns(select, columns, tables)
     return select
+
+
+def _write_keys_of_joins(
+    select: Node, columns: ColumnReader, source_join: tuple[str, str] | None
+) -> None:
+    """Write ``FROM dates, sales, items WHERE ...`` as a join of sales with dates and items.
+
+    The table of rows may be any of them. A SELECT whose joins cannot be read so is left as it is.
+    """
+    exp = _exp()
+    joins = select.args.get("joins") or []
+    if not joins or not all(map(_is_inner, joins)):
+        return
+    where = select.args.get("where")
+    written = [where.this] if where is not None else []
+    written += [join.args["on"] for join in joins if join.args.get("on")]
+    pairs = []
+    others = []
+    for term in (part for node in written for part in _common_terms(node)):
+        pair = _pair_of_source(term, columns, source_join)
+        if pair is None:
+            others.append(term)
+        else:
+            pairs.append(pair)
+    tables = {
+        node.alias_or_name.lower(): node for node in (select.args["from_"].this, *_tables(joins))
+    }
+    own_tables = [own.table.lower() for own, _ in pairs if own.table.lower() in tables]
+    source = (own_tables or [*tables])[0]
+    is_written = source == next(iter(tables)) and all(join.args.get("on") for join in joins)
+    assigned = _assigned_keys([alias for alias in tables if alias != source], pairs)
+    if is_written or assigned is None or len(tables) <= len(joins):
+        return
+    select.set("from_", exp.From(this=tables[source]))
+    new_joins = []
+    for alias, (own, key) in assigned.items():
+        on = exp.EQ(
+            this=exp.column(own.this.copy(), table=source),
+            expression=exp.column(key.this.copy(), table=alias),
+        )
+        new_joins.append(exp.Join(this=tables[alias], on=on))
+    select.set("joins", new_joins)
+    select.set("where", None)
+    used = [*assigned.values()]
+    others += [exp.EQ(this=own, expression=key) for own, key in pairs if (own, key) not in used]
+    for term in others:
+        _add_condition(select, term)
+
+
+def _is_inner(join: Node) -> bool:
+    """Return whether a join is of a table, and leaves out rows without a partner."""
+    is_plain = not any(join.args.get(key) for key in ("side", "method", "using"))
+    return is_plain and isinstance(join.this, _exp().Table)
+
+
+def _tables(joins: Sequence[Node]) -> list[Node]:
+    """Return the joined tables."""
+    return [join.this for join in joins]
+
+
+def _common_terms(node: Node) -> list[Node]:
+    """Return the terms of a condition; of (a AND b) OR (a AND c) they are a, and b OR c."""
+    exp = _exp()
+    found = []
+    for term in terms(node):
+        branches = [*term.flatten()] if isinstance(term, exp.Or) else []
+        parts = [[*terms(branch)] for branch in branches]
+        shared = (
+            [part for part in parts[0] if all(part in other for other in parts)] if parts else []
+        )
+        rest = [[part for part in of_branch if part not in shared] for of_branch in parts]
+        if not shared or not all(rest):
+            found.append(term)
+            continue
+        found += shared
+        found.append(exp.or_(*(exp.and_(*of_branch) for of_branch in rest)))
+    return found
+
+
+def _pair_of_source(
+    term: Node, columns: ColumnReader, source_join: tuple[str, str] | None
+) -> tuple[Node, Node] | None:
+    """Return the columns of ``source key = key of a joined table``; None of others."""
+    exp = _exp()
+    if not isinstance(term, exp.EQ):
+        return None
+    sides = [side.unnest() for side in (term.left, term.right)]
+    if not all(isinstance(side, exp.Column) for side in sides):
+        return None
+    for own, key in (sides, sides[::-1]):
+        if source_join is not None:
+            is_of_source = own.name.lower() == source_join[0].lower()
+            if is_of_source and key.name.lower() == source_join[1].lower() and own.table:
+                return own, key
+        is_key = not columns.is_attribute(key) or key.table.lower() != own.table.lower()
+        if columns.is_source_column(own.name) and is_key:
+            return own, key
+    return None
+
+
+def _assigned_keys(
+    aliases: Sequence[str], pairs: Sequence[tuple[Node, Node]]
+) -> dict[str, tuple[Node, Node]] | None:
+    """Return the columns on which each table is joined; None if one has none.
+
+    A key without a table is of any of the tables whose columns have no table.
+    """
+    assigned = {}
+    rest = [*pairs]
+    for alias in aliases:
+        for pair in rest:
+            if pair[1].table.lower() == alias:
+                assigned[alias] = pair
+                rest.remove(pair)
+                break
+    plain = [pair for pair in rest if not pair[1].table]
+    for alias in aliases:
+        if alias not in assigned and plain:
+            assigned[alias] = plain.pop(0)
+    return assigned if len(assigned) == len(aliases) else None
 
 
 @dataclass
@@ -232,17 +362,6 @@ def _declared_levels(kind: Kind) -> list[str]:
     return [level.name for level in kind.levels]
 
 
-def _is_used(select: Node, alias: str, table: JoinedTable, columns: ColumnReader) -> bool:
-    """Return whether a SELECT names a column of a public table."""
-    levels = {level.lower() for level in _declared_levels(columns.domain.kind(table.attribute))}
-    for column in select.find_all(_exp().Column):
-        is_qualified = column.table.lower() == alias
-        is_level = not column.table and column.name.lower() in levels
-        if is_qualified or is_level:
-            return True
-    return False
-
-
 def _required_columns(
     select: Node, alias: str, table: JoinedTable, columns: ColumnReader
 ) -> list[str]:
@@ -280,7 +399,7 @@ def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, Jo
         column.set("table", None)
 
 
-def _with_subqueries_as_joins(select: Node) -> Node:
+def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
     """Return a SELECT with ``key IN (SELECT key ...)`` as a join.
 
     Keys of the joined table are unique, so the join repeats no row.
@@ -291,10 +410,10 @@ def _with_subqueries_as_joins(select: Node) -> Node:
     if where is None or where.find(exp.Select) is None:
         return copy
     copy.set("where", None)
-    source_name = copy.args["from_"].this.name
+    no_tables = {copy.args["from_"].this.name.lower(), *query_names}
     joins = list(copy.args.get("joins") or [])
     for number, term in enumerate(terms(where.this)):
-        join = _semi_join(term, f" in {number}", source_name)
+        join = _semi_join(term, f" in {number}", no_tables)
         if join is None:
             _add_condition(copy, term)
         else:
@@ -303,7 +422,7 @@ def _with_subqueries_as_joins(select: Node) -> Node:
     return copy
 
 
-def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
+def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | None:
     """Return ``key IN (SELECT key ...)`` as a JOIN; None of others."""
     exp = _exp()
     query = term.args.get("query")
@@ -318,7 +437,7 @@ def _semi_join(term: Node, alias: str, source_name: str) -> Node | None:
     table = inner.args["from_"].this
     if not isinstance(key, exp.Column) or not isinstance(table, exp.Table):
         return None
-    if table.name.lower() == source_name.lower() or inner.find(exp.Subquery):
+    if table.name.lower() in no_tables or inner.find(exp.Subquery):
         return None
     inner = inner.copy()
     for column in inner.find_all(exp.Column):

@@ -143,7 +143,14 @@ def _key_array(keys: Sequence[object]) -> Any:
     if values and all(isinstance(value, str) and _is_day(value) for value in values):
         days = [None if key is None else dt.date.fromisoformat(str(key)) for key in keys]
         return pa.array(days, pa.date32())
-    return pa.array([None if key is None else str(key) for key in keys], pa.string())
+    return pa.array([None if key is None else _text(key) for key in keys], pa.string())
+
+
+def _text(key: object) -> str:
+    """Return a key as text; truth values as SQL writes them."""
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key)
 
 
 def _is_day(text: str) -> bool:
@@ -155,7 +162,7 @@ def _plain_reason(text: str) -> str:
     """Return the first line of a message of DuckDB, with plain names."""
     reason = text.splitlines()[0].strip(" .")
     return re.sub(
-        r'" (group|answer|low|high|absent|released|combination low|combination high) (\d+)"',
+        r'" (group|joint|answer|low|high|absent|released|combination low|combination high) (\d+)"',
         r"\1 \2",
         reason,
     )

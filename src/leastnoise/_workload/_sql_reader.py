@@ -5,7 +5,7 @@ its answer is computed by DuckDB. A subquery that only filters, renames or compu
 inlined into the SELECT above it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,16 @@ from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
 from leastnoise._workload._sql_joins import without_joins
+from leastnoise._workload._sql_layers import with_groups_of
 from leastnoise._workload._sql_query import check_query
+from leastnoise._workload._sql_relations import (
+    constant_column_names,
+    is_constant_relation,
+    plain_table,
+    with_column_names,
+    with_joins_as_conditions,
+    without_constants,
+)
 from leastnoise._workload._sql_rows_of_units import without_groups_of_units
 from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
@@ -43,6 +52,7 @@ _QUERY_CLAUSES = {
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
     "joins",
 }
+_COLUMN_CLAUSES = ("expressions", "where", "group", "having", "qualify", "order", "windows")
 _IS_SOURCE = "is source"
 _ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with", "with_"}
 
@@ -96,7 +106,7 @@ class StatementReader:
         Raises:
             FaultsError: every clause that cannot be answered, by name and position.
         """
-        self._check_current_time()
+        self._check_constants()
         layer = Layer(self._tree, [])
         with self._faults.collect(self._tree):
             layer = self._layer(self._tree, {})
@@ -121,12 +131,16 @@ class StatementReader:
         self._faults.check()
         return statement
 
-    def _check_current_time(self) -> None:
-        """Raise if the statement uses the current time."""
+    def _check_constants(self) -> None:
+        """Raise if the statement uses the current time, or a parameter."""
+        exp = self.exp
         for node in self._tree.walk():
             if is_current_time(node):
                 name = node.sql("duckdb")
                 self._faults.add(node, refused(name, NO_TODAY).args[0])
+            if isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
+                name = f"The parameter {node.sql('duckdb')}"
+                self._faults.add(node, refused(name, "Write its value").args[0])
         self._faults.check()
 
     # Layers
@@ -154,7 +168,45 @@ class StatementReader:
                 add_selection=self._add_selection,
             )
             return reader.read()
+        merged = self._over_groups(select, queries)
+        if merged is not None:
+            return merged
         return self._computed_layer(select, queries)
+
+    def _over_groups(self, select: Node, queries: Queries) -> Layer | None:
+        """Return a SELECT from one query of groups as a part of this query.
+
+        So the intervals of its combinations are known. None: it cannot be read so.
+        """
+        clause = _from(select)
+        if clause is None or not self._is_query(clause.this, queries):
+            return None
+        query = self._query_in_from(clause.this, queries)
+        if not isinstance(query.tree, self.exp.Select):
+            return None
+        faults = dict(self._faults.messages)
+        selections = [*self._selections]
+        try:
+            layer = self._merged_layer(select, query, queries)
+        except InputError:
+            layer = None
+        if layer is None or self._faults.messages != faults:
+            self._faults.messages = faults
+            self._selections[:] = selections
+            return None
+        return layer
+
+    def _merged_layer(self, select: Node, query: NamedQuery, queries: Queries) -> Layer | None:
+        """Return a SELECT from a query of groups, merged with it."""
+        inner_queries = self._queries_of(query.tree, query.queries)
+        inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
+        if not self._is_over_rows(inner, inner_queries):
+            return None
+        merged = with_groups_of(select, inner, self._columns)
+        if merged is None:
+            return None
+        merged.args["from_"].this.meta[_IS_SOURCE] = True  # even if WITH has a query of that name
+        return self._layer(merged, queries)
 
     def _queries_of(self, node: Node, queries: Queries) -> Queries:
         """Return the queries that a query may name."""
@@ -164,11 +216,8 @@ class StatementReader:
         if clause.args.get("recursive"):
             raise refused("WITH RECURSIVE", "Write it without RECURSIVE")
         for query in clause.expressions:
-            if query.args["alias"].args.get("columns"):
-                raise refused(
-                    f"WITH {query.alias} (columns)", "Name the columns in its SELECT, with AS"
-                )
-            queries = {**queries, query.alias.lower(): NamedQuery(query.this, queries)}
+            tree = _with_names_of_alias(query.this, query)
+            queries = {**queries, query.alias.lower(): NamedQuery(tree, queries)}
         return queries
 
     def _set_operation(self, node: Node, queries: Queries) -> Layer:
@@ -196,6 +245,15 @@ class StatementReader:
 
     def _subquery(self, node: Node, queries: Queries) -> Node:
         """Return a subquery among the columns, over released tables."""
+        for table in node.find_all(self.exp.Table):
+            is_named = node.find(self.exp.With) is not None
+            is_source = is_named or table.name.lower() == self._source_name
+            if not is_source and self._is_source(table, queries):
+                raise refused(
+                    f"A subquery from {table.name}",
+                    "Join the table; or write key IN (SELECT key FROM table WHERE ...), with a key "
+                    "that the statement can join",
+                )
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:
@@ -221,9 +279,7 @@ class StatementReader:
         """Return whether a SELECT is over the rows, and not over other queries."""
         clause = _from(select)
         if clause is None:
-            if select.find(self.exp.Subquery):
-                return False
-            raise refused("FROM with more than the name of a table", "Name the table of the rows")
+            return False
         table = clause.this
         if not self._is_source(table, queries):
             return False
@@ -234,17 +290,21 @@ class StatementReader:
 
     def _is_source(self, table: Node, queries: Queries) -> bool:
         """Return whether a table is the data source, not a subquery's name."""
-        if not isinstance(table, self.exp.Table):
+        if not isinstance(table, self.exp.Table) or is_constant_relation(table):
             return False
         is_qualified = bool(table.args.get("db")) or table.meta.get(_IS_SOURCE, False)
         return is_qualified or table.name.lower() not in queries
+
+    def _is_query(self, relation: Node, queries: Queries) -> bool:
+        """Return whether a part of FROM is a query, and no table or constants."""
+        return not self._is_source(relation, queries) and not is_constant_relation(relation)
 
     def _query_in_from(self, table: Node, queries: Queries) -> NamedQuery:
         """Return the query that a part of FROM is."""
         if isinstance(table, self.exp.Table):
             return queries[table.name.lower()]
         if isinstance(table, self.exp.Subquery):
-            return NamedQuery(table.unnest(), queries)
+            return NamedQuery(_with_names_of_alias(table.unnest(), table), queries)
         raise refused(f"{table.sql('duckdb')} in FROM", "Name the table of the rows, or a SELECT")
 
     # Queries over released answers
@@ -261,6 +321,10 @@ class StatementReader:
             table = clause.this
             if self._is_source(table, queries):
                 raise refused("JOIN of the rows", CLAUSE_ADVICE["join"])
+            if is_constant_relation(table):
+                names = constant_column_names(table)
+                relations[table.alias_or_name.lower()] = [*map(OutputColumn, names)]
+                continue
             query = self._query_in_from(table, queries)
             layer = self._layer(query.tree, query.queries)
             name = table.alias_or_name or f" query {len(relations)}"
@@ -352,10 +416,11 @@ class StatementReader:
     def _inlined(self, select: Node, queries: Queries) -> Node:
         """Return a SELECT without a subquery of rows in its FROM."""
         clause = _from(select)
-        if clause is None or self._is_source(clause.this, queries):
+        if clause is None or not self._is_query(clause.this, queries):
             return select
         query = self._query_in_from(clause.this, queries)
         if not isinstance(query.tree, self.exp.Select):
+            self._check_union(query)
             return select
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
@@ -364,27 +429,65 @@ class StatementReader:
             inner, select = without_groups_of_units(inner, select, self._settings.unit)
         if not self._is_of_rows(inner, inner_queries):
             return select
-        if select.args.get("joins"):
-            raise refused("JOIN of the rows", CLAUSE_ADVICE["join"])
-        return _merged(select, inner)
+        merged = _merged(select, inner)
+        if merged.args.get("joins"):
+            return self._prepared(merged, queries)
+        return merged
+
+    def _check_union(self, query: NamedQuery) -> None:
+        """Refuse a union of rows in FROM."""
+        selects = [*query.tree.find_all(self.exp.Select)]
+        if any(self._is_of_rows(select, query.queries) for select in selects):
+            name = type(query.tree).__name__.upper()
+            raise refused(
+                f"{name} of rows in FROM",
+                "Aggregate each SELECT, and add up the results; or write one SELECT whose WHERE "
+                "joins the conditions by OR",
+            )
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
         """Return a SELECT with all columns named; from the rows, without joins."""
-        prepared = _with_aliases(select)
+
+        def tree_of(relation: Node) -> Node | None:
+            if not self._is_query(relation, queries):
+                return None
+            return self._query_in_from(relation, queries).tree
+
+        prepared = without_constants(_with_aliases(select), tree_of)
         clause = _from(prepared)
         if clause is None or not self._is_source(clause.this, queries):
             return prepared
+        self._check_tables(prepared)
         joins = prepared.args.get("joins") or []
-        for join in joins:
-            is_query = not self._is_source(join.this, queries)
-            if is_query:
-                self._faults.add(join, refused("JOIN of the rows", CLAUSE_ADVICE["join"]).args[0])
-                prepared.set("joins", None)
-                return prepared
         with self._faults.collect(joins[0] if joins else prepared):
-            return without_joins(prepared, self._columns, self._settings.join)
+            self._replace_plain_queries(joins, queries)
+            prepared = with_joins_as_conditions(prepared, tree_of)
+            return without_joins(prepared, self._columns, self._settings.join, [*queries])
         prepared.set("joins", None)
         return prepared
+
+    def _replace_plain_queries(self, joins: Sequence[Node], queries: Queries) -> None:
+        """Replace joined queries that are ``SELECT * FROM table`` by the table."""
+        for join in joins:
+            if not self._is_query(join.this, queries):
+                continue
+            table = plain_table(self._query_in_from(join.this, queries).tree)
+            if table is not None and self._is_source(table, queries):
+                named = table.copy()
+                named.set("alias", _table_alias(join.alias_or_name))
+                named.meta[_IS_SOURCE] = True
+                join.set("this", named)
+
+    def _check_tables(self, select: Node) -> None:
+        """Refuse columns of tables that FROM does not have, such as of an outer query."""
+        clauses = [_from(select), *(select.args.get("joins") or [])]
+        names = {clause.alias_or_name.lower() for clause in clauses}
+        names |= {clause.this.name.lower() for clause in clauses}
+        for column in _own_columns(select):
+            if column.table and column.table.lower() not in names:
+                advice = "Name a table of FROM; or aggregate in two subqueries, and join them"
+                reason = refused(f"{column.sql('duckdb')}, whose table FROM does not have,", advice)
+                self._faults.add(column, reason.args[0])
 
     def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
         """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""
@@ -477,6 +580,15 @@ def _is_grouped(select: Node) -> bool:
     return bool(select.args.get("group") or select.args.get("distinct"))
 
 
+def _with_names_of_alias(tree: Node, named: Node) -> Node:
+    """Return a query whose columns have the names of its alias, as in ``t (a, b)``."""
+    alias = named.args.get("alias")
+    columns = alias.args.get("columns") if alias else None
+    if not columns:
+        return tree
+    return with_column_names(tree, [column.name for column in columns])
+
+
 def _table_alias(name: str) -> Node:
     """Return a quoted table alias."""
     from sqlglot import exp
@@ -536,8 +648,10 @@ def _merged(select: Node, inner: Node) -> Node:
     has_star = any(map(is_star, inner.expressions))
     aliases = {node.alias.lower() for node in select.expressions}
     copy = select.copy()
+    joined = {join.alias_or_name.lower() for join in copy.args.get("joins") or []}
+    _write_keys_of_using(copy)
     for column in [*_own_columns(copy)]:
-        if isinstance(column.this, exp.Star):
+        if isinstance(column.this, exp.Star) or column.table.lower() in joined:
             continue
         name = column.name.lower()
         if not column.table and name in aliases and _is_within_order(column):
@@ -546,7 +660,7 @@ def _merged(select: Node, inner: Node) -> Node:
             definition = definitions[name].copy()
             is_plain = isinstance(definition, exp.Column)
             column.replace(definition if is_plain else exp.Paren(this=definition))
-        elif not has_star and not (not column.table and name in aliases):
+        elif not has_star and not (not column.table and (name in aliases or joined)):
             raise InputError(
                 f"{column.sql('duckdb')} is no column of the subquery "
                 f"({', '.join(definitions)}). Name one of these."
@@ -565,14 +679,32 @@ def _merged(select: Node, inner: Node) -> Node:
     return copy
 
 
+def _write_keys_of_using(select: Node) -> None:
+    """Write ``USING (key)`` of each join as ``ON source.key = joined.key``."""
+    from sqlglot import exp
+
+    source = _from(select).alias_or_name
+    for join in select.args.get("joins") or []:
+        keys = join.args.get("using") or []
+        if not keys:
+            continue
+        equal = [
+            exp.EQ(
+                this=exp.column(key.copy(), table=source),
+                expression=exp.column(key.copy(), table=join.alias_or_name),
+            )
+            for key in keys
+        ]
+        join.set("on", exp.and_(*equal))
+        join.set("using", None)
+
+
 def _own_columns(select: Node) -> Iterator[Node]:
     """Yield the columns of a SELECT without its subqueries."""
     from sqlglot import exp
 
     pending = [
-        child
-        for key in ("expressions", "where", "group", "having", "qualify", "order", "windows")
-        for child in _as_list(select.args.get(key))
+        child for key in (*_COLUMN_CLAUSES, "joins") for child in _as_list(select.args.get(key))
     ]
     while pending:
         node = pending.pop()

@@ -7,22 +7,33 @@ DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
+from leastnoise._domain import Bins, Categories, Dates, Edges
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
-from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
+    Lag,
     LinearSum,
+    PairCombination,
     read_combination,
     read_linear_sum,
+    read_pair,
 )
-from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
+from leastnoise._workload._sql_conditions import (
+    EVERYTHING,
+    Condition,
+    hull,
+    intersect,
+    keeps_nothing,
+)
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_layers import GROUP_NAME
 from leastnoise._workload._sql_statement import (
     Aggregate,
     Grouped,
@@ -34,22 +45,23 @@ from leastnoise._workload._sql_statement import (
     combination_low_column,
     group_column,
     high_column,
+    joint_column,
     low_column,
     table_name,
 )
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql_values import Node, constant_number, refused
 
 CLAUSE_ADVICE = {
     "join": "A second table is joined in [source.join]; the statement then names one table",
     "lateral": "Prepare the table as a view",
-    "pivot": "Use GROUP BY",
+    "pivot": "Use GROUP BY, with SUM(x) FILTER (WHERE column = 'value') for each column",
     "sample": "All rows are read; noise protects them",
     "into": "The answer is written by leastnoise release",
 }
 WITHOUT_ROWS = "Rows are never published; name groups and aggregates such as COUNT(*)"
 SUBQUERY_ADVICE = (
-    "A subquery may stand in FROM, in WITH, or among the columns of SELECT, where it selects groups "
-    "and aggregates; write the values of a condition out"
+    "A subquery may stand in FROM, in WITH, among the columns of SELECT, or in a condition on a "
+    "column of the rows, where it selects groups and aggregates; write other values out"
 )
 _CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
@@ -114,14 +126,19 @@ class SelectionReader:
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
     exp: Any = field(init=False)  # the module of sqlglot's nodes
+    _condition: Condition = field(default_factory=Condition)  # of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
-    _combinations: list[Combination] = field(default_factory=list)
+    _combinations: list[Combination | PairCombination] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
+    _sets: list[tuple[int, ...]] = field(default_factory=list)  # grouping sets
     _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
-    _joint_groups: list[Node] = field(default_factory=list)  # groups of several attributes
+    _joint_groups: dict[str, Node] = field(default_factory=dict)  # of several attributes, by text
+    _hidden_groups: set[int] = field(default_factory=set)  # groups only for conditions of WHERE
+    _failed_texts: set[str] = field(default_factory=set)  # of groups whose fault is collected
+    _query_terms: list[Node] = field(default_factory=list)  # conditions of WHERE with subqueries
 
     def __post_init__(self) -> None:
         """Load sqlglot, which takes a while, only where SQL is read."""
@@ -133,13 +150,11 @@ class SelectionReader:
         """Return the query over the released table; faults are collected."""
         check_clauses(self.select, self.faults, _CLAUSES)
         boxes = self._where()
-        sets = self._grouping_sets()
+        self._condition = hull(self.columns.domain, boxes)
+        sets = self._with_hidden_groups(self._grouping_sets())
+        self._sets = sets
         self._aggregates = AggregateReader(
-            self.columns,
-            self.unit,
-            boxes,
-            self._answer_node,
-            are_added_up=bool(self._joint_groups),
+            self.columns, self.unit, boxes, self._answer_node, are_added_up=self._are_added_up
         )
         projections = [self._projection(node) for node in self.select.expressions]
         outputs = [projection for projection in projections if projection is not None]
@@ -154,15 +169,32 @@ class SelectionReader:
         selection = Selection(
             domain=self.columns.domain,
             groups=tuple(self._groups),
-            sets=tuple(sets),
-            condition=hull(self.columns.domain, boxes),
+            sets=tuple(self._sets),
+            condition=self._condition,
             aggregates=tuple(self._answers),
             of_unit=self.of_unit,
             combinations=tuple(self._combinations),
         )
         number = self.add_selection(selection)
-        query.set("from_", self.exp.From(this=_table(number)))
+        query.set("from_", self.exp.From(this=self._released_table(number)))
         return Layer(query, columns)
+
+    @property
+    def _are_added_up(self) -> bool:
+        """Whether a row of the answer has the rows of several released groups."""
+        return bool(self._joint_groups or self._hidden_groups)
+
+    def _released_table(self, number: int) -> Node:
+        """Return a released table with the columns of joint groups."""
+        exp = self.exp
+        table = _table(number)
+        if not self._joint_groups:
+            return table
+        columns = [
+            exp.alias_(self._rewritten_children(node, "GROUP BY"), joint_column(index), quoted=True)
+            for index, node in enumerate(self._joint_groups.values())
+        ]
+        return exp.select("*", *columns).from_(table).subquery("released")
 
     # WHERE
 
@@ -170,15 +202,49 @@ class SelectionReader:
         """Return the boxes of WHERE; everything if it has a fault."""
         where = self.select.args.get("where")
         boxes: Boxes = EVERYTHING
-        for term in terms(where.this) if where else ():
-            with self.faults.collect(term):
+        for written in terms(where.this) if where else ():
+            with self.faults.collect(written):
+                term = self._with_alias_definitions(written)
                 if term.find(self.exp.Select):
-                    raise refused("A subquery in WHERE", SUBQUERY_ADVICE)
+                    self._query_terms.append(term)
+                    continue
                 own = self.columns.true_boxes("WHERE", term)
                 if not own:
                     raise keeps_nothing("WHERE", *self.columns.attribute_names("WHERE", term))
                 boxes = intersect("WHERE", boxes, own)
         return boxes
+
+    def _with_alias_definitions(self, term: Node) -> Node:
+        """Return a condition of WHERE with expressions in place of aliases of SELECT.
+
+        Raises:
+            InputError: it is about an aggregate.
+        """
+        exp = self.exp
+        definitions = {node.alias.lower(): node.unalias() for node in self.select.expressions}
+
+        def definition(column: Node) -> Node:
+            is_alias = isinstance(column, exp.Column) and not column.table
+            if not is_alias or self.columns.is_attribute(column):
+                return column
+            inner = definitions.get(column.name.lower())
+            if inner is None or any(part == column for part in inner.find_all(exp.Column)):
+                return column
+            return exp.Paren(this=inner.copy())
+
+        own = term.copy().transform(definition)
+        aggregates = [
+            part
+            for part in own.find_all(exp.AggFunc, exp.Window)
+            if self._is_outside_queries(part, own)
+        ]
+        if aggregates:
+            raise refused(
+                f"WHERE with {aggregates[-1].sql('duckdb')}",
+                "Write the condition in HAVING, or in QUALIFY if it has a window function",
+            )
+        own.parent = term.parent  # for the position of a fault
+        return own
 
     # GROUP BY
 
@@ -205,10 +271,10 @@ class SelectionReader:
                 more_sets = self._sets_of(element)
                 sets = [tuple(dict.fromkeys((*old, *more))) for old in sets for more in more_sets]
         if len(sets) > 1 and self._joint_groups:
-            name = self._joint_groups[0].sql("duckdb")
+            first = next(iter(self._joint_groups.values()))
             self.faults.add(
-                self._joint_groups[0],
-                f"{name} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is about several "
+                first,
+                f"{first.sql('duckdb')} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is about several "
                 "attributes: write a statement for each grouping set.",
             )
         if len(sets) > _MOST_SETS:
@@ -219,11 +285,49 @@ class SelectionReader:
             )
         return list(dict.fromkeys(sets))
 
+    def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return the grouping sets with what the conditions with subqueries name.
+
+        The subqueries select released groups. So the rows are released by these groups too, and
+        added up over those that the condition keeps.
+        """
+        for term in [*self._query_terms]:
+            with self.faults.collect(term):
+                self._query_terms.remove(term)  # unless it can be answered
+                if not [*own_columns(term)]:
+                    raise refused("A subquery in WHERE", SUBQUERY_ADVICE)
+                if len(sets) > 1:
+                    raise refused(
+                        "A subquery in WHERE with several grouping sets",
+                        "Write a statement for each grouping set",
+                    )
+                for part in self._parts_of_one_attribute("WHERE", term):
+                    self._check_is_value("WHERE", part)
+                    known = len(self._groups)
+                    index = self._group_index(part, part.sql("duckdb"), part)
+                    if index is None or index in sets[0]:
+                        continue
+                    self._hidden_groups |= {index} if index >= known else set()
+                    sets = [(*sets[0], index)]
+                self._query_terms.append(term)
+        return sets
+
     def _is_computed(self, node: Node) -> bool:
         """Return whether a column of SELECT is no column of groups."""
         exp = self.exp
-        is_constant = not node.find(exp.Column) and not node.find(exp.Star)
-        return is_constant or bool(node.find(exp.AggFunc, exp.Window, exp.Select, exp.Grouping))
+        if not any(own_columns(node)) and not node.find(exp.Star):
+            return True
+        kinds = (exp.AggFunc, exp.Window, exp.Grouping)
+        return any(self._is_outside_queries(part, node) for part in node.find_all(*kinds))
+
+    def _is_outside_queries(self, part: Node, root: Node) -> bool:
+        """Return whether a part of an expression is in no subquery of it."""
+        node = part
+        while node is not root:
+            if isinstance(node, self.exp.Select):
+                return False
+            node = node.parent
+        return True
 
     def _sets_of(self, element: Node) -> list[tuple[int, ...]]:
         """Return the grouping sets of one element of GROUP BY; add its columns."""
@@ -276,8 +380,8 @@ class SelectionReader:
                     f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
                     "Group by columns of the table and expressions of them",
                 )
-        is_column = isinstance(node, exp.Column)
-        return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
+        name = node.name if isinstance(node, exp.Column) else node.sql("duckdb")
+        return self._group_indices(node, node.meta.get(GROUP_NAME, name), node)
 
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
         """Return the indices of the groups of an expression; none at a fault.
@@ -292,8 +396,10 @@ class SelectionReader:
         else:
             clause = "SELECT"
         if self._is_joint(clause, node):
-            self._joint_groups.append(node)
+            self._joint_groups.setdefault(_comparable_text(node), node)
             parts = [*self._parts_of_one_attribute(clause, node)]
+            for part in parts if node.find(self.exp.Select) else ():
+                self._check_is_value(clause, part)
         indices = []
         for part in parts:
             if part is node:
@@ -308,22 +414,47 @@ class SelectionReader:
         return indices
 
     def _is_joint(self, clause: str, node: Node) -> bool:
-        """Return whether an expression is about several attributes."""
-        if node.find(self.exp.Select):
-            return False
+        """Return whether the groups of an expression have several released groups.
+
+        It is about several attributes, or about groups that a subquery selects.
+        """
         try:
-            return len(self.columns.attribute_names(clause, node)) > 1
+            count = len(self.columns.attribute_names(clause, node))
+            return count > 1 or (count == 1 and node.find(self.exp.Select) is not None)
         except InputError:
             return False  # the fault is collected where the group is read
 
     def _parts_of_one_attribute(self, clause: str, node: Node) -> Iterator[Node]:
-        """Yield the largest parts of an expression that are about one attribute."""
+        """Yield the largest parts of an expression that are about one attribute.
+
+        They contain no subquery.
+        """
+        if isinstance(node, self.exp.Select):
+            return
         count = len(self.columns.attribute_names(clause, node))
-        if count == 1:
+        is_branch = isinstance(node, self.exp.If) and isinstance(node.parent, self.exp.Case)
+        if count == 1 and not is_branch and not node.find(self.exp.Select):
             yield node
-        elif count > 1:
+        elif count > 0:
             for child in node.iter_expressions():
                 yield from self._parts_of_one_attribute(clause, child)
+
+    def _check_is_value(self, clause: str, part: Node) -> None:
+        """Refuse a column of cells with several values beside a subquery.
+
+        Its groups have labels, and no values that can be compared.
+        """
+        if not isinstance(part, self.exp.Column):
+            return
+        attribute, level_name = self.columns.find(clause, part)
+        kind = self.columns.domain.kind(attribute)
+        is_day = isinstance(kind, Dates) and kind.by == "day"
+        if level_name is None and isinstance(kind, (Bins, Edges, Dates)) and not is_day:
+            raise refused(
+                f"{clause} of {attribute} with a subquery",
+                f"Compare what is the same in a whole cell of {attribute}, such as DATE_TRUNC of "
+                "months or a CASE of ranges",
+            )
 
     def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
         """Return the index of a column of groups; None at a fault."""
@@ -343,9 +474,10 @@ class SelectionReader:
             if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
             self._check_unit_is_no_group(clause, node)
-            group = Grouped(name, *self.columns.values(clause, node))
+            group = Grouped(name, *self.columns.values(clause, node, self._condition))
         if group is None:
             self._failed.add(id(position_node))
+            self._failed_texts.add(text)
             return None
         same = [
             index
@@ -365,7 +497,8 @@ class SelectionReader:
             raise refused(
                 f"{clause} {node.sql('duckdb')}, the column of [privacy] unit,",
                 f"Rows of one unit are never published: COUNT(*) / COUNT(DISTINCT {self.unit}) is "
-                "the mean number of rows of a unit",
+                f"the mean number of rows of a unit, and SUM(x) / COUNT(DISTINCT {self.unit}) the "
+                "mean of its totals",
             )
 
     def _is_unit(self, column: Node) -> bool:
@@ -420,7 +553,7 @@ class SelectionReader:
 
     def _combination_noise(self, node: Node) -> Noise | None:
         """Return the interval of a combination of answers; add a new one."""
-        combination = read_combination(node, self._answer_sum)
+        combination = read_pair(node, self._answer_sum, self._answer_quotient)
         if combination is None:
             return None
         if combination not in self._combinations:
@@ -432,13 +565,70 @@ class SelectionReader:
     def _answer_sum(self, node: Node) -> LinearSum | None:
         """Return the count or sum that a node is, or its total over groups."""
         if isinstance(node, self.exp.Window):
-            return self._total_sum(node)
+            lag = self._lag(node)
+            if lag is None:
+                return self._total_sum(node)
+            linear = read_linear_sum(node.this.this, self._answer_sum)
+            return None if linear is None else linear.lagged(lag)
         if not isinstance(node, self.exp.Column):
             return None
         for number, aggregate in enumerate(self._answers):
             if node.name == answer_column(number) and aggregate.kind in _LINEAR_KINDS:
                 return LinearSum(((AnswerTerm(number), Fraction(1)),))
         return None
+
+    def _answer_quotient(self, node: Node) -> Combination | None:
+        """Return the quotient of answers that a node is: a mean, or one of another group."""
+        if isinstance(node, self.exp.Window):
+            lag = self._lag(node)
+            if lag is None:
+                return None
+            quotient = read_combination(node.this.this, self._answer_sum, self._answer_quotient)
+            return None if quotient is None else quotient.lagged(lag)
+        for number, aggregate in enumerate(self._answers):
+            is_column = isinstance(node, self.exp.Column) and node.name == answer_column(number)
+            if is_column and aggregate.kind == "mean":
+                parts = [AnswerTerm(number, part=part) for part in ("sum", "values")]
+                return Combination(*(LinearSum(((part, Fraction(1)),)) for part in parts))
+        return None
+
+    def _lag(self, window: Node) -> Lag | None:
+        """Return the step of LAG or LEAD along the groups of one attribute; None of others."""
+        exp = self.exp
+        clauses = {name for name, value in window.args.items() if value}
+        function = window.this
+        is_lag = isinstance(function, (exp.Lag, exp.Lead)) and not function.args.get("default")
+        leaves_out_groups = self.select.args.get("having") or self._query_terms
+        if not is_lag or leaves_out_groups or self._has_several_sets():
+            return None
+        offset = function.args.get("offset")
+        steps = Fraction(1) if offset is None else constant_number(offset)
+        order = self._order_of_window(window)
+        partition = self._attributes_of_partition(window.args.get("partition_by") or [])
+        if not clauses <= {"this", "partition_by", "order", "over"} or not order or not steps:
+            return None
+        attribute = self._groups[order[0][0]].attribute
+        others = {group.attribute for group in self._groups} - {attribute}
+        own = [index for index, group in enumerate(self._groups) if group.attribute == attribute]
+        if partition is None or set(partition) != others or {index for index, _ in order} != {*own}:
+            return None
+        columns = tuple((own.index(index), descends) for index, descends in order)
+        sign = -1 if isinstance(function, exp.Lead) else 1
+        return Lag(attribute, columns, sign * int(steps))
+
+    def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:
+        """Return the groups by which a window is ordered; none if it is by others."""
+        order = window.args.get("order")
+        columns = []
+        for term in order.expressions if order else ():
+            key = term.this if isinstance(term, self.exp.Ordered) else term
+            group = None
+            if isinstance(key, self.exp.Column):
+                group = self._group_of_column(key)
+            if group is None:
+                return []
+            columns.append((self._groups.index(group), bool(term.args.get("desc"))))
+        return columns
 
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
@@ -448,7 +638,8 @@ class SelectionReader:
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
         is_total = isinstance(window.this, exp.Sum) and clauses <= {"this", "partition_by", "over"}
-        if not is_total or self.select.args.get("having") or self._has_several_sets():
+        leaves_out_groups = self.select.args.get("having") or self._query_terms
+        if not is_total or leaves_out_groups or self._has_several_sets():
             return None
         linear = read_linear_sum(window.this.this, self._answer_sum)
         partition = self._attributes_of_partition(window.args.get("partition_by") or [])
@@ -479,7 +670,7 @@ class SelectionReader:
         group = self.select.args.get("group")
         names = ("rollup", "cube", "grouping_sets")
         has_sets = group is not None and any(group.args.get(name) for name in names)
-        return has_sets or bool(self._joint_groups)
+        return has_sets or self._are_added_up
 
     def _answer_node(self, aggregate: Aggregate) -> Node:
         """Return the column of a released answer, which is added if it is new.
@@ -489,14 +680,14 @@ class SelectionReader:
         if aggregate not in self._answers:
             self._answers.append(aggregate)
         column = self.exp.column(answer_column(self._answers.index(aggregate)), quoted=True)
-        if self._joint_groups:
+        if self._are_added_up:
             return self.exp.Sum(this=column)
         return column
 
     def _is_aggregate(self, node: Node) -> bool:
         """Return whether a node is an aggregate, with or without a filter."""
         exp = self.exp
-        if isinstance(node, (exp.Filter, exp.WithinGroup)):
+        if isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
             return self._is_aggregate(node.this)
         return isinstance(node, exp.AggFunc)
 
@@ -507,24 +698,98 @@ class SelectionReader:
             InputError: an aggregate that cannot be answered, or a column that is no group.
         """
         exp = self.exp
-        group = self._group_of_text.get(_comparable_text(node))
+        text = _comparable_text(node)
+        if text in self._joint_groups:
+            index = [*self._joint_groups].index(text)
+            return exp.column(joint_column(index), quoted=True)
+        group = self._group_of_text.get(text)
         if group is None and isinstance(node, exp.Column):
             group = self._same_group(node, clause)
         if group is not None:
             return exp.column(group_column(group), quoted=True)
+        if text in self._failed_texts:
+            return node.copy()  # its fault is collected already
         if isinstance(node, exp.Window):
             return self._rewritten_window(node, clause)
         if isinstance(node, exp.Grouping):
             return self._grouping(node)
         if self._is_aggregate(node):
-            if node.find(exp.Window, exp.Select):
-                raise refused(node.sql("duckdb"), "Aggregate columns of the table")
-            return self._aggregates.expression(node)
+            return self._rewritten_aggregate(node, clause)
         if isinstance(node, (exp.Subquery, exp.Select)):
             return self.translate(node)
         if isinstance(node, exp.Column):
             return self._alias_or_fault(node, clause)
         return with_safe_function(self._rewritten_children(node, clause))
+
+    def _rewritten_aggregate(self, node: Node, clause: str) -> Node:
+        """Return an aggregate as an expression of released columns."""
+        exp = self.exp
+        if node.find(exp.Window, exp.Select):
+            raise refused(node.sql("duckdb"), "Aggregate columns of the table")
+        if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+            node = node.this
+        of_groups = self._value_of_groups(node, clause)
+        if of_groups is not None:
+            return of_groups
+        return self._aggregates.expression(node)
+
+    def _value_of_groups(self, node: Node, clause: str) -> Node | None:
+        """Return MIN, MAX or ANY_VALUE where the groups determine it; else None.
+
+        It is a column of which each group has one value, such as the region of a shop; or in ORDER
+        BY the column whose ranges are the groups.
+        """
+        exp = self.exp
+        kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
+        is_plain = isinstance(node, kinds) and not node.expressions
+        if not is_plain or len(self._sets) != 1 or self._are_added_up:
+            return None
+        try:
+            attribute, values = self.columns.values(clause, node.this)
+        except InputError:
+            return None
+        groups = [self._groups[index] for index in self._sets[0]]
+        keys = [group.keys for group in groups if group.attribute == attribute]
+        if not keys:
+            return None
+        members: dict[tuple[object, ...], list[int]] = {}
+        for part, key in enumerate(zip(*keys, strict=True)):
+            members.setdefault(key, []).append(part)
+        if all(len({values[part] for part in parts}) == 1 for parts in members.values()):
+            added = Grouped(node.sql("duckdb"), attribute, values)
+            if added not in self._groups:
+                self._groups.append(added)
+                self._sets = [(*self._sets[0], self._groups.index(added))]
+            return exp.column(group_column(self._groups.index(added)), quoted=True)
+        kind = self.columns.domain.kind(attribute)
+        is_ordered = not isinstance(kind, Categories)
+        if clause != "ORDER BY" or not is_ordered or not isinstance(node.this, exp.Column):
+            return None
+        regular = [
+            (key, [part for part in parts if part < kind.regular]) for key, parts in members.items()
+        ]
+        return self._order_of_ranges(attribute, [entry for entry in regular if entry[1]])
+
+    def _order_of_ranges(
+        self, attribute: str, members: Sequence[tuple[tuple[object, ...], list[int]]]
+    ) -> Node | None:
+        """Return the position of each group's range of cells; None if they overlap."""
+        exp = self.exp
+        ranges = sorted((parts[0], parts[-1]) for _, parts in members)
+        if any(first[1] > second[0] for first, second in pairwise(ranges)):
+            return None
+        numbers = [index for index in self._sets[0] if self._groups[index].attribute == attribute]
+        order = exp.Case()
+        for key, parts in members:
+            conditions = [
+                exp.NullSafeEQ(
+                    this=exp.column(group_column(number), quoted=True),
+                    expression=exp.convert(value),
+                )
+                for number, value in zip(numbers, key, strict=True)
+            ]
+            order = order.when(exp.and_(*conditions), exp.Literal.number(parts[0]), copy=False)
+        return order
 
     def _rewritten_children(self, node: Node, clause: str) -> Node:
         """Return a copy of a node whose children are rewritten."""
@@ -622,23 +887,13 @@ class SelectionReader:
         query = exp.Select(expressions=output_nodes(outputs, with_ends=not is_distinct))
         if is_distinct:
             query.set("distinct", self.select.args["distinct"].copy())
-        for key in ("having", "qualify"):
-            clause = self.select.args.get(key)
-            if clause is not None:
-                with self.faults.collect(clause):
-                    condition = self._rewritten(clause.this, key.upper())
-                    if key == "having" and self._joint_groups:
-                        query.set("having", exp.Having(this=condition))
-                    elif key == "having":
-                        query.set("where", exp.Where(this=condition))
-                    else:
-                        query.set("qualify", exp.Qualify(this=condition))
+        self._set_conditions(query)
         if self.select.args.get("windows"):
             query.set(
                 "windows",
                 [self._rewritten_children(node, "WINDOW") for node in self.select.args["windows"]],
             )
-        if self._joint_groups:
+        if self._are_added_up and self._written_groups:
             groups = [self._rewritten(node, "GROUP BY") for node in self._written_groups]
             query.set("group", exp.Group(expressions=groups))
         order = self.select.args.get("order")
@@ -648,6 +903,29 @@ class SelectionReader:
             if self.select.args.get(key) is not None:
                 query.set(key, self.select.args[key].copy())
         return query
+
+    def _set_conditions(self, query: Node) -> None:
+        """Set the clauses of a query that leave out groups."""
+        exp = self.exp
+        conditions: list[Node] = []
+        for term in self._query_terms:
+            with self.faults.collect(term):
+                conditions.append(self._rewritten(term, "WHERE"))
+        having = self.select.args.get("having")
+        if having is not None:
+            with self.faults.collect(having):
+                condition = self._rewritten(having.this, "HAVING")
+                if self._are_added_up:
+                    query.set("having", exp.Having(this=condition))
+                else:
+                    conditions.append(condition)
+        qualify = self.select.args.get("qualify")
+        if qualify is not None:
+            with self.faults.collect(qualify):
+                condition = self._rewritten(qualify.this, "QUALIFY")
+                query.set("qualify", exp.Qualify(this=condition))
+        if conditions:
+            query.set("where", exp.Where(this=exp.and_(*conditions)))
 
     def _shows_all_groups(self, outputs: Sequence[Projection]) -> bool:
         """Return whether SELECT names every group, so that its rows are distinct."""
@@ -688,6 +966,8 @@ def with_safe_function(node: Node) -> Node:
 
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)
+    if isinstance(node, exp.IntDiv):  # released numbers are no integers
+        return exp.Trunc(this=exp.Div(this=node.this.copy(), expression=node.expression.copy()))
     is_simple = not node.find(exp.Window, exp.Select, exp.AggFunc)
     if type(node).__name__ in _CAN_FAIL and is_simple:
         return exp.Anonymous(this="TRY", expressions=[node.copy()])

@@ -14,7 +14,7 @@ from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
-from leastnoise._workload._sql_combinations import Combination
+from leastnoise._workload._sql_combinations import Combination, PairCombination
 from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
 from leastnoise._workload._workload import (
@@ -210,7 +210,7 @@ class Selection:
     condition: Condition
     aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
-    combinations: tuple[Combination, ...] = ()
+    combinations: tuple[Combination | PairCombination, ...] = ()
 
     def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
         """Return the placement of the groups of a grouping set, by attribute.
@@ -419,10 +419,14 @@ class Statement:
         """Return the workload of all columns of answers; too many groups are refused."""
         for selection in self.selections:
             selection.check_size()
+        distinct: list[Selection] = []
+        for selection in self.selections:
+            plain = replace(selection, combinations=())
+            distinct += [] if plain in distinct else [plain]
         return together(
             [
                 selection.aggregate_workload(aggregate, grouping, weight)
-                for selection in self.selections
+                for selection in distinct
                 for grouping, aggregate in selection.workloads()
             ]
         )
@@ -441,6 +445,11 @@ def group_column(number: int) -> str:
 def absent_column(number: int) -> str:
     """Return the column name that is 1 where a set lacks a group, else 0."""
     return f" absent {number}"
+
+
+def joint_column(number: int) -> str:
+    """Return the name of a column of groups that are computed from released groups."""
+    return f" joint {number}"
 
 
 def answer_column(number: int) -> str:

@@ -55,10 +55,10 @@ _CARRIERS = (
 _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
-    "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
+    "|Upper|Lower|Initcap|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
     "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
     "|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname|WeekOfYear|DateDiff|DateFromParts|Contains"
-    "|ConcatWs|Greatest|Least|Pad|RegexpLike|RegexpReplace|Replace|Sign|SplitPart|StrPosition|Trunc"
+    "|ConcatWs|EndsWith|Greatest|Least|Pad|Pow|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SimilarTo|SplitPart|StrPosition|Trunc"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -118,11 +118,20 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
     if level_name is not None:
         level = kind.level(level_name)
         labels = [level.labels[group] for group in level.cells[: kind.regular]]
+        if are_whole_numbers(level.labels):
+            labels = [*map(int, labels)]
+    elif is_boolean(kind):
+        labels = [str(label).lower() == "true" for label in labels]
     if Parts.of(kind).has_outside:
         outside = [UNDECIDED]
     else:
         outside = []
     return (*labels, None, *outside)
+
+
+def are_whole_numbers(labels: Sequence[Label]) -> bool:
+    """Return whether all labels are whole numbers, as they are written usually."""
+    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", str(label)) for label in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,11 @@ class Attribute:
 
 
 def expression_values(
-    attribute: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
+    attribute: Attribute,
+    node: Node,
+    find: FindColumn,
+    sql_type: str | None = None,
+    counted_parts: frozenset[int] | None = None,
 ) -> tuple[object, ...]:
     """Return the value of an expression in every part of its column.
 
@@ -144,6 +157,8 @@ def expression_values(
         node: the expression, whose columns are all of this attribute.
         find: looks up its columns.
         sql_type: the type to which the result is cast; None: its own.
+        counted_parts: the parts that the expression may not cut; None: all. In another part that it
+            cuts its value is ``UNDECIDED``.
 
     Returns:
         One value a part; ``UNDECIDED`` for values outside the domain if they differ.
@@ -164,7 +179,10 @@ def expression_values(
     parts = Parts.of(kind)
     results = expression.compute([*pairs, (parts.null, None)])
     for part, values in results.items():
-        if len(values) > 1:
+        is_counted = counted_parts is None or part in counted_parts
+        if len(values) > 1 and not is_counted:
+            results[part] = {UNDECIDED}
+        elif len(values) > 1:
             raise refused(
                 f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
                 "Its values would be in two groups, and only the cell is counted; "
@@ -181,9 +199,12 @@ def _finer_cells(attribute: Attribute, part: int) -> str:
     """Return how the domain can be changed so that a cell is not cut."""
     advice = f"give [domain.{attribute.name}] finer cells"
     kind = attribute.kind
-    if isinstance(kind, (Bins, Edges)) and kind.closed == "left" and part == kind.regular - 1:
+    if not isinstance(kind, (Bins, Edges)):
+        return advice
+    if kind.closed == "left" and part == kind.regular - 1:
         return f"{advice}, or a last edge above its end, which this cell includes"
-    return advice
+    comparisons = ">= and <" if kind.closed == "left" else "> and <="
+    return f"{advice}, or compare with the edges of cells, by {comparisons}"
 
 
 def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
@@ -206,7 +227,7 @@ def constant_truth(clause: str, node: Node) -> bool:
 
     for part in node.walk():
         if not re.fullmatch(_COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {clause}", "Leave the constant out")
+            raise refused(f"{function_name(part)} in {clause}", "Leave the constant out")
     try:
         ((value,),) = _query(f"SELECT CAST(({node.sql('duckdb')}) AS BOOLEAN)", [])
     except duckdb.Error as error:
@@ -224,13 +245,15 @@ def _check_functions(attribute: Attribute, node: Node) -> None:
     for part in node.walk():
         is_of_bins = binned and part.find(exp.Column) is not None
         if not re.fullmatch(_COMPARED if is_of_bins else _COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {attribute.clause}", _advice(attribute, part))
+            raise refused(f"{function_name(part)} in {attribute.clause}", _advice(attribute, part))
 
 
-def _function_name(node: Node) -> str:
+def function_name(node: Node) -> str:
     """Return the SQL name of a function."""
     from sqlglot import exp
 
+    if isinstance(node, exp.Binary) and not isinstance(node, exp.Func):
+        return node.sql("duckdb")
     if isinstance(node, exp.Anonymous):
         return str(node.name).upper()
     names: Sequence[str]
@@ -283,11 +306,12 @@ class _Expression:
 
         columns = {_VALUE: (column_type or self._column_type, [value for _, value in pairs])}
         for level_name, level in self._levels.items():
-            groups = [
+            groups: list[Any] = [
                 str(level.labels[level.cells[part]]) if part < self._kind.regular else None
                 for part, _ in pairs
             ]
-            columns[level_name] = ("VARCHAR", groups)
+            level_type = "BIGINT" if are_whole_numbers(level.labels) else "VARCHAR"
+            columns[level_name] = (level_type, groups)
         unnested = ", ".join(
             f"unnest(?::{sql_type}[]) AS {_quoted(title)}"
             for title, (sql_type, _) in columns.items()

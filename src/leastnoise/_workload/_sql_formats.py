@@ -1,0 +1,134 @@
+"""Writes TO_CHAR with a format of PostgreSQL as functions of DuckDB.
+
+A format is a row of patterns, such as ``YYYY`` and ``Mon``, texts in double quotes, and other
+characters that stand for themselves.
+"""
+
+import re
+from typing import Any
+
+from leastnoise._workload._sql_values import Node, refused
+
+_NUMBERS = {
+    "YYYY": "%Y",
+    "YY": "%y",
+    "IYYY": "%G",
+    "MM": "%m",
+    "DDD": "%j",
+    "DD": "%d",
+    "IW": "%V",
+    "HH24": "%H",
+    "HH12": "%I",
+    "HH": "%I",
+    "MI": "%M",
+    "SS": "%S",
+    "MS": "%g",
+    "ID": "%u",
+}
+"""Patterns of numbers, in upper or lower case, as DuckDB writes them."""
+_WITHOUT_ZEROS = {"MM": "%-m", "DDD": "%-j", "DD": "%-d", "HH24": "%-H", "HH12": "%-I", "HH": "%-I"}
+"""These patterns after FM, which leaves out zeros at the beginning."""
+_NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM": "%p"}
+"""Patterns of names, whose case is that of the pattern."""
+_PADDED = ("MONTH", "DAY")
+_WIDTH = 9  # to which PostgreSQL fills these names with blanks
+_PATTERN = re.compile(
+    r"(?P<fill>FM|TM)?(?:(?P<name>MONTH|MON|DAY|DY|AM|PM)|(?P<number>IYYY|YYYY|YY|MM|DDD|DD|IW|ID"
+    r'|HH24|HH12|HH|MI|SS|MS|Q))|"(?P<text>[^"]*)"|(?P<other>[^A-Za-z"])',
+    re.IGNORECASE,
+)
+_NUMBER_FORMAT = re.compile(r"(FM)?[90.,DGLS$%+() -]+(MI|PR)?", re.IGNORECASE)
+_ADVICE = (
+    "Its patterns are YYYY, YY, IYYY, Q, MM, Month, Mon, IW, DDD, DD, Day, Dy, ID, HH24, HH12, MI, "
+    "SS, MS and AM, each also after FM; write other text in double quotes"
+)
+
+
+def formatted_time(call: Node) -> Node:
+    """Return TO_CHAR(column, format) in the SQL of DuckDB.
+
+    Raises:
+        InputError: the format is of numbers, or has a pattern that DuckDB lacks.
+    """
+    from sqlglot import exp
+
+    written = call.args["format"].name
+    if _NUMBER_FORMAT.fullmatch(written):
+        raise refused(
+            f"TO_CHAR with the format '{written}' of numbers",
+            "Write ROUND(x, 2), and format the number where it is shown",
+        )
+    parts: list[Node] = []
+    plain = ""  # the format of DuckDB since the last part
+    position = 0
+    while position < len(written):
+        match = _PATTERN.match(written, position)
+        if match is None:
+            raise refused(f"TO_CHAR with '{written[position:]}' in its format", _ADVICE)
+        position = match.end()
+        text = _plain_format(match)
+        if text is not None:
+            plain += text
+            continue
+        parts += [_time_text(call, plain)] if plain else []
+        parts.append(_special_part(call, match))
+        plain = ""
+    parts += [_time_text(call, plain)] if plain or not parts else []
+    result = parts[0]
+    for part in parts[1:]:
+        result = exp.DPipe(this=result, expression=part, safe=True)
+    return exp.Paren(this=result) if len(parts) > 1 else result
+
+
+def _plain_format(match: re.Match[str]) -> str | None:
+    """Return a pattern as a format of DuckDB; None if it needs a function."""
+    if match["name"] is not None:
+        name = match["name"].upper()
+        is_capitalised = match["name"] == name.capitalize() or name in ("AM", "PM")
+        is_filled = name in _PADDED and match["fill"] is None
+        return _NAMES[name] if is_capitalised and not is_filled else None
+    if match["number"] is not None:
+        number = match["number"].upper()
+        if number == "Q":
+            return None
+        if match["fill"] is not None:
+            return _WITHOUT_ZEROS.get(number, _NUMBERS[number])
+        return _NUMBERS[number]
+    text = match["text"] if match["text"] is not None else match["other"]
+    return text.replace("%", "%%")
+
+
+def _special_part(call: Node, match: re.Match[str]) -> Node:
+    """Return the quarter, or a name in upper or lower case or filled with blanks."""
+    from sqlglot import exp
+
+    if match["number"] is not None:
+        quarter = exp.Extract(this=exp.var("QUARTER"), expression=_as_time(call))
+        return exp.cast(quarter, "VARCHAR")
+    name = match["name"].upper()
+    part = _time_text(call, _NAMES[name])
+    if match["name"] == name and name not in ("AM", "PM"):
+        part = exp.Upper(this=part)
+    elif match["name"].islower():
+        part = exp.Lower(this=part)
+    if name not in _PADDED or match["fill"] is not None:
+        return part
+    return exp.Pad(
+        this=part,
+        expression=exp.Literal.number(_WIDTH),
+        fill_pattern=exp.Literal.string(" "),
+        is_left=False,
+    )
+
+
+def _time_text(call: Node, duckdb_format: str) -> Node:
+    """Return STRFTIME with a format of DuckDB."""
+    from sqlglot import exp
+
+    text: Any = exp.Literal.string(duckdb_format)
+    return exp.TimeToStr(this=_as_time(call), format=text)
+
+
+def _as_time(call: Node) -> Node:
+    """Return a copy of the formatted expression."""
+    return call.this.copy()

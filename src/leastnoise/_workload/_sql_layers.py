@@ -1,0 +1,167 @@
+"""Merges a SELECT from a query of groups with this query.
+
+``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP BY
+region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``, whose intervals follow
+from the covariances of its answers.
+"""
+
+from collections.abc import Iterator
+
+from leastnoise._workload._sql_columns import ColumnReader, own_columns
+from leastnoise._workload._sql_values import Node
+
+GROUP_NAME = "group name"
+"""The key of a node's metadata with the name of a column of groups."""
+_INNER = {"kind", "expressions", "from_", "where", "group", "having", "order", "with_"}
+_OUTER = {"kind", "expressions", "from_", "where", "qualify", "windows", "order", "limit", "offset"}
+_OUTER_COLUMNS = ("expressions", "where", "qualify", "windows", "order")
+
+
+def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | None:
+    """Return a SELECT from a query of groups as one query of the rows.
+
+    Args:
+        select: the outer query, with a name for every column.
+        inner: the query of groups in its FROM.
+        columns: looks up columns of the rows.
+
+    Returns:
+        The query; None if one of them does more than to compute from each group.
+    """
+    from sqlglot import exp
+
+    if not _are_mergeable(select, inner):
+        return None
+    definitions = {node.alias.lower(): node.unalias() for node in inner.expressions}
+    groups = _written_groups(inner, definitions, columns)
+    if groups is None:
+        return None
+    copy = select.copy()
+    copy.set("expressions", [*_without_stars(copy, inner)])
+    aliases = {node.alias.lower(): node.unalias() for node in copy.expressions}
+    for column in [*_outer_columns(copy)]:
+        name = column.name.lower()
+        is_alias = not column.table and name in aliases
+        if is_alias and _is_in_last_order(column):
+            continue
+        if name not in definitions:
+            return None
+        definition = definitions[name].copy()
+        is_plain = isinstance(definition, exp.Column)
+        column.replace(definition if is_plain else exp.Paren(this=definition))
+    for node in copy.expressions:
+        name = node.alias.lower()
+        if name in definitions and node.unalias().unnest() != definitions[name].unnest():
+            return None  # the name has two meanings
+    conditions = [
+        clause.this.copy()
+        for clause in (inner.args.get("having"), copy.args.get("where"))
+        if clause
+    ]
+    copy.set("from_", inner.args["from_"].copy())
+    copy.set("where", inner.args["where"].copy() if inner.args.get("where") else None)
+    copy.set("having", exp.Having(this=exp.and_(*conditions)) if conditions else None)
+    copy.set("group", exp.Group(expressions=groups) if groups else None)
+    return copy
+
+
+def _are_mergeable(select: Node, inner: Node) -> bool:
+    """Return whether the outer query computes from each group of the inner one."""
+    from sqlglot import exp
+
+    inner_clauses = {name for name, value in inner.args.items() if value}
+    outer_clauses = {name for name, value in select.args.items() if value} - {"with_"}
+    if not inner_clauses <= _INNER or not outer_clauses <= _OUTER:
+        return False
+    if not inner.args.get("group") or inner.find(exp.Window, exp.Subquery):
+        return False
+    clauses = [select.args.get(key) for key in ("where", "qualify", "order")]
+    parts = [*select.expressions, *(clause for clause in clauses if clause is not None)]
+    if any(part.find(exp.Select) for part in parts):
+        return False
+    aggregates = [aggregate for part in parts for aggregate in part.find_all(exp.AggFunc)]
+    return all(_is_of_window(aggregate) for aggregate in aggregates)
+
+
+def _is_in_last_order(column: Node) -> bool:
+    """Return whether a column is in ORDER BY of the query, and in no window."""
+    from sqlglot import exp
+
+    is_in_order = column.find_ancestor(exp.Order) is not None
+    return is_in_order and column.find_ancestor(exp.Window) is None
+
+
+def _is_of_window(aggregate: Node) -> bool:
+    """Return whether a function is one of a window."""
+    from sqlglot import exp
+
+    node = aggregate.parent
+    while isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        node = node.parent
+    return isinstance(node, exp.Window)
+
+
+def _written_groups(
+    inner: Node, definitions: dict[str, Node], columns: ColumnReader
+) -> list[Node] | None:
+    """Return the columns of GROUP BY, written out; None of several grouping sets."""
+    from sqlglot import exp
+
+    group = inner.args["group"]
+    if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets", "totals")):
+        return None
+    if group.args.get("all"):
+        named = [node for node in inner.expressions if not node.find(exp.AggFunc)]
+        return [_named(node.unalias(), node.alias) for node in named]
+    groups = []
+    for node in group.expressions:
+        written = node.unnest()
+        name = ""
+        if isinstance(written, exp.Literal) and not written.is_string:
+            position = int(written.name) if written.name.isdecimal() else 0
+            if not 0 < position <= len(inner.expressions):
+                return None
+            numbered = inner.expressions[position - 1]
+            written, name = numbered.unalias(), numbered.alias
+        elif isinstance(written, exp.Column):
+            name = written.name
+            is_alias = not written.table and not columns.is_source_column(name)
+            if is_alias and name.lower() in definitions:
+                written = definitions[name.lower()]
+        elif isinstance(written, (exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)):
+            return None
+        if written.find(exp.AggFunc) or not any(own_columns(written)):
+            return None
+        groups.append(_named(written, name))
+    return groups
+
+
+def _named(node: Node, name: str) -> Node:
+    """Return a copy of a column of groups that remembers its name."""
+    copy = node.copy()
+    if name:
+        copy.meta[GROUP_NAME] = name
+    return copy
+
+
+def _outer_columns(select: Node) -> Iterator[Node]:
+    """Yield the columns of the clauses of the outer query."""
+    for key in _OUTER_COLUMNS:
+        value = select.args.get(key)
+        for node in value if isinstance(value, list) else [value]:
+            if node is not None:
+                yield from own_columns(node)
+
+
+def _without_stars(select: Node, inner: Node) -> Iterator[Node]:
+    """Yield the columns of SELECT, with all columns of the inner query for ``*``."""
+    from sqlglot import exp
+
+    for node in select.expressions:
+        is_star = isinstance(node, exp.Star) or isinstance(node.this, exp.Star)
+        if not is_star:
+            yield node
+            continue
+        for inner_node in inner.expressions:
+            reference = exp.column(inner_node.alias, quoted=True)
+            yield exp.alias_(reference, inner_node.alias, quoted=True)
