@@ -3,10 +3,12 @@
 import atexit
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
+
+from forked import ForkServer
 
 # A picture takes a second, and more where the machine is busy. Tests of pictures switch them on.
 os.environ["LEASTNOISE_CHARTS"] = "off"
@@ -29,6 +31,14 @@ def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(shared / "plans"))
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Give what starts processes that have loaded the package already."""
+    server = ForkServer()
+    yield server
+    server.close()
 
 
 @pytest.hookimpl(wrapper=True)

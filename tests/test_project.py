@@ -79,9 +79,15 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
+def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file; walking through them takes longer than any rule."""
+    return tuple(ast.walk(tree))
+
+
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the dotted name of every import, inside functions too."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -222,9 +228,9 @@ def package_of(relative: str) -> str:
 def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
     """Yield what the expressions of a file do against the rules."""
     seeded = relative.startswith(SEEDED)
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         line = getattr(node, "lineno", 0)
-        if isinstance(node, ast.Attribute) and not seeded:
+        if isinstance(node, ast.Attribute) and node.attr == "random" and not seeded:
             if ast.unparse(node) in {"np.random", "numpy.random"}:
                 yield f"{line}: numpy.random draws nothing that protects; use leastnoise._trusted.kernel"
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
@@ -349,7 +355,7 @@ def in_circles(texts: Mapping[str, str]) -> list[str]:
     for module, text in texts.items():
         tree = parse(text)
         names = {name for _, name in imported(tree)}
-        names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        names |= {str(node.module) for node in nodes_of(tree) if isinstance(node, ast.ImportFrom)}
         parents = {name for name in names if module.startswith(f"{name}.")}
         graph[module] = (names & set(texts)) - parents - {module}
     return [module for module in graph if module in reachable(graph, module)]
@@ -404,18 +410,17 @@ def test_import_circles_are_detected(back: str) -> None:
 def hurried(text: str) -> list[str]:
     """List where a test sets a limit in seconds that a busy machine may miss."""
     limits = []
-    for node in ast.walk(parse(text)):
-        if not isinstance(node, ast.Call):
-            continue
-        if ast.unparse(node.func) in {"Ledger.open", "Ledger.create"}:
-            continue  # tests of ledgers are about how long they wait for a lock
-        for word in node.keywords:
+    calls = (node for node in nodes_of(parse(text)) if isinstance(node, ast.Call))
+    for call in calls:
+        for word in call.keywords:
+            if word.arg not in {"timeout", "deadline"}:
+                continue
+            if ast.unparse(call.func) in {"Ledger.open", "Ledger.create"}:
+                continue  # tests of ledgers are about how long they wait for a lock
             value = ast.unparse(word.value)
             is_number = isinstance(word.value, ast.Constant) and value != "None"
-            if (word.arg == "timeout" and is_number) or (
-                word.arg == "deadline" and value != "None"
-            ):
-                limits.append(f"{node.lineno}: {word.arg}={value}")
+            if is_number or (word.arg == "deadline" and value != "None"):
+                limits.append(f"{call.lineno}: {word.arg}={value}")
     return limits
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forked import Forked, ForkServer
 from leastnoise import _progress
 from leastnoise._cli import main
 from waiting import HANGS
@@ -97,10 +97,10 @@ class Run:
         return result
 
 
-Start = Callable[..., subprocess.Popen[str]]  # in a separate process
+Start = Callable[..., Forked]  # in a separate process
 
 
-def ended(process: subprocess.Popen[str]) -> Result:
+def ended(process: Forked) -> Result:
     """The exit code and the output of a process that has ended."""
     out, err = process.communicate(timeout=HANGS)
     return Result(process.returncode, out, err)
@@ -176,22 +176,19 @@ def run(
 
 
 @pytest.fixture
-def start(folder: Path) -> Iterator[Start]:
+def start(folder: Path, fork_server: ForkServer) -> Iterator[Start]:
     """Start the program, or a script that changes it first, in a separate process."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Forked] = []
 
-    def start_there(
-        *arguments: object, program: str = PROGRAM, **environment: str
-    ) -> subprocess.Popen[str]:
+    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
         }
-        command = [sys.executable, "-c", program, *map(str, arguments)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen(command, env={**inherited, **environment}, **pipes))
+        words = [*map(str, arguments)]
+        started.append(fork_server.start(program, words, {**inherited, **environment}))
         return started[-1]
 
     yield start_there
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait(HANGS)

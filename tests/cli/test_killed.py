@@ -3,12 +3,12 @@
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Start, edit, ended, files, lacking
+from forked import Forked
 from leastnoise._session import Ledger, read_release
 from leastnoise._trusted.accounting import (
     ApproxDP,
@@ -241,7 +241,7 @@ def test_interruption_message_states_what_was_paid(folder, ledger, start, change
     )
 
 
-def waiting(folder: Path, start: Start) -> subprocess.Popen[str]:
+def waiting(folder: Path, start: Start) -> Forked:
     """A release that waits before it reads the rows."""
     process = start(
         "release",

@@ -1,7 +1,6 @@
 """The command `profile`: what it says first, what it pays, and what the draft releases."""
 
-import subprocess
-import sys
+import os
 import tomllib
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 
 import leastnoise as ln
 from cli.conftest import PROGRAM, Run
+from forked import ForkServer
+from waiting import HANGS
 
 ROWS = 3000
 SEED = 5
@@ -95,15 +96,17 @@ def test_total_below_the_profile_is_refused(data: Path, run: Run) -> None:
     assert not data.with_suffix(".ledger").exists()
 
 
-def test_killed_profile_is_finished_without_paying_again(data: Path, run: Run) -> None:
+def test_killed_profile_is_finished_without_paying_again(
+    data: Path, run: Run, fork_server: ForkServer
+) -> None:
     """Die after the payment, when the page is written."""
     arguments = ["profile", "people.csv", "--epsilon", "1"]
     dying = (
         "import os, leastnoise._profile._run as r\n"
         "r.render_page = lambda *_: os._exit(9)\n" + PROGRAM
     )
-    killed = subprocess.run([sys.executable, "-c", dying, *arguments], check=False)
-    assert killed.returncode == 9
+    killed = fork_server.start(dying, arguments, dict(os.environ))
+    assert killed.wait(HANGS) == 9
     assert not Path("people-profile/spec.toml").exists()
     assert run(*arguments).code == 0
     assert Path("people-profile/spec.toml").exists()

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._session import Ledger
 from leastnoise._trusted.accounting import Privacy, PureDP
+from waiting import HANGS
 
 SPEC = """\
 [source]
@@ -95,27 +97,30 @@ def spec(target="", plan="", output="", ledger=""):
     return ln.read_spec("people.toml")
 
 
-def command(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def command(fork_server):
+    """Run the program in a separate process."""
+
+    def run(*arguments):
+        process = fork_server.start(PROGRAM, arguments, dict(os.environ))
+        output, errors = process.communicate(HANGS)
+        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+    return run
 
 
 def manifest_of(folder):
     return json.loads(Path(folder, "manifest.json").read_text(encoding="utf-8"))
 
 
-def test_spec_plan_leaves_the_share_of_the_guard(folder):
+def test_spec_plan_leaves_the_share_of_the_guard(folder, command):
     plan = spec(plan='guard = "1/4"').plan()
     assert plan.privacy.budget == PureDP("3/2")
     told = command("plan", "people.toml", "--json")
     assert json.loads(told.stdout)["privacy"] == plan.privacy.to_json()
 
 
-def test_spec_release_equals_the_command(folder):
+def test_spec_release_equals_the_command(folder, command):
     Ledger.create("people.ledger", "people", Privacy(PureDP(4))).set_budget(
         PureDP(4), share="weekly"
     )
@@ -144,7 +149,7 @@ def test_spec_release_equals_the_command(folder):
     assert notes == ["", "by hand", "", "by cron"]
 
 
-def test_seeded_spec_release_equals_the_command(folder):
+def test_seeded_spec_release_equals_the_command(folder, command):
     release = spec(plan='guard = "1/100"').release(None, seed=3)
     assert command("release", "people.toml", "--out", "out", "--seed", "3").returncode == 0
     assert not Path("people.ledger").exists()
@@ -170,7 +175,7 @@ def test_spec_release_of_a_frame_needs_a_named_ledger(folder):
     assert release.receipt["number"] == 1
 
 
-def test_finished_job_is_released_once(folder):
+def test_finished_job_is_released_once(folder, command):
     first = spec().release("out")
     again = spec().release("out")
     assert again.observation.receipt == first.observation.receipt
@@ -206,7 +211,7 @@ def test_finished_job_with_every_kind_of_option_is_recognised(folder):
         ({"target": "\nweight = 2"}, "[[workload]]"),
     ],
 )
-def test_directory_of_another_job_is_refused(folder, change, part):
+def test_directory_of_another_job_is_refused(folder, change, part, command):
     spec().release("out")
     with pytest.raises(ln.InputError) as refused:
         spec(**change).release("out")
@@ -232,7 +237,7 @@ def test_other_files_in_the_directory_are_refused(folder):
     assert not Path("people.ledger").exists()
 
 
-def test_json_of_a_release_names_payment_and_files(folder):
+def test_json_of_a_release_names_payment_and_files(folder, command):
     spec()
     done = command("release", "people.toml", "--out", "out", "--json")
     told = json.loads(done.stdout)
@@ -243,7 +248,7 @@ def test_json_of_a_release_names_payment_and_files(folder):
     assert (paid["charge"]["epsilon"], paid["left"]["epsilon"]) == ("2", "0")
 
 
-def test_missed_target_has_an_exit_code_of_its_own(folder):
+def test_missed_target_has_an_exit_code_of_its_own(folder, command):
     kept = "\nmargin = 50"
     missed = "\nmargin = 1"
     spec(target=kept)
@@ -270,7 +275,7 @@ def test_plan_of_another_spec_is_refused(folder):
         spec().release("out", plan=plan)
 
 
-def test_spec_release_of_a_series_returns_the_newest_period(folder):
+def test_spec_release_of_a_series_returns_the_newest_period(folder, command):
     Path("visits.csv").write_text("person,month\n1,2024-01-03\n2,2024-02-04\n", encoding="utf-8")
     Path("visits.toml").write_text(SERIES, encoding="utf-8")
     visits = ln.read_spec("visits.toml")

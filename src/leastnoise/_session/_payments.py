@@ -487,7 +487,9 @@ def _left_by_guards_in_mu(
     if mu_squared <= 0 or remaining.epsilon <= 0 or not is_by_guards:
         return None
     gaussian = largest_accepted(
-        lambda epsilon: gaussian_mu_squared(epsilon, budget.delta) <= mu_squared, bits=24
+        lambda epsilon: gaussian_mu_squared(epsilon, budget.delta) <= mu_squared,
+        bits=24,
+        near=budget.epsilon,
     )
     return privacy.within(ApproxDP(min(budget.epsilon, remaining.epsilon, gaussian), budget.delta))
 

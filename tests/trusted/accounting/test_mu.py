@@ -21,11 +21,13 @@ from leastnoise._trusted.accounting import (
     PureCost,
     PureDP,
     SeriesCost,
+    _mu,
     charge,
     covers,
     gaussian_epsilon,
     gaussian_mu_squared,
     is_within_budget,
+    largest_accepted,
     left_of_budget,
     pure_epsilon,
     pure_mu_squared,
@@ -86,6 +88,31 @@ def test_epsilon_of_mu_squared_is_proved(delta) -> None:
     assert gaussian_epsilon(square, delta) == pytest.approx(1, rel=1e-8)
     assert covers(ApproxDP(gaussian_epsilon(square, delta), delta), GaussianCost(square))
     assert gaussian_epsilon("1e-9", "0.5") == 0
+
+
+# --- searches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("near", [None, "1e-30", "1/4", "1/3", "341/1024", "683/2048", "7e20"])
+def test_search_ends_at_one_number_wherever_it_starts(near) -> None:
+    start = None if near is None else Fraction(near)
+    found = largest_accepted(lambda number: number <= Fraction(1, 3), 12, start)
+    assert found == Fraction(2730, 2**13)
+
+
+@pytest.mark.parametrize("epsilon", ["0.0123", "0.517", "1.01", "7.3"])
+def test_searches_start_near_their_results(monkeypatch, epsilon) -> None:
+    calls = []
+
+    def counted(decide):
+        return lambda *arguments: calls.append(arguments) or decide(*arguments)
+
+    for name in ("gaussian_is_private", "pure_is_gaussian"):
+        monkeypatch.setattr(_mu, name, counted(getattr(_mu, name)))
+    square = gaussian_mu_squared(epsilon, "1e-9")
+    gaussian_epsilon(square, "1e-9")
+    pure_epsilon(pure_mu_squared(Fraction(epsilon)))
+    assert len(calls) <= 4 * 12  # bisection takes 4 * 44
 
 
 # --- the best adversary ---------------------------------------------------------------------------

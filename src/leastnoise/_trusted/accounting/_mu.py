@@ -11,10 +11,18 @@ from fractions import Fraction
 from functools import lru_cache
 
 from leastnoise._trusted.accounting._deltas import gaussian_is_private, normal_tail, rounding
+from leastnoise._trusted.accounting._near import (
+    near_gaussian_epsilon,
+    near_gaussian_mu_squared,
+    near_pure_epsilon,
+    near_pure_mu_squared,
+)
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
 _BITS = 44
 """Leading bits of the numbers that the searches return."""
+_GROWTH = 4
+"""How much longer each step of a search is than the one before, until the result is passed."""
 _LARGE_EPSILON = 1000
 """Above it the simple bound 8 epsilon is used (PROOFS-mu.md, G1): no tail is below 1e-3000 then."""
 
@@ -64,7 +72,10 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """
     if epsilon > _LARGE_EPSILON:
         return 8 * epsilon
-    square = largest_accepted(lambda candidate: not pure_is_gaussian(epsilon, candidate))
+    square = largest_accepted(
+        lambda candidate: not pure_is_gaussian(epsilon, candidate),
+        near=near_pure_mu_squared(epsilon),
+    )
     for _ in range(8):
         square *= 1 + Fraction(1, 2 ** (_BITS - 2))
         if pure_is_gaussian(epsilon, square):
@@ -84,7 +95,10 @@ def pure_epsilon(mu_squared: Fraction) -> Fraction:
     >>> round(float(pure_epsilon(pure_mu_squared(Fraction(1)))), 9)
     1.0
     """
-    return largest_accepted(lambda candidate: pure_is_gaussian(candidate, mu_squared))
+    return largest_accepted(
+        lambda candidate: pure_is_gaussian(candidate, mu_squared),
+        near=near_pure_epsilon(mu_squared),
+    )
 
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
@@ -121,7 +135,10 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 @lru_cache(maxsize=1024)
 def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest square of mu at (epsilon, delta), rounded down."""
-    return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
+    return largest_accepted(
+        lambda square: gaussian_is_private(epsilon, square, delta),
+        near=near_gaussian_mu_squared(epsilon, delta),
+    )
 
 
 def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
@@ -147,32 +164,70 @@ def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     bits = 34
     epsilon = largest_accepted(
-        lambda candidate: not gaussian_is_private(candidate, square, delta), bits
+        lambda candidate: not gaussian_is_private(candidate, square, delta),
+        bits,
+        near_gaussian_epsilon(square, delta),
     )
     while not gaussian_is_private(epsilon, square, delta):
         epsilon *= 1 + Fraction(1, 2 ** (bits - 2))
     return epsilon
 
 
-def largest_accepted(accepts: Callable[[Fraction], bool], bits: int = _BITS) -> Fraction:
+def largest_accepted(
+    accepts: Callable[[Fraction], bool], bits: int = _BITS, near: Fraction | None = None
+) -> Fraction:
     """Return the largest number that a predicate accepts.
 
     Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
     reject large ones.
 
+    Args:
+        accepts: the predicate.
+        bits: leading bits of the result.
+        near: a number above 0 at which the search starts. The result does not depend on it, and
+            takes few calls of the predicate where it is near.
+
     >>> largest_accepted(lambda number: number <= Fraction(1, 3), bits=3)
     Fraction(5, 16)
     """
-    low = Fraction(1)
-    if accepts(low):
-        while accepts(2 * low):
-            low *= 2
+    per_octave = 2 ** (bits - 1)  # numbers from 2^n to 2^(n + 1)
+    if near is None:
+        low = 0
+        step = per_octave
     else:
-        while not accepts(low):
-            low /= 2
-    step = low / 2
-    for _ in range(bits - 1):
-        if accepts(low + step):
-            low += step
-        step /= 2
-    return low
+        low = _rank(near, per_octave)
+        step = 1
+    high = low
+    if accepts(_number_of_rank(low, per_octave)):
+        high += step
+        while accepts(_number_of_rank(high, per_octave)):
+            low = high
+            step *= _GROWTH
+            high += step
+    else:
+        low -= step
+        while not accepts(_number_of_rank(low, per_octave)):
+            high = low
+            step *= _GROWTH
+            low -= step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if accepts(_number_of_rank(middle, per_octave)):
+            low = middle
+        else:
+            high = middle
+    return _number_of_rank(low, per_octave)
+
+
+def _rank(number: Fraction, per_octave: int) -> int:
+    """Return the rank of the largest number of some leading bits below or at a number."""
+    octave = number.numerator.bit_length() - number.denominator.bit_length()
+    if number < Fraction(2) ** octave:
+        octave -= 1
+    return octave * per_octave + int((number / Fraction(2) ** octave - 1) * per_octave)
+
+
+def _number_of_rank(rank: int, per_octave: int) -> Fraction:
+    """Return the number of a rank; 1 has the rank 0."""
+    octave, beyond = divmod(rank, per_octave)
+    return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave

@@ -7,6 +7,7 @@ Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md in this f
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -97,13 +98,12 @@ class _Integers:
                 return number
 
 
-def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -> int:
+def _draw_offset(weights: tuple[int, ...], scale: Fraction, integers: _Integers) -> int:
     """Return j drawn in proportion to weights[j] exp(-j / scale), exactly (N2)."""
     bits = max(weights).bit_length() + _SPARE_BITS
     digits = integers.bits(bits)
     while True:
-        ratio = _exp_of_minus(1 / scale, bits + len(weights).bit_length() + 8)
-        low, high = _enclosed_sums(weights, ratio, bits + len(weights).bit_length() + 8)
+        low, high = _enclosed_sums(weights, scale, bits + len(weights).bit_length() + 8)
         for offset in range(len(weights)):
             begins = digits * low[-1] >= high[offset] << bits
             ends = (digits + 1) * high[-1] <= low[offset + 1] << bits
@@ -114,20 +114,23 @@ def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -
         bits *= 2
 
 
+# public numbers, which all draws of one block share
+@lru_cache(maxsize=16)
 def _enclosed_sums(
-    weights: Sequence[int], ratio: Interval, bits: int
-) -> tuple[list[int], list[int]]:
-    """Return bounds on the partial sums of weights[j] ratio^j (N2).
+    weights: tuple[int, ...], scale: Fraction, bits: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return bounds on the partial sums of weights[j] exp(-j / scale) (N2).
 
     The sums begin at j = 0, and are multiplied by 2^bits.
     """
+    ratio = _exp_of_minus(1 / scale, bits)
     power: Interval = (1 << bits, 1 << bits)
     powers = [power]
     for _ in weights[1:]:
         power = power[0] * ratio[0] >> bits, -(-power[1] * ratio[1] >> bits)
         powers.append(power)
     low, high = (
-        [0, *accumulate(weight * power[end] for weight, power in zip(weights, powers, strict=True))]
+        (0, *accumulate(weight * power[end] for weight, power in zip(weights, powers, strict=True)))
         for end in (0, 1)
     )
     return low, high

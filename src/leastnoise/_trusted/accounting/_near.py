@@ -1,0 +1,85 @@
+"""Float approximations at which the exact searches of `_mu` start.
+
+Not trusted: a search that starts anywhere ends at the same number, only later.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+_LARGEST = Fraction(10**300)
+_EXPONENTS = (-500.0, 500.0)
+"""Binary logarithms of the least and the largest approximation of a root."""
+_HALVINGS = 60
+
+
+def near_gaussian_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return a mu squared near the largest one within (epsilon, delta)."""
+    loss = _as_float(epsilon)
+    limit = float(delta)
+    return _largest_root(lambda mu: _gaussian_delta(loss, mu) <= limit) ** 2
+
+
+def near_gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon near the least one for which mu-GDP implies (epsilon, delta)-DP."""
+    mu = math.sqrt(_as_float(mu_squared))
+    limit = float(delta)
+    return _largest_root(lambda epsilon: _gaussian_delta(epsilon, mu) > limit)
+
+
+def near_pure_mu_squared(epsilon: Fraction) -> Fraction:
+    """Return a mu squared near the least one that epsilon-DP implies."""
+    error = _pure_error(_as_float(epsilon))
+    return _largest_root(lambda mu: _normal_tail(mu / 2) > error) ** 2
+
+
+def near_pure_epsilon(mu_squared: Fraction) -> Fraction:
+    """Return an epsilon near the largest one that implies mu-GDP."""
+    tail = _normal_tail(math.sqrt(_as_float(mu_squared)) / 2)
+    return _largest_root(lambda epsilon: tail <= _pure_error(epsilon))
+
+
+def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
+    """Return about the largest number that a predicate accepts, by bisection of its logarithm."""
+    low, high = _EXPONENTS
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if accepts(2.0**middle):
+            low = middle
+        else:
+            high = middle
+    return Fraction(2.0**low)
+
+
+def _as_float(value: Fraction) -> float:
+    """Convert to a float, or a very large number to a smaller one that is a float."""
+    return float(min(value, _LARGEST))
+
+
+def _pure_error(epsilon: float) -> float:
+    """Return the least error of telling the two neighbours of a pure release apart."""
+    return math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def _normal_tail(x: float) -> float:
+    """Return the probability that a standard normal variable is at least x."""
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    """Return the delta of Gaussian noise by the equation of `_deltas`."""
+    if mu == 0:
+        return 0.0
+    a = epsilon / mu - mu / 2
+    b = epsilon / mu + mu / 2
+    density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    if a >= 0:
+        return density * (_mills_ratio(a) - _mills_ratio(b))
+    return 1 - density * (_mills_ratio(-a) + _mills_ratio(b))
+
+
+def _mills_ratio(x: float) -> float:
+    """Return the normal tail over the normal density, for x of at least 0."""
+    if x < 25:
+        return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
+    return 1 / (x + 1 / (x + 2 / (x + 3 / x)))
