@@ -106,6 +106,14 @@ def test_names_about_persons_do_not_name_one(name):
     assert columns.candidates == ()
 
 
+def test_draft_takes_groups_of_numbers_as_texts():
+    groups = ["age_group", "incomeBracket", "hours band", "tranche_age", "fascia_eta"]
+    numbers = ["age", "hours_per_week", "income"]
+    fields = [SchemaField(name=name) for name in (*groups, *numbers)]
+    texts = [column.name for column in source_columns(fields).listed if column.kind == "text"]
+    assert texts == groups
+
+
 def test_draft_takes_no_person_from_days_or_flags():
     types = {"patient": pa.bool_(), "customer": pa.date32(), "age": pa.int64()}
     columns = source_columns(arrow_fields(pa.schema(types)))

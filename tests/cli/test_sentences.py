@@ -191,6 +191,11 @@ NEVER += (
     "joined_public large truncated bucketed grouped left_out_of_some missing_rows missing_rows_of "
 )
 NEVER += "cut_series interval_selected measure_squares "
+# one kind of dropped values (tests/session/test_missing.py), and shares that the noise hides
+# (tests/release/test_report.py)
+NEVER += "left_out_of_some_missing missing_rows_missing missing_rows_outside "
+NEVER += "dropped_outside left_out_of_some_outside "
+NEVER += "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden "
 # correlations and regressions (tests/session/test_moments.py)
 NEVER += "unbounded complete_rows distance_from_middle measure_complete measure_deviations "
 NEVER += "measure_products "
@@ -260,6 +265,7 @@ FACTS = {
     **said_when(lambda case: not linear(case), "limit_aware aware_errors"),
     **said_when(lambda case: bool(case.get("sum")), "limit_sums clipped_sums"),
     **said_when(lambda case: case.get("outside") == "clip", "clipped clipped_between"),
+    **said_when(lambda case: case.get("outside") in {"clip", "other"}, "dropped_missing"),
     **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
     **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
     **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),

@@ -189,7 +189,9 @@ class _Row:
         intervals = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
         for (answer, low, high), column in zip(intervals, written.answers, strict=True):
             ends = [end for end in (answer, low, high) if isinstance(end, float)]
-            answers.append(answer)
+            # docs/coming-from-sql.md: REGR_R2 of a constant is NULL, where SQL has 1
+            is_constant = answer is None and column.aggregate.startswith("REGR_R2")
+            answers.append(1.0 if is_constant else answer)
             is_coefficient = column.aggregate.startswith(("REGR_SLOPE", "REGR_INTERCEPT"))
             if is_coefficient and isinstance(answer, float) and low is None:
                 tolerances.append(math.inf)  # the noise allows every coefficient

@@ -153,6 +153,22 @@ def test_whole_categories_fit_64_bits():
             Categories([value])
 
 
+def test_whole_category_with_zeros_is_the_whole_number():
+    kind = Categories(["1.0", "-0.0", "1.50"], spellings={"1.50": ["2.00"]})
+    assert {form: kind.lookup[form] for form in ("1", "0", "1.50", "2")} == {
+        "1": 0,
+        "0": 1,
+        "1.50": 2,
+        "2": 2,
+    }
+    with pytest.raises(
+        InputError, match=r"categories must differ from each other; got '1\.0' twice"
+    ):
+        Categories([1, "1.0"])
+    with pytest.raises(InputError, match=r"a spelling must mean one category; got '1\.00' twice"):
+        Categories([1, 2], spellings={"2": ["1.00"]})
+
+
 def test_unknown_level_names_the_existing_ones():
     with pytest.raises(
         InputError, match="a level must be declared; got 'five', and the attribute has none"
@@ -249,7 +265,7 @@ def test_number_text_is_exact(number):
         (
             lambda: Categories([0.5]),
             (
-                "a category must be text or a whole number; got 0.5. Write other numbers and dates as "
+                "a category must be text or a whole number of at most 64 bits; got 0.5. Write other numbers and dates as "
                 "text"
             ),
         ),

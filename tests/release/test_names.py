@@ -203,8 +203,8 @@ def test_titles_read_as_an_office_writes_them(named):
 
 def test_sentences_call_rows_by_their_name(named):
     _, release = named
-    english = release.options.catalogue("en").say("fit_unused", percent="9%")
-    assert english.startswith("About 9% of the persons are in none of the numbers")
+    english = release.options.catalogue("en").say("fit_unused", percent="9%", low="8%", high="10%")
+    assert english.startswith("About 9% of the persons (8% to 10%) are in none of the numbers")
     german = release.options.catalogue("de").say("dropped", names="Alter")
     assert german.startswith("Personen, deren Wert von Alter fehlt")
     assert load_catalogue().say("dropped", names="age").startswith("Rows with a missing")

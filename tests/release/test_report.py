@@ -354,7 +354,7 @@ def test_unused_rows_are_reported_from_one_percent(observation, used, std, said)
         )
     )
     assert (
-        (f"About {said} of these rows are not used" in words)
+        bool(re.search(rf"About {said} of these rows \(\d+% to \d+%\) are not used", words))
         if said
         else ("are not used" not in words)
     )
@@ -365,10 +365,12 @@ def test_first_screen_states_uncounted_rows(observation, used, percent):
     counts = {"guard_kept": 1000, "guard_used": used, "guard_noise_std": 2.0}
     text = text_of(build_release(observation, receipt=counts))
     first = text[: text.index("The tables")]
-    unused = "of the rows are in none of the numbers" in first
+    unused = "are in none of the numbers" in first
     assert unused is (percent is not None)
     assert ("Yes, for" not in first) or not unused
-    assert percent is None or f"About {percent} of the rows are in none of the numbers" in first
+    assert percent is None or re.search(
+        rf"About {percent} of the rows \(\d+% to \d+%\) are in none of the numbers", first
+    )
 
 
 def test_survey_screen_states_missing_sampling_error():
@@ -527,6 +529,18 @@ def test_report_claims_nothing_hidden_by_noise(limited):
     assert "The number of rows that were cut is not published." in describe_cut_rows(
         limited, ENGLISH
     )
+
+
+def test_shares_hidden_by_noise_are_not_stated_as_facts(limited, observation):
+    may_be_none = guarded(limited, 1146, 5117, 900, 300)
+    assert "up to about 38% of the rows may have been" in describe_cut_rows(may_be_none, ENGLISH)
+    assert "; up to about 38% of the rows may have been cut" in describe_row_limit(
+        may_be_none, ENGLISH
+    )
+    counts = {"guard_kept": 18_814, "guard_used": 11_413, "guard_noise_std": 3400.0}
+    words = describe_guard_counts(build_release(observation, receipt=counts))
+    assert "Some of these rows are not used" in words
+    assert "%" not in words
 
 
 def test_cut_share_is_stated_in_both_languages(limited):

@@ -55,9 +55,12 @@ def plan(most: int, per_cell: int | None = None) -> ln.Plan:
 
 
 def told(release: ln.Release) -> tuple[float, float, float]:
+    notice = list_answer_notices(release)[0]
+    if hidden := re.search(r"up to about ([\d.]+)% of the rows may have been", notice):
+        high = float(hidden.group(1)) / 100
+        return high / 2, 0.0, high
     found = re.search(
-        r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;",
-        list_answer_notices(release)[0],
+        r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", notice
     )
     return tuple(float(number) / 100 for number in found.groups())
 

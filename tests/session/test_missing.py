@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
+from leastnoise._release import list_dropped_rows
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.reading import ReadRequest, read
 from leastnoise._trusted.table import columns_of
@@ -354,6 +355,38 @@ def test_report_says_how_many_rows_tables_lack(tmp_path):
     head, details = first_screen(tmp_path / "suppressed/report.html")
     assert "rows in sex" not in head
     assert "Tables by sex and age leave out the rows" in details
+
+
+@pytest.mark.parametrize(
+    ("policies", "values"),
+    [
+        ({}, "missing or outside"),
+        ({"null": "cell"}, "outside"),
+        ({"outside": "clip"}, "missing"),
+    ],
+)
+def test_sentences_name_the_values_that_are_left_out(tmp_path, policies, values):
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, **policies))
+    frame = pd.DataFrame({"sex": ["F", "M"] * 20, "age": [3, None, 99, 5] * 10})
+    plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
+    (sentence,) = [text for text in list_dropped_rows(plan) if "age leave out" in text]
+    assert f"whose value there is {values}; the other tables" in sentence
+    ln.release(plan, frame, seed=1, out=tmp_path / "out")
+    head, _ = first_screen(tmp_path / "out/report.html")
+    assert f"Rows whose value is {values} are left out" in head
+
+
+def test_first_screen_names_rows_of_unknown_number(tmp_path):
+    domain = ln.Domain(
+        sex=["F", "M"], age=ln.Integers(0, 9, outside="clip"), measures={"w": ln.Measure("w", 0, 5)}
+    )
+    frame = pd.DataFrame({"sex": ["F", "M"] * 20, "age": [3, None] * 20, "w": [1, 2] * 20})
+    weighted = ln.queries(domain, sex="identity", age="identity").weighted_by("w")
+    workload = weighted + ln.queries(domain, sex="identity").weighted_by("w")
+    ln.release(ln.plan(workload, ln.PureDP(100)), frame, seed=1, out=tmp_path / "out")
+    head, _ = first_screen(tmp_path / "out/report.html")
+    assert "Tables by age leave out the rows whose value there is missing" in head
+    assert "was not measured" in head
 
 
 def first_screen(page):

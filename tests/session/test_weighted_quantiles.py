@@ -1,5 +1,6 @@
 """Weighted quantiles and distribution functions: right against brute force, with intervals that cover."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,18 @@ def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
     counts = np.array([release.tables[0].answer for release in releases(plan, PEOPLE, range(200))])
     deviation = np.sqrt(counts.var(axis=0).mean()) / size
     assert deviation == pytest.approx(error.std_error, rel=0.1)
+
+
+def test_pages_and_files_name_shares_of_weights(domain, tmp_path) -> None:
+    weighted = ln.quantile_queries(domain, "pay", ["1/2"]) + ln.cdf_queries(domain, "pay")
+    out = tmp_path / "out"
+    ln.release(ln.plan(weighted.weighted_by("weight"), ln.PureDP(10)), PEOPLE, seed=1, out=out)
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert all("of the weights" in entry["meaning"] for entry in manifest["statistics"])
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "share (sum of weight)" in page
+    assert "share (rows)" not in page
+    assert "the stated share of all weights" in page
 
 
 def test_weights_of_quantiles_are_checked(domain) -> None:

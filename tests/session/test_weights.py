@@ -1,5 +1,6 @@
 """Weights of surveys: weighted counts, sums and means are right against brute force, and what a weight costs is said beforehand."""
 
+import warnings
 from pathlib import Path
 
 import duckdb
@@ -261,6 +262,20 @@ def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
     spec = parse_spec(changed, tmp_path)
     assert [asked.size for asked in spec.workload.statistics] == [10000]
     assert spec.workload.weight_of(spec.workload.statistics[0]) == spec.domain.measures["weight"]
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(400), ln.ZCDP(10_000)])
+def test_weight_can_be_averaged_by_itself(budget) -> None:
+    domain = ln.Domain(sex=["F", "M"], measures={"weight": ln.Measure("weight", 0, 5)})
+    rows = pd.DataFrame({"sex": ["F", "F", "M", None], "weight": [1, 4, 3, 9]})
+    for by in ([], ["sex"]):
+        workload = ln.mean_queries(domain, "weight", by=by).weighted_by("weight")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            release = ln.release(ln.plan(workload, budget), rows, seed=1)
+        (mean,) = release.statistics
+        true = [(1 + 16) / 5, 3.0] if by else [(1 + 16 + 9 + 25) / 13]
+        assert np.allclose(mean.values.ravel(), true, atol=0.05)
 
 
 def test_variances_and_units_are_not_weighted() -> None:

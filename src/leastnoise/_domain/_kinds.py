@@ -25,8 +25,8 @@ promise of a release:
    decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a time stamp
    ``2024-05-01 13:45:00``, in UTC if it has a time zone, and of one at midnight the date alone; of
    a UUID its usual form. Bytes that are UTF-8 are that text; other bytes, and numbers of more than
-   40 digits, have no string form. Text made of a whole number, a point and zeros (``17.0``) that
-   matches no category is tried again as ``17``. ``trim`` and ``ignore_case`` of the reading are
+   40 digits, have no string form. Text made of a whole number, a point and zeros (``17.0``) is
+   ``17``, as a category too. ``trim`` and ``ignore_case`` of the reading are
    applied to both sides; a value may also be one of the further ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to
@@ -43,6 +43,7 @@ does to one row depends only on that row.
 
 import datetime as dt
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from fractions import Fraction
@@ -90,6 +91,7 @@ from leastnoise._trusted.domain import (
 )
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
+_ZEROS_AFTER_POINT = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _MOST_KEYS = 10**6
 _LONGEST = 1000
 _USUAL = 200
@@ -135,7 +137,7 @@ class Categories(Kind):
         if not values:
             raise refuse("categories", [], allowed)
         self._set_fields(len(values), LISTED, values=values)
-        forms = [self.reading.form(str(value)) for value in values]
+        forms = [_compared_form(self.reading, str(value)) for value in values]
         distinct_forms = {*forms}
         if len(distinct_forms) < len(forms):
             first: dict[str, int] = {}
@@ -173,7 +175,11 @@ class Categories(Kind):
         """The cell of each text that names one, by its compared form."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
-        return {self.reading.form(text): cell for text, cell in (*cells.items(), *pairs)}
+        return {
+            form: cell
+            for text, cell in (*cells.items(), *pairs)
+            for form in (self.reading.form(text), _compared_form(self.reading, text))
+        }
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
@@ -223,13 +229,23 @@ def _spellings(
                 "a list of texts that are not empty",
             )
         for text in texts:
-            if reading.form(text) in used_forms:
+            form = _compared_form(reading, text)
+            if form in used_forms:
                 raise InputError(
                     f"a spelling must mean one category; got {text!r} twice. Leave it out once."
                 )
-            used_forms.add(reading.form(text))
+            used_forms.add(form)
         spellings.append((category, texts))
     return tuple(spellings)
+
+
+def _compared_form(reading: Reading, text: str) -> str:
+    """Return the form by which a category is compared: 17.0 is 17."""
+    form = reading.form(text)
+    match = _ZEROS_AFTER_POINT.fullmatch(form)
+    if match is None:
+        return form
+    return "0" if match.group(1) == "-0" else match.group(1)
 
 
 def _category(value: object) -> Label:
@@ -253,7 +269,7 @@ def _category(value: object) -> Label:
         raise refuse(
             "a category",
             value,
-            "text or a whole number",
+            "text or a whole number of at most 64 bits",
             "Write other numbers and dates as text, such as '0.5' or '2024-05-01'.",
         ) from None
 

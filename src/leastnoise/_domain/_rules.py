@@ -42,7 +42,7 @@ _EVEN = {
 }
 
 _FORMS = {
-    "numbers": re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf", re.ASCII),
+    "numbers": re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?(e[+-]?[0-9]+)?|-?inf", re.ASCII),
     "Booleans": re.compile(r"true|false"),
     "dates": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}", re.ASCII),
     "time stamps": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( [0-9]{2}:.*)?", re.ASCII),
@@ -242,8 +242,7 @@ def _(kind: Categories, holds: Holds) -> str | None:
     """Return why a column of this type has none of the categories, or None."""
     if holds not in _FORMS:
         return None
-    forms = {kind.reading.form(str(value)) for value in kind.values}
-    forms |= {kind.reading.form(text) for _, texts in kind.spellings for text in texts}
+    forms = {*kind.lookup}
     if any(map(_FORMS[holds].fullmatch, forms)):
         return None
     examples = {

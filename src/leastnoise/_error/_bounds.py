@@ -768,6 +768,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
         ):  # both ends over the largest absolute value, the larger first
             ends = value.low_units / value.largest, value.high_units / value.largest
             norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
+    if not norm_pairs:  # only values that are their own weights
+        return max(norms.values())
     if len(norm_pairs) == 1:
         return max(norms[name] for name in norm_pairs)
     at_corners = _norm_at_corners(measures, norms)

@@ -565,7 +565,7 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             dropped = "left out of tables with this attribute"
         else:
             dropped = "dropped from every table"
-        fates = (dropped, "taken to the nearest cell", "counted as other")
+        fates = (dropped, "taken to the nearest cell", "counted in a cell for these")
         yield from _column_lines(column.name, column, fit.rows, values, fates)
     for column in fit.measures:
         yield from _column_lines(

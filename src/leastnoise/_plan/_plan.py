@@ -73,6 +73,10 @@ class TableError:
         return value
 
 
+# A lower bound that is further below the error is one of noise far below a row.
+MOST_TIMES_LEAST = 1e6
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Promise(TabularMixin):
     """The expected error of a workload under a plan.
@@ -120,9 +124,10 @@ class Promise(TabularMixin):
     def times_least(self) -> float | None:
         """The error divided by the lower bound; None without a bound.
 
-        The root of the total squared error over its lower bound.
+        The root of the total squared error over its lower bound. Where the budget is so large that
+        discrete noise nearly vanishes, the bound says nothing, and there is no ratio.
         """
-        if self.lower_bound > 0:
+        if self.lower_bound * MOST_TIMES_LEAST**2 > self.total_squared_error:
             return math.sqrt(self.total_squared_error / self.lower_bound)
         return None
 

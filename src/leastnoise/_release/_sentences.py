@@ -45,6 +45,7 @@ from leastnoise._release._texts import (
     Catalogue,
     estimate_cut_amount,
     estimate_cut_share,
+    estimate_unused_share,
     format_row_limit,
     name_attribute,
     name_measure,
@@ -371,8 +372,8 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences on rows in no table, and on rows in only some tables."""
     names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
-        *_list_names("dropped", names_in_no_table, catalogue),
-        *_list_names("left_out_of_some", names_of_some_tables, catalogue),
+        *_list_dropping("dropped", names_in_no_table, plan, catalogue),
+        *_list_dropping("left_out_of_some", names_of_some_tables, plan, catalogue),
     ]
 
 
@@ -394,6 +395,30 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
     return [catalogue.say(key, names=named)]
 
 
+def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalogue) -> list[str]:
+    """Return a sentence for each kind of dropped values, with its attributes."""
+    kinds = {name: _dropped_values(plan.domain.kind(name)) for name in names}
+    return [
+        sentence
+        for values in ("", "_missing", "_outside")
+        for sentence in _list_names(
+            f"{key}{values}", [name for name in names if kinds[name] == values], catalogue
+        )
+    ]
+
+
+def _dropped_values(kind: Kind) -> str:
+    """Return the end of the keys of texts about the values that a kind drops.
+
+    It is empty if both missing and outside values are dropped.
+    """
+    if kind.null != "drop":
+        return "_outside"
+    if kind.outside != "drop":
+        return "_missing"
+    return ""
+
+
 def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
     """Return sentences on the earlier releases that a plan counts."""
     names = catalogue.join_names([release.name for release in plan.earlier])
@@ -405,19 +430,33 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Return sentences on missing rows, with their number where it is known."""
-    names_in_no_table, names_of_some_tables = _dropping_names(release.plan)
+    names_in_no_table, _ = _dropping_names(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
-    estimated_names = {each.attribute for each in estimates}
-    unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
     sentences = [
-        *_list_names("dropped", names_in_no_table, catalogue),
-        *_list_names("left_out_of_some", unknown_names, catalogue),
+        *_list_dropping("dropped", names_in_no_table, release.plan, catalogue),
+        *_list_unmeasured_rows(release, catalogue),
     ]
     if sentences and "guard_used" not in release.receipt:
         sentences.append(catalogue.say("dropped_unmeasured"))
     if estimates:
-        sentences.append(_list_missing_rows(estimates, catalogue))
+        sentences.append(_list_missing_rows(release.plan, estimates, catalogue))
     return " ".join(sentences) or catalogue.say("not_dropped")
+
+
+def _list_unmeasured_rows(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return sentences on rows that some tables lack in unknown numbers."""
+    _, names_of_some_tables = _dropping_names(release.plan)
+    estimated_names = {each.attribute for each in release.missing_rows if not math.isnan(each.rows)}
+    unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
+    return _list_dropping("left_out_of_some", unknown_names, release.plan, catalogue)
+
+
+def describe_unmeasured_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
+    """Return sentences on rows that some tables lack in unknown numbers, or None."""
+    sentences = _list_unmeasured_rows(release, catalogue)
+    if not sentences:
+        return None
+    return " ".join([*sentences, catalogue.say("dropped_unmeasured")])
 
 
 def describe_missing_rows(
@@ -436,10 +475,10 @@ def describe_missing_rows(
     if not any(each.rows - each.margin > over * each.all_rows for each in missing):
         return None
     most_missing = sorted(missing, key=lambda each: -each.rows)[:_MOST_LISTED_TABLES]
-    return _list_missing_rows(most_missing, catalogue)
+    return _list_missing_rows(release.plan, most_missing, catalogue)
 
 
-def _list_missing_rows(estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
+def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
     """Return a sentence with the number of rows that each attribute lacks."""
     counts = [
         catalogue.say(
@@ -451,7 +490,11 @@ def _list_missing_rows(estimates: Sequence[MissingRows], catalogue: Catalogue) -
         )
         for each in estimates
     ]
-    return catalogue.say("missing_rows", counts=catalogue.join_names(counts))
+    values = {_dropped_values(plan.domain.kind(each.attribute)) for each in estimates}
+    key = "missing_rows"
+    if len(values) == 1:
+        key += values.pop()
+    return catalogue.say(key, counts=catalogue.join_names(counts))
 
 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
@@ -582,7 +625,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     ]
     if cut_share is not None:
         share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut_share)
-        parts.append(catalogue.say("cut_share", share=share, low=low, high=high))
+        key = "cut_share" if cut_share.low > 0 else "cut_share_hidden"
+        parts.append(catalogue.say(key, share=share, low=low, high=high))
     else:
         parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
@@ -697,10 +741,22 @@ def describe_guard_counts(
     sentence = catalogue.say(
         key, count=privacy.max_rows, column=catalogue.quote(privacy.unit_column), **values
     )
-    unused = unused_row_share(release)
-    if unused:
-        return f"{sentence} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
+    if unused_row_share(release):
+        return f"{sentence} {_say_unused_share('guard_few', release, catalogue)}"
     return sentence
+
+
+def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
+    """Return a sentence with the share of unused rows and its interval.
+
+    It has no number if the noise of the guard hides the share.
+    """
+    estimated = estimate_unused_share(release.receipt, release.level)
+    if estimated is None:
+        return catalogue.say(f"{key}_hidden")
+    low, high = (catalogue.format_percent(round(end, 2)) for end in (estimated.low, estimated.high))
+    percent = catalogue.format_percent(unused_row_share(release))
+    return catalogue.say(key, percent=percent, low=low, high=high)
 
 
 def unused_row_share(release: Release) -> float:
@@ -729,10 +785,9 @@ def has_weights(release: Release) -> bool:
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Return a sentence on unused rows, which no margin contains; or ""."""
-    unused = unused_row_share(release)
-    if not unused:
+    if not unused_row_share(release):
         return ""
-    return catalogue.say("fit_unused", percent=catalogue.format_percent(unused))
+    return _say_unused_share("fit_unused", release, catalogue)
 
 
 def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
@@ -792,8 +847,8 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that the page shows before any number.
 
-    They say that the row limit may have cut over a tenth of the rows, or that as many rows were not
-    used or are missing from some tables.
+    They say that the row limit may have cut over a tenth of the rows, that as many rows were not
+    used or are missing from some tables, or that the number of missing rows is unknown.
     """
     share = estimate_cut_share(release.receipt, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -802,10 +857,11 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = None
     unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
+    unmeasured = describe_unmeasured_rows(release, catalogue)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
-        *filter(None, [unused, missing]),
+        *filter(None, [unused, missing, unmeasured]),
     ]
 
 
@@ -1022,6 +1078,7 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
                 describe_budget_reduction(release, catalogue),
                 describe_rounding(release.options, catalogue),
                 describe_missing_rows(release, catalogue),
+                describe_unmeasured_rows(release, catalogue),
             ],
         ),
         *list_non_additive_tables(release, catalogue),

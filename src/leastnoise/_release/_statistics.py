@@ -59,7 +59,7 @@ from leastnoise._release._texts import (
     key_headings,
     load_catalogue,
     make_key_axes,
-    name_rows,
+    name_counted,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,
@@ -116,7 +116,7 @@ class StatisticTable(ResultTable):
     @property
     def meaning_key(self) -> str:
         """The key of the sentence that explains how it was computed."""
-        if "sum_of_weights" in self.extra_columns:
+        if self.statistic.weighted_by is not None or "sum_of_weights" in self.extra_columns:
             weighted = "_weighted"
         else:
             weighted = ""
@@ -332,7 +332,9 @@ class StatisticTable(ResultTable):
             answer=self.values,
             low=self.whole_low,
             high=self.whole_high,
-            unit=catalogue.say("share_of_rows", rows=name_rows(catalogue)),
+            unit=catalogue.say(
+                "share_of_rows", rows=name_counted(self.statistic, self.domain, catalogue)
+            ),
             format_answer=catalogue.format_answer,
             format_number=catalogue.format_number,
             up_to=catalogue.say("up_to"),

@@ -872,6 +872,15 @@ def name_rows(catalogue: Catalogue) -> str:
     return catalogue.names.rows or catalogue.say("unit_rows")
 
 
+def name_counted(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Name the whole of the shares of a statistic: the rows, or the sum of weights."""
+    weight = statistic.weighted_by
+    if weight is None:
+        return name_rows(catalogue)
+    measure = name_measure(domain, weight, catalogue)
+    return catalogue.names.measure(weight).sum or catalogue.say("name_sum", measure=measure)
+
+
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
     """Name the quantity of a table's answers, such as ``sum of pay``."""
     if not product.of_values:
@@ -987,6 +996,24 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
     return _estimate_share(cut, kept, cut_error, math.sqrt(2) * kept_error, level)
 
 
+def estimate_unused_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
+    """Estimate the share of rows that no table uses.
+
+    It follows from the guard's noisy counts, as for cut rows; None without them, or if the noise
+    hides it.
+    """
+    if "guard_used" not in receipt:
+        return None
+    kept, used, error = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
+    unused = kept - used
+    if unused <= used:
+        return _estimate_share(unused, used, error, error, level)
+    of_used = _estimate_share(used, unused, error, error, level)
+    if of_used is None:
+        return None
+    return ShareInterval(1 - of_used.share, 1 - of_used.high, 1 - of_used.low)
+
+
 def estimate_cut_amount(
     receipt: Mapping[str, Any], measure: str, level: float
 ) -> ShareInterval | None:
@@ -1050,6 +1077,9 @@ def format_row_limit(
     cut_share = estimate_cut_share(receipt, level)
     if cut_share is None or cut_share.share < 0.005:
         return limit
+    if cut_share.low == 0:
+        high = catalogue.format_percent(round(cut_share.high, 2))
+        return catalogue.say("of_share_hidden", of=limit, high=high)
     share = catalogue.format_percent(round(cut_share.share, 2))
     return catalogue.say("of_share", of=limit, share=share)
 

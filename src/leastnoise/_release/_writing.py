@@ -129,13 +129,13 @@ _MEANINGS = {
     "low, high and std_error are empty where the smallest eigenvalue of the normal equations is not "
     "clear of 0, so that every coefficient is possible; ridge is the amount that was then added to "
     "their diagonal, as a share of count. Values beyond the public bounds count at the nearest bound",
-    "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
+    "quantiles": "the least value with at least a share of the %s at or below it; only its cell "
     "is known, so low and high are ends of "
     "cells; each interval by itself. The first and the last cell also count values beyond the "
     "bounds: may_be_below is 1 where the interval reaches to the first, so that the quantile may "
     "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
     "high",
-    "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that "
+    "cdf": "share of the %s up to the end of every cell (up_to); low to high is a band that "
     "holds for all cells of a group together. The first and the last cell also count values beyond "
     "the bounds: the last share covers all rows, some of which may lie above the last up_to",
     "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
@@ -1100,6 +1100,8 @@ def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:
         meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
     else:
         meaning = _MEANINGS[statistic.kind]
+    if statistic.kind in {"quantiles", "cdf"}:
+        meaning = meaning % ("rows" if statistic.weighted_by is None else "weights")
     return {
         "query": table.id,
         "name": table.name,

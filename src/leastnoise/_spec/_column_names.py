@@ -180,6 +180,12 @@ _BIRTHS = _words(
 )
 _AGES = _words("age alter edad eta idade leeftijd alder ika wiek")
 _NOT_IN_YEARS = _words("group band class days months gruppe klasse tage monate")
+# The last word of names of groups of numbers, such as `age_group`: texts such as 15-24. In other
+# languages it is the first word, such as `tranche_age`.
+_GROUPED_AT_THE_END = _words(
+    "group grp band bracket class category cat range bucket bin tier segment cohort gruppe klasse"
+)
+_GROUPED_AT_THE_START = _words("tranche classe groupe categorie grupo categoria fascia rango")
 _WHOLES = _words(
     """
     year jahr annee ano anno anzahl hours days weeks children rooms persons number num count
@@ -376,6 +382,18 @@ def names_birth(name: str) -> bool:
     (True, False)
     """
     return not _BIRTHS.isdisjoint(words_in(name))
+
+
+def names_groups(name: str) -> bool:
+    """Return whether a name denotes groups of numbers, such as classes of ages.
+
+    >>> [names_groups(name) for name in ("age_group", "incomeBracket", "group_size", "age")]
+    [True, True, False, False]
+    """
+    words = words_in(name)
+    return len(words) > 1 and (
+        words[-1] in _GROUPED_AT_THE_END or words[0] in _GROUPED_AT_THE_START
+    )
 
 
 def names_whole_number(name: str) -> bool:

@@ -23,6 +23,7 @@ from leastnoise._spec._column_names import (
     names_few_codes,
     names_flag,
     names_free_text,
+    names_groups,
     names_nonnegative_number,
     names_person,
     names_row_identifier,
@@ -192,7 +193,7 @@ def _kind_of_name(name: str) -> str:
     """Return the kind of values that a column name suggests."""
     if names_day(name):
         return "date"
-    if looks_like_identifier(name) or names_flag(name):
+    if looks_like_identifier(name) or names_flag(name) or names_groups(name):
         return "text"
     if names_whole_number(name):
         return "whole"

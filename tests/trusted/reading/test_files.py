@@ -86,8 +86,9 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             "x.csv",
             b"",
             (
-                "must begin with a line of column names; its first line is empty. Take out the lines "
-                "before the names, or give the names yourself: header = [...]"
+                "must begin with a line of column names; its first line is empty, or the whole file is. "
+                "Leave out an empty file, take out the lines before the names, or give the names yourself: "
+                "header = [...]"
             ),
         ),
         (

@@ -36,9 +36,9 @@ CSV_FILE = "the CSV file {path!r}"
 PARQUET_FILE = "the Parquet file {path!r}"
 STORED = "the table {table!r} of {engine}"
 EMPTY_HEADER = (
-    "{what} must begin with a line of column names; its first line is empty. "
-    "Take out the lines before the names, or give the names yourself: header = [...] under "
-    "[source], --header of `init`."
+    "{what} must begin with a line of column names; its first line is empty, or the whole file is. "
+    "Leave out an empty file, take out the lines before the names, or give the names yourself: "
+    "header = [...] under [source], --header of `init`."
 )
 BROKEN_HEADER = (
     "{what} must begin with one line of column names; its first line ends within a quoted name, as "
