@@ -34,14 +34,9 @@ from leastnoise._release._found_bounds import (
     read_bounds_manifest,
     write_bounds,
 )
-from leastnoise._release._manifest import (
-    Manifest,
-    Payment,
-    UnitFacts,
-    escape_manifest,
-    escape_markdown,
-    read_manifest,
-)
+from leastnoise._release._json_records import ALWAYS_WRITTEN, flat, read_record, write_record
+from leastnoise._release._manifest import Manifest, read_manifest
+from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
 from leastnoise._release._metadata import FILL_IN, Publication
 from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
@@ -59,6 +54,15 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._publication import PublicationTable
+from leastnoise._release._receipt import (
+    NO_RECEIPT,
+    AmountsOfTotal,
+    GuardCounts,
+    Payment,
+    ReceiptFacts,
+    SearchFacts,
+    SecondTable,
+)
 from leastnoise._release._records import make_records
 from leastnoise._release._release import (
     SEEDED_NOISE,
@@ -119,9 +123,7 @@ from leastnoise._release._texts import (
 )
 from leastnoise._release._writing import (
     WRITERS,
-    check_manifest,
     check_records_file,
-    check_table_facts,
     fill_draft,
     finishing_seconds,
     write_records,
