@@ -158,7 +158,7 @@ def test_report_states_promise_and_exclusions(page, observation):
     )  # of errors, not of their squares
     assert error_over_bound(observation.plan) == pytest.approx(ratio)
     for words in (
-        f"{ratio:.2f} times",
+        f"{ratio:.3f}",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
         "Somebody who suspects with 50% that one row is in the table can become at most 57% sure",
         "What they do not cover",

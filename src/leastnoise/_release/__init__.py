@@ -15,6 +15,14 @@ from leastnoise._release._category_files import (
     write_categories,
 )
 from leastnoise._release._csv_files import make_inert, restore_inert
+from leastnoise._release._describe import (
+    Fact,
+    Section,
+    describe_draft,
+    describe_plan,
+    describe_release,
+    list_facts,
+)
 from leastnoise._release._directory import (
     Draft,
     check_target,
@@ -66,7 +74,6 @@ from leastnoise._release._receipt import (
 from leastnoise._release._records import make_records
 from leastnoise._release._release import (
     SEEDED_NOISE,
-    SEEDED_NOTICE,
     Release,
     build_release,
     check_options,
@@ -87,13 +94,15 @@ from leastnoise._release._sentences import (
     describe_risk,
     describe_row_limit,
     error_over_bound,
+    format_amount,
     format_budget,
     format_public_facts,
-    has_weights,
+    format_ratio,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,
     list_file_notices,
+    list_further_notices,
     list_sum_contributions,
     list_uncovered_errors,
     published_part,

@@ -77,9 +77,9 @@ from leastnoise._release._tables import (
     Tables,
     convert_to_amounts,
 )
-from leastnoise._release._texts import ENGLISH, format_row_limit, load_catalogue
+from leastnoise._release._texts import ENGLISH, format_row_limit, format_size, load_catalogue
 from leastnoise._threads import one_thread
-from leastnoise._trusted.accounting import Privacy, charge_text, whole_budget
+from leastnoise._trusted.accounting import Privacy, whole_budget
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, Observation
@@ -110,8 +110,6 @@ _MOST_PUBLIC_TABLES = 2
 
 SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
 """The fact about the noise of a release that protects nobody."""
-SEEDED_NOTICE = "NOT PRIVATE: the noise of this release came from a seed; publish no part of it."
-"""The same as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,16 +175,14 @@ class Release:
 
     def _describe_size(self) -> str:
         """Return a text with the numbers of answers and tables."""
-        answers = ENGLISH.say_count("answers", self.workload.rows)
-        tables = ENGLISH.say_count("tables", len(self.tables))
-        return f"{answers} in {tables}"
+        return format_size(self.workload.rows, len(self.tables), ENGLISH)
 
     def _list_facts(self) -> list[tuple[str, str]]:
-        """Return labels and texts: unit, cost, row limit and a warning about seeds."""
+        """Return labels and texts: unit, budget, row limit and a warning about seeds."""
         privacy = self.privacy
         facts = [
             ("protects", privacy.unit),
-            ("cost", charge_text(privacy.budget, whole_budget(privacy.budget))),
+            ("privacy budget", str(whole_budget(privacy.budget))),
         ]
         row_limit = format_row_limit(privacy, self.receipt.guard, self.level, ENGLISH)
         if row_limit:

@@ -31,6 +31,7 @@ from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
+from leastnoise._release._describe import describe_release, list_facts
 from leastnoise._release._json_records import write_record
 from leastnoise._release._options import (
     Options,
@@ -123,7 +124,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
         main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
         row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
-        ratio=sentences.error_over_bound(release.plan),
+        facts={fact.key: fact for fact in list_facts(describe_release(release, catalogue))},
         day=catalogue.format_date(datetime.now(UTC).date()),
         index=_make_index(release, content, catalogue),
         levels=_list_level_tables(content.summaries, catalogue),

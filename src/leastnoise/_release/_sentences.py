@@ -69,6 +69,7 @@ from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
+_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
@@ -86,10 +87,25 @@ def describe_definition(
     }
 
 
+def format_amount(value: Fraction, *, up: bool) -> str:
+    """Format an epsilon, delta or rho.
+
+    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
+    """
+    text = readable(value)
+    if not text.startswith("about"):
+        return text
+    scale = _EXACT_DIGITS
+    if up:
+        scale = max(scale, _EXACT_DIGITS - 1 - math.floor(math.log10(value)))
+    digits = value * 10**scale
+    return readable(Fraction(math.ceil(digits) if up else math.floor(digits), 10**scale))
+
+
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the budget in short form, such as ``epsilon = 1``."""
+    """Return the budget in short form, such as ``epsilon = 1``; rounded up if it is long."""
     return ", ".join(
-        f"{name.replace('_', ' ')} = {catalogue.format_value(number)}"
+        f"{name.replace('_', ' ')} = {catalogue.localize(format_amount(number, up=True))}"
         for name, number in parameters(privacy.budget).items()
     )
 
@@ -238,6 +254,11 @@ def error_over_bound(plan: Plan) -> float | None:
     if plan.promise is None:
         return None
     return plan.promise.times_least
+
+
+def format_ratio(ratio: float, catalogue: Catalogue = ENGLISH) -> str:
+    """Return the error over the least possible error as text."""
+    return catalogue.localize(f"{ratio:.3f}" if ratio < 1000 else f"{ratio:,.0f}")
 
 
 def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
@@ -1006,6 +1027,17 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         describe_second_table(release, catalogue),
     ]
     return [notice for notice in notices if notice]
+
+
+def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
+    """Return the notices for readers of answers that are computed after the release."""
+    notices = []
+    if not release.private:
+        notices.append(catalogue.say("not_private"))
+    notices += list_answer_notices(release, catalogue)
+    if release.options.survey or has_weights(release):
+        notices.append(catalogue.say("st_noise_only"))
+    return notices
 
 
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:

@@ -963,6 +963,15 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
 
+def format_size(answers: int, tables: int, catalogue: Catalogue) -> str:
+    """Return the numbers of answers and tables, such as ``5 answers in 2 tables``."""
+    return catalogue.say(
+        "size",
+        answers=catalogue.say_count("answers", answers),
+        tables=catalogue.say_count("in_tables", tables),
+    )
+
+
 class ShareInterval(NamedTuple):
     """The share of rows that a limit cut, with its interval."""
 

@@ -36,7 +36,6 @@ from leastnoise._release._quantities import describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import (
     MOST_TABLE_FILES,
-    SEEDED_NOTICE,
     Release,
     TableEntry,
     statement_path,
@@ -52,6 +51,7 @@ from leastnoise._release._report import (
     report_file,
 )
 from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
+from leastnoise._release._texts import ENGLISH
 from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
@@ -521,7 +521,7 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
         title = "# Rounded tables"
     lines = [title, ""]
     if not release.private:
-        lines += [f"**{SEEDED_NOTICE}**", ""]
+        lines += [f"**{ENGLISH.say('not_private')}**", ""]
     if cut_note := sentences.describe_cuts(release):
         lines += [escape_markdown(cut_note), ""]
     for table in release.tables:
