@@ -174,6 +174,7 @@ def ledger() -> Iterator[tuple[str, Any]]:
     import pandas as pd
 
     import leastnoise as ln
+    from leastnoise._release import write_record
 
     domain = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7)).as_complete()
     rows = pd.DataFrame({"a": [0, 1, 2, 2] * 5, "b": [0, 1, 6, 7] * 5})
@@ -198,7 +199,7 @@ def ledger() -> Iterator[tuple[str, Any]]:
                 except ln.LeastNoiseError as error:
                     yield f"{kind}, refused {number}", str(error).replace(made, "(folder)")
                 else:
-                    yield f"{kind}, receipt {number}", _fixed(receipt, made)
+                    yield f"{kind}, receipt {number}", _fixed(write_record(receipt), made)
             fields = (
                 "number",
                 "state",

@@ -67,6 +67,7 @@ def test_review_asks_all_questions_and_marks_open_ones(stored):
 
 def test_whole_privacy_loss_is_stated(changed):
     guard = {
+        "id": "",
         "guard_share": "1/100",
         "guard_charge": "1/99",
         "guard_number": 1,

@@ -17,19 +17,30 @@ import pytest
 from pyarrow.parquet import read_metadata
 
 from leastnoise._plan import versions
-from leastnoise._release import Options, _directory, _writing, build_release, check_target
+from leastnoise._release import (
+    Options,
+    Payment,
+    ReceiptFacts,
+    _directory,
+    _writing,
+    build_release,
+    check_target,
+)
 from leastnoise._session import read_release as read
 from leastnoise._trusted.accounting import cost_from_json
 from leastnoise._trusted.check import InputError
 from release.conftest import made, write
 
-RECEIPT = {
+PAYMENT = {
     "dataset": "people",
     "ledger": "people.ledger",
     "ledger_id": "l1",
     "charge": "epsilon = 1",
     "number": 1,
+    "head": "h1",
+    "steps": 1,
 }
+RECEIPT = ReceiptFacts(id="", payment=Payment(**PAYMENT))
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +184,7 @@ def test_manifest_states_protection_and_rows(rich, written):
         0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
     )  # no time of day
     assert value["versions"] == versions()
-    assert value["receipt"] == {**RECEIPT, "id": ""}
+    assert value["receipt"] == {"id": "", **PAYMENT}
     privacy, cost = value["privacy"], value["privacy"]["cost"]
     assert (privacy["definition"], privacy["parameters"]) == (
         "pure differential privacy",

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import Options, build_release
+from leastnoise._release import (
+    GuardCounts,
+    Options,
+    Payment,
+    ReceiptFacts,
+    SearchFacts,
+    build_release,
+)
 from leastnoise._session import ReleaseRequest
 from release.conftest import write
 
@@ -42,13 +49,22 @@ OTHERS = {
     "today": "2026-01-31",
     "joined_on": ("region", "region"),
     "searches": (
-        {
-            "attribute": "agent",
-            "dataset": "people",
-            "charge": "epsilon = 0.1",
-            "number": 1,
-            "ledger": "people.ledger",
-        },
+        SearchFacts(
+            attribute="agent",
+            plan="p1",
+            receipt=ReceiptFacts(
+                id="r1",
+                payment=Payment(
+                    dataset="people",
+                    ledger="people.ledger",
+                    ledger_id="l1",
+                    charge="epsilon = 0.1",
+                    number=1,
+                    head="h1",
+                    steps=1,
+                ),
+            ),
+        ),
     ),
 }
 # These are set in [plan], [privacy], [source], [domain] and [[workload]].
@@ -122,9 +138,10 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> Non
     target = write(build_release(observation, options), tmp_path / "out")
     said = json.loads((target / "manifest.json").read_text("utf-8"))["options"]
     assert set(said) == set(OTHERS)
-    assert Options(**said) == ln.read_release(target).options == options
-    asked = ReleaseRequest(options, "people.csv", {"used": 3})
-    assert ReleaseRequest.from_json(asked.to_json()) == asked
+    assert Options.from_json(said) == ln.read_release(target).options == options
+    guard = GuardCounts(share="1/100", charge="", number=1, used=3, kept=4, noise_std=2.0)
+    request = ReleaseRequest(options, "people.csv", ReceiptFacts(id="", guard=guard))
+    assert ReleaseRequest.from_text(request.to_text()) == request
 
 
 def test_empty_label_is_refused() -> None:

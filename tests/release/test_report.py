@@ -18,7 +18,10 @@ from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._release import (
     ENGLISH,
     LANGUAGES,
+    GuardCounts,
     Options,
+    Payment,
+    ReceiptFacts,
     _report,
     _writing,
     build_release,
@@ -45,8 +48,19 @@ def page(observation, tmp_path_factory):
     """The report of the example as it is on the disk, with its pictures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
+        payment = Payment(
+            dataset="people",
+            ledger="a & <b>",
+            ledger_id="l1",
+            charge="epsilon = 1",
+            number=1,
+            head="h1",
+            steps=1,
+        )
         release = build_release(
-            observation, Options(non_negative=True), receipt={"ledger": "a & <b>"}
+            observation,
+            Options(non_negative=True),
+            receipt=ReceiptFacts(id="", payment=payment),
         )
         target = write(release, tmp_path_factory.mktemp("page") / "out", "csv")
     return (target / "report.html").read_text(encoding="utf-8")
@@ -144,7 +158,7 @@ def test_report_states_promise_and_exclusions(page, observation):
     )  # of errors, not of their squares
     assert error_over_bound(observation.plan) == pytest.approx(ratio)
     for words in (
-        f"{ratio:.2f} times",
+        f"{ratio:.3f}",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
         "Somebody who suspects with 50% that one row is in the table can become at most 57% sure",
         "What they do not cover",
@@ -329,9 +343,16 @@ def test_catalogues_have_the_same_keys_and_fields():
     assert others == [english] * len(others)
 
 
+def guard_receipt(kept, used, std, **cuts):
+    """A receipt with the counts of a guard."""
+    guard = GuardCounts(
+        share="1/100", charge="", number=1, used=used, kept=kept, noise_std=std, **cuts
+    )
+    return ReceiptFacts(id="", guard=guard)
+
+
 def test_headline_has_the_guard_numbers(observation):
-    counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
-    release = build_release(observation, receipt=counts)
+    release = build_release(observation, receipt=guard_receipt(1234, 1215, 10.0))
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 
@@ -349,9 +370,7 @@ def test_headline_has_the_guard_numbers(observation):
 )
 def test_unused_rows_are_reported_from_one_percent(observation, used, std, said):
     words = describe_guard_counts(
-        build_release(
-            observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}
-        )
+        build_release(observation, receipt=guard_receipt(1000, used, std))
     )
     assert (
         bool(re.search(rf"About {said} of these rows \(\d+% to \d+%\) are not used", words))
@@ -362,8 +381,7 @@ def test_unused_rows_are_reported_from_one_percent(observation, used, std, said)
 
 @pytest.mark.parametrize(("used", "percent"), [(570, "43%"), (860, "14%"), (998, None)])
 def test_first_screen_states_uncounted_rows(observation, used, percent):
-    counts = {"guard_kept": 1000, "guard_used": used, "guard_noise_std": 2.0}
-    text = text_of(build_release(observation, receipt=counts))
+    text = text_of(build_release(observation, receipt=guard_receipt(1000, used, 2.0)))
     first = text[: text.index("The tables")]
     unused = "are in none of the numbers" in first
     assert unused is (percent is not None)
@@ -469,20 +487,11 @@ def limited():
 
 
 def guarded(release, cut, kept, cut_std, std):
-    return replace(
-        release,
-        receipt={
-            "guard_cut": cut,
-            "guard_kept": kept,
-            "guard_used": kept,
-            "guard_cut_std": cut_std,
-            "guard_noise_std": std,
-        },
-    )
+    return replace(release, receipt=guard_receipt(kept, kept, std, cut=cut, cut_std=cut_std))
 
 
 def share_of(release, *counts):
-    return estimate_cut_share(guarded(release, *counts).receipt, release.level)
+    return estimate_cut_share(guarded(release, *counts).receipt.guard, release.level)
 
 
 @pytest.mark.parametrize(
@@ -525,7 +534,7 @@ def test_report_claims_nothing_hidden_by_noise(limited):
             describe_row_limit(guarded(limited, *counts), ENGLISH)
             == "of at most 20 rows of every value of 'customer'"
         )
-    assert estimate_cut_share(limited.receipt, limited.level) is None
+    assert estimate_cut_share(limited.receipt.guard, limited.level) is None
     assert "The number of rows that were cut is not published." in describe_cut_rows(
         limited, ENGLISH
     )

@@ -1,6 +1,7 @@
 """Categories found privately: the price beforehand, payment, files, and what is finished after a stop."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import CategoryPlan
-from leastnoise._release import read_categories
+from leastnoise._release import NO_RECEIPT, read_categories
 from leastnoise._session import _release_job, enter_release
 from leastnoise._trusted.kernel import KeySearch, Series, outcome_from_text
 from session.releasing import manifest, stopped
@@ -59,6 +60,8 @@ def test_search_is_paid_published_and_used(tmp_path, people) -> None:
     assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in told["promise"]
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
     plan = ln.plan(ln.marginals(ln.Domain(agent=found.kind()), ways=1), ln.ApproxDP("1/2", "9e-7"))
+    payment = replace(found.receipt.payment, dataset="other")
+    other_search = replace(found.search_facts(), receipt=replace(found.receipt, payment=payment))
     with pytest.raises(
         ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"
     ):
@@ -66,7 +69,7 @@ def test_search_is_paid_published_and_used(tmp_path, people) -> None:
             plan,
             people,
             ledger=book,
-            options=ln.Options(searches=[{**found.search_facts(), "dataset": "other"}]),
+            options=ln.Options(searches=[other_search]),
         )
     made = ln.release(
         plan,
@@ -79,7 +82,7 @@ def test_search_is_paid_published_and_used(tmp_path, people) -> None:
     assert (named["attribute"], named["plan"], named["head"]) == (
         "agent",
         PLAN.digest(),
-        found.receipt["head"],
+        found.receipt.payment.head,
     )
     assert ln.read_release(tmp_path / "out").options == made.options
     assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
@@ -111,7 +114,7 @@ def test_changed_lists_are_refused(tmp_path) -> None:
     out = tmp_path / "agents"
     ln.find_categories(PLAN, PEOPLE, seed=1, out=out)
     found = read_categories(out)
-    assert (found.private, found.receipt) == (False, {})
+    assert (found.private, found.receipt) == (False, NO_RECEIPT)
     with (out / "categories.csv").open("a", encoding="utf-8") as file:
         file.write("alone 7,50\n")
     with pytest.raises(ln.InputError, match="were changed since they were found"):

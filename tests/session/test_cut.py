@@ -107,9 +107,7 @@ def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
             true, counted = cut_in(frame, most, per_cell)
             assert low - 0.03 <= counted <= high + 0.03
             kept = (1 - true) * ROWS
-            assert (
-                abs(release.receipt["guard_kept"] - kept) < 9 * release.receipt["guard_noise_std"]
-            )
+            assert abs(release.receipt.guard.kept - kept) < 9 * release.receipt.guard.noise_std
 
 
 @pytest.fixture(scope="module")

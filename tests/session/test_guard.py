@@ -100,7 +100,7 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
     )
     told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
     receipt = told["receipt"]
-    assert receipt["guard_used"] == made.receipt["guard_used"]
+    assert receipt["guard_used"] == made.receipt.guard.used
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_kept"] - 5000) < 300
     assert (
@@ -122,11 +122,11 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
 def test_seeded_release_has_a_guard_too() -> None:
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
     made = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
-    assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (
+    assert (made.receipt.guard.used, made.receipt.guard.kept) == (
         pytest.approx(4000, abs=300),
         pytest.approx(5000, abs=300),
     )
-    assert made.receipt["guard_charge"] == "nothing"
+    assert made.receipt.guard.charge == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
         ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
 
@@ -371,7 +371,7 @@ def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
         ledger=tmp_path / "a.ledger",
         options=TENTH,
     )
-    assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)
+    assert made.receipt.guard.noise_std**2 >= 12**2 / (2 * 0.1)
 
 
 def test_entered_release_includes_its_guard(tmp_path) -> None:
@@ -436,7 +436,7 @@ def test_guard_compares_with_a_public_number_of_rows(tmp_path) -> None:
         released = ln.release(
             plan, tmp_path / "x.csv", seed=1, options=ln.Options(guard="1/100", rows=rows)
         )
-        assert abs(released.receipt["guard_used"] - 200) < 20
+        assert abs(released.receipt.guard.used - 200) < 20
     with pytest.raises(ln.GuardError, match="fewer than half of the 5,000 that"):
         ln.release(plan, tmp_path / "x.csv", seed=1, options=ln.Options(guard="1/100", rows=5000))
 
@@ -465,7 +465,7 @@ def test_guard_stops_amounts_that_are_no_numbers(tmp_path) -> None:
     with pytest.raises(ln.GuardError, match="fewer than half"):
         ln.release(plan, french_file(tmp_path, 1), seed=1, options=HUNDREDTH)
     released = ln.release(plan, french_file(tmp_path, 0), seed=1, options=HUNDREDTH)
-    assert abs(released.receipt["guard_used"] - 1000) < 20  # nulls are no fault
+    assert abs(released.receipt.guard.used - 1000) < 20  # nulls are no fault
 
 
 def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
@@ -557,7 +557,7 @@ def test_guard_passes_columns_with_honest_nonresponse(rows: int) -> None:
     plan = ln.plan(BY_SEX, ln.PureDP(1), guard="1/100")
     for seed in range(5):
         people = sexes_and_ages(rows, 0, nonresponse=0.2)
-        assert ln.release(plan, people, seed=seed, options=HUNDREDTH).receipt["guard_used"] > 0
+        assert ln.release(plan, people, seed=seed, options=HUNDREDTH).receipt.guard.used > 0
     half_missing = sexes_and_ages(40_000, 0, nonresponse=0.6)
     assert ln.release(plan, half_missing, seed=1, options=HUNDREDTH)
 
@@ -652,6 +652,17 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, sto
         ln.release(plan, RIGHT, ledger=book, options=options)
 
 
+def test_reduced_release_without_a_guard_is_read_back(tmp_path) -> None:
+    book = tmp_path / "people.ledger"
+    with pytest.raises(ln.GuardError):
+        ln.release(
+            ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10"), WRONG_CASE, ledger=book, options=TENTH
+        )
+    ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, out=tmp_path / "out")
+    receipt = ln.read_release(tmp_path / "out").receipt
+    assert (receipt.guard, receipt.guard_reduced_from) == (None, "epsilon = 1")
+
+
 def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
     """What an ordinary release spent is not made up for."""
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
@@ -667,7 +678,7 @@ def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
         ln.release(PLAN, WRONG_CASE, ledger=book, options=TENTH)
     made = ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
     assert made.privacy.budget == ln.PureDP(1)
-    assert "guard_reduced_from" not in made.receipt
+    assert made.receipt.guard_reduced_from is None
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])

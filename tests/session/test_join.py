@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import read_categories
+from leastnoise._release import SecondTable, read_categories
 from leastnoise._spec import parse_spec, spec_warnings
 from leastnoise._trusted.kernel import Series
 from session.releasing import manifest, report, stopped
@@ -71,7 +71,9 @@ def test_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> 
     page = report(tmp_path / "out")
     assert "sind mit den Zeilen dieses Wertes geschützt" in page
     assert "joined: " not in page
-    assert ln.read_release(tmp_path / "out").receipt["joined"] == told["receipt"]["joined"]
+    assert ln.read_release(tmp_path / "out").receipt.joined == SecondTable(
+        **told["receipt"]["joined"]
+    )
     for form in ("review", "registry"):
         assert "are protected with the rows of that value" in ln.export(tmp_path / "out", form)
 
@@ -141,7 +143,7 @@ def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
     with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=VISITS.merge(PATIENTS))
     (made,) = ln.resume(book, source=both)
-    assert made.receipt["joined"]["on"] == "patient_id"
+    assert made.receipt.joined.on == "patient_id"
 
 
 def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
@@ -151,7 +153,7 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
         search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=privacy
     )
     assert sorted(found.texts) == ["F", "M"]
-    assert read_categories(tmp_path / "sexes").receipt["joined"]["table"] == "patients"
+    assert read_categories(tmp_path / "sexes").receipt.joined.table == "patients"
 
 
 def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:

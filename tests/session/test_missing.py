@@ -277,7 +277,7 @@ def test_guard_counts_rows_that_are_in_some_table(tmp_path):
     plan = ln.plan(asked, ln.PureDP(100), guard="1/2")
     for source in sources(rows, tmp_path).values():
         release = ln.release(plan, source, seed=1, options=ln.Options(guard="1/2"))
-        assert (release.receipt["guard_used"], release.receipt["guard_kept"]) == (150, 200)
+        assert (release.receipt.guard.used, release.receipt.guard.kept) == (150, 200)
 
 
 def test_level_tables_agree_beside_missing_values():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 import leastnoise as ln
+from leastnoise._release import Payment, ReceiptFacts, SearchFacts
 
 FRAME = pd.DataFrame(
     {
@@ -121,9 +122,18 @@ def releases(folder: Path):
         "SELECT sex, age, COUNT(*) * COUNT(*) AS square FROM people GROUP BY sex, age",
     )
     options |= {"today": "2026-01-31", "joined_on": ("person", "id")}
-    search = dict.fromkeys(
-        ("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "..."
-    ) | {"dataset": "people 5"}
+    payment = Payment(
+        dataset="people 5",
+        ledger="...",
+        ledger_id="...",
+        charge="...",
+        number=1,
+        head="...",
+        steps=1,
+    )
+    search = SearchFacts(
+        attribute="...", plan="...", receipt=ReceiptFacts(id="...", payment=payment)
+    )
     without_threshold = ln.queries(domain, pay="prefix", sum="sum")
     asked = [
         (people, FRAME, None),

@@ -268,7 +268,7 @@ def test_resume_reads_no_rows_of_another_period(tmp_path, monkeypatch, book, out
         ln.resume(book, number=2, source=others)
     assert book.pending(book.entries()[1]).steps == ()
     again = ln.release(PLAN, others, ledger=book, out=target)  # is paid from the new month
-    assert again.receipt["number"] == 3
+    assert again.receipt.payment.number == 3
     assert book.left().epsilon == 0
 
 
@@ -311,4 +311,4 @@ def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch) -> None:
         ln.resume(book, number=1)
     released = ln.release(plan, PEOPLE, dataset="people", **terms)
     assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
-    assert (book.left().epsilon, released.receipt["guard_number"]) == (0, 1)
+    assert (book.left().epsilon, released.receipt.guard.number) == (0, 1)

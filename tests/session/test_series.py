@@ -264,7 +264,7 @@ def test_series_guard_is_paid_once_and_can_stop_it(
     office.publish("2024-03-10")
     assert office.paid == [10, 10, 990]
     used = [
-        ln.read_release(office.folder / office.out / period).receipt["guard_used"]
+        ln.read_release(office.folder / office.out / period).receipt.guard.used
         for period in ("2024-01", "2024-02")
     ]
     assert used == [70, 70]
@@ -958,7 +958,7 @@ def test_killed_guarded_series_continues(
     assert [one.name for one in done.releases] == ["2024-01"]
     assert office.paid == [10, 990]
     assert office.book.entries()[0].state == "sealed"
-    used = ln.read_release(done.releases[0]).receipt["guard_used"]
+    used = ln.read_release(done.releases[0]).receipt.guard.used
     assert abs(used - 70) <= 5  # noise of scale 1/5, twice
 
 

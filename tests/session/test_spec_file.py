@@ -134,7 +134,7 @@ def test_spec_release_equals_the_command(folder, command):
     assert done.returncode == 0, done.stderr
     assert [answer % 5 for answer in release.tables["sex"].frame("pandas")["answer"]] == [0, 0]
     assert release.level == 0.9
-    assert float(release.receipt["guard_used"]) == pytest.approx(400, abs=300)
+    assert float(release.receipt.guard.used) == pytest.approx(400, abs=300)
     in_python, in_shell = manifest_of("python"), manifest_of("shell")
     assert in_python.keys() == in_shell.keys()
     assert in_python["options"] == in_shell["options"]
@@ -172,7 +172,7 @@ def test_spec_release_of_a_frame_needs_a_named_ledger(folder):
         spec().release("out", source=people)
     release = spec().release("out", source=people, ledger="frame.ledger", dataset="people")
     assert Ledger.open("frame.ledger").dataset == "people"
-    assert release.receipt["number"] == 1
+    assert release.receipt.payment.number == 1
 
 
 def test_finished_job_is_released_once(folder, command):

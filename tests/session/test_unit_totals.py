@@ -320,10 +320,10 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> No
     options = {"options": asked.options, "dataset": "orders", "out": out}
     ln.release(plan, rows, ledger=tmp_path / "orders.ledger", **options)
     release = ln.read_release(out)
-    (amounts,) = release.receipt["guard_amounts"]
-    assert amounts["kept"] == pytest.approx(1_200_000, abs=5 * amounts["kept_std"])
-    assert amounts["cut"] == pytest.approx(240_000, abs=5 * amounts["cut_std"])
-    assert amounts["cut_std"] < 1000
+    (amounts,) = release.receipt.guard.amounts
+    assert amounts.kept == pytest.approx(1_200_000, abs=5 * amounts.kept_std)
+    assert amounts.cut == pytest.approx(240_000, abs=5 * amounts.cut_std)
+    assert amounts.cut_std < 1000
     words = "At least about 17% of the amount of revenue was cut by these bounds"
     assert words in report(out)
     privacy = ln.Privacy(ln.PureDP(100), unit_column="customer")

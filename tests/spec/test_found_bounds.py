@@ -91,7 +91,7 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
     assert height[0] <= 1.5
     assert 2 <= height[1] <= 4
     assert release.plan.privacy == found.planned_privacy
-    assert {search["attribute"] for search in release.options.searches} == {
+    assert {search.attribute for search in release.options.searches} == {
         "max_rows",
         "age",
         "height",

@@ -15,7 +15,7 @@ from leastnoise._cli._output import (
     FILE,
     check_new_file,
     display_path,
-    format_budget,
+    format_facts,
     format_number,
     json_option,
     open_new_file,
@@ -42,21 +42,19 @@ from leastnoise._release import (
     ENGLISH,
     FILL_IN,
     SEEDED_NOISE,
-    SEEDED_NOTICE,
     Catalogue,
     Release,
     StatisticTable,
     Table,
     check_records_file,
     check_target,
-    describe_guessing_chance,
-    error_over_bound,
-    has_weights,
+    describe_release,
     list_answer_notices,
+    list_facts,
     list_file_notices,
+    list_further_notices,
     make_records,
     open_draft,
-    published_part,
     statistic_title,
     table_format,
     table_title,
@@ -165,29 +163,13 @@ def _print_overview(release: Release, directory: Path) -> None:
     )
 
 
-def _describe_risk_of(release: Release) -> str:
-    """Return the sentence of risk of a finished release."""
-    published = published_part(release.plan, has_searches=bool(release.options.searches))
-    return describe_guessing_chance(release.privacy, cost=release.plan.cost(), published=published)
-
-
 def _overview_facts(release: Release) -> list[tuple[str, str]]:
-    """Return the facts about a release: its size, budget, protection and notices."""
-    answers = pluralize(release.workload.rows, "answer")
-    tables = pluralize(len(release.tables), "table")
-    ratio = error_over_bound(release.plan)
+    """Return the facts about a release: title, size, privacy, error and notices."""
     facts = []
     title = release.options.text("title")
     if title:
         facts.append(("title", title))
-    facts += [
-        ("release", f"{answers} in {tables}"),
-        ("budget", format_budget(release.privacy.budget, up=True)),
-        ("protects", release.privacy.unit),
-        ("risk", _describe_risk_of(release)),
-    ]
-    if ratio is not None:
-        facts.append(("error / least possible", f"{ratio:.3f}"))
+    facts += format_facts(list_facts(describe_release(release)))
     facts += [("note", text) for text in list_file_notices(release)]
     if not release.private:
         facts.append(("noise", SEEDED_NOISE))
@@ -367,12 +349,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
 
 def list_notes(release: Release) -> list[str]:
     """Return sentences to print with every further answer from a release."""
-    notes = []
-    if not release.private:
-        notes.append(SEEDED_NOTICE)
-    notes += list_answer_notices(release)
-    if release.options.survey or has_weights(release):
-        notes.append(ENGLISH.say("st_noise_only"))
+    notes = list_further_notices(release)
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
     return notes

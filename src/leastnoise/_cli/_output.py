@@ -4,8 +4,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fractions import Fraction
-from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,13 @@ from leastnoise._error import memory_limit
 from leastnoise._frames import escape_controls
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
+from leastnoise._release import Fact, format_amount
 from leastnoise._session import SpecFile, estimate_planning_seconds, plan_spec, read_spec
 from leastnoise._spec import Spec
 from leastnoise._trusted.accounting import ApproxDP, Budget, Charge, parameters, whole_budget
-from leastnoise._trusted.check import InputError, readable
+from leastnoise._trusted.check import InputError
 
 _WIDE = 160  # columns where there is no terminal
-_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 FILE = click.Path(path_type=Path)
 spec_argument = click.argument("path", metavar="SPEC", type=FILE)
 json_option = click.option(
@@ -120,21 +118,6 @@ def format_noise(mechanism: str) -> str:
     return f"{kind} {name.capitalize()}"
 
 
-def format_amount(value: Fraction, *, up: bool) -> str:
-    """Format an epsilon, delta or rho.
-
-    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
-    """
-    text = readable(value)
-    if not text.startswith("about"):
-        return text
-    scale = _EXACT_DIGITS
-    if up:
-        scale = max(scale, _EXACT_DIGITS - 1 - floor(log10(value)))
-    digits = value * 10**scale
-    return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
-
-
 def format_budget(budget: Budget, *, up: bool = False) -> str:
     """Format the parameters of a budget, rounded down by default."""
     return _format_parts(whole_budget(budget), parameters(budget), up=up)
@@ -220,6 +203,11 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     for name, value in facts:
         table.add_row(Text(escape_controls(name)), Text(escape_controls(value)))
     _print(table)
+
+
+def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
+    """Return the labels of facts, which a terminal begins with a small letter, and their texts."""
+    return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
 
 
 def _print(renderable: RenderableType) -> None:

@@ -23,6 +23,7 @@ from leastnoise._cli._output import (
     check_new_file,
     display_path,
     format_budget,
+    format_facts,
     format_noise,
     format_number,
     json_option,
@@ -80,13 +81,13 @@ from leastnoise._release import (
     Catalogue,
     check_options,
     describe_bounds_search,
-    describe_earlier,
-    describe_guessing_chance,
+    describe_plan,
     describe_risk,
     describe_search_chances,
+    error_over_bound,
     format_public_facts,
-    list_dropped_rows,
-    list_sum_contributions,
+    format_ratio,
+    list_facts,
     name_attribute,
     name_rows,
     name_summed,
@@ -113,7 +114,6 @@ from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
     Charge,
-    Privacy,
     budget_from_json,
     parameters,
     step_charge,
@@ -627,10 +627,11 @@ def _plan_json(
         errors["expected_total_squared_error"] = promise.total_squared_error
         errors["lower_bound"] = promise.lower_bound
         errors["error_over_least_possible"] = promise.times_least
+    rows = describe_plan(plan)[-1]
     optional = {
         "statistics": _expected_statistics(plan, level),
-        "values": list_sum_contributions(plan.workload),
-        "left_out": list_dropped_rows(plan),
+        "values": [fact.text for fact in list_facts([rows], "values")],
+        "left_out": [fact.text for fact in list_facts([rows], "left_out")],
         "not_protected": dict(format_public_facts(plan)),
         "after": [release.facts() for release in _earlier_releases(plan)],
     }
@@ -700,7 +701,6 @@ def print_plan(
         guard_part: the share of the budget that the guard takes.
         has_searches: whether the spec requests searches.
     """
-    privacy = with_guard(plan.privacy, guard_part)
     tables = _with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
     if isinstance(plan, AdaptivePlan):
@@ -709,51 +709,33 @@ def print_plan(
         totals = _print_promise(plan, tables, catalogue)
     statistics = _expected_statistics(plan, level)
     if not catalogue.names.is_empty:
-        for error, statistic in zip(statistics, plan.workload.statistics, strict=True):
-            error["name"] = statistic_title(statistic, plan.domain, catalogue)
+        for expected, statistic in zip(statistics, plan.workload.statistics, strict=True):
+            expected["name"] = statistic_title(statistic, plan.domain, catalogue)
     _print_statistics(statistics)
     remark = ""
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
+    workload, error, privacy, rows = describe_plan(
+        plan, catalogue, with_guard(plan.privacy, guard_part), has_searches=has_searches
+    )
     facts = [
-        ("queries", f"{sum(table['queries'] for table in tables):,}"),
+        *format_facts(workload.facts),
         *totals,
+        *format_facts(error.facts),
         ("strategy", plan.strategy),
-        ("protects", plan.privacy.unit),
-        ("risk", _risk_sentence(plan, privacy, catalogue, has_searches=has_searches)),
+        *format_facts(privacy.facts),
         ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
-        *_earlier_lines(plan),
     ]
     if guard is not None:
         facts.append(("guard", guard.words()))
     facts += _cost_shares(plan)
-    for sentence in list_sum_contributions(plan.workload, catalogue):
-        facts.append(("values", sentence))
-    for sentence in list_dropped_rows(plan, catalogue):
-        facts.append(("left out", sentence))
-    for key, values in format_public_facts(plan).items():
-        facts.append(("not protected", ENGLISH.say(key, values=values)))
+    facts += format_facts(rows.facts)
     facts.append(("seconds", f"{seconds:.2f}"))
     print_facts(facts)
 
 
-def _risk_sentence(
-    plan: Plan, privacy: Privacy, catalogue: Catalogue, *, has_searches: bool
-) -> str:
-    """Return the sentence of risk of a plan."""
-    published = published_part(plan, has_searches=has_searches)
-    return describe_guessing_chance(privacy, catalogue, plan.cost(), published)
-
-
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
     return plan.earlier if isinstance(plan, LinearPlan) else ()
-
-
-def _earlier_lines(plan: Plan) -> list[tuple[str, str]]:
-    """Return a line on the earlier releases that a plan counts, if there are any."""
-    if isinstance(plan, LinearPlan) and plan.earlier:
-        return [("after", describe_earlier(plan))]
-    return []
 
 
 def _with_titles(
@@ -813,7 +795,6 @@ def _print_promise(
     return [
         ("total squared error", format_number(promise.total_squared_error)),
         ("lower bound", format_number(promise.lower_bound)),
-        ("error / least possible", _format_ratio(promise.times_least)),
     ]
 
 
@@ -862,15 +843,6 @@ def _error_columns(
         _Column("target", "left", lambda table, _: _describe_target(table), has_targets),
         _Column("leaves out\nrows without", "fold", hidden_left_out, bool(hidden)),
     ]
-
-
-def _format_ratio(value: float | None) -> str:
-    """Format a ratio with three decimals; "-" if there is none."""
-    if value is None:
-        return "-"
-    if value < 1000:
-        return f"{value:.3f}"
-    return format_number(value)
 
 
 def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
@@ -1296,7 +1268,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
             format_noise(candidate.mechanism),
             format_number(candidate.total),
             format_number(plan.lower_bound()),
-            _format_ratio(plan.expected_error().times_least),
+            _format_optional_ratio(plan),
             f"{candidate.seconds:.2f}",
         ]
         for candidate, plan in usable
@@ -1304,6 +1276,14 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
     queries = pluralize(spec.workload.rows, "query", "queries")
     budget = format_budget(usable[0][1].privacy.budget, up=True)
     print_table(f"{queries}, {budget}", columns, rows, bold=0)
+
+
+def _format_optional_ratio(plan: Plan) -> str:
+    """Return the error of a plan over the least possible; "-" without a lower bound."""
+    ratio = error_over_bound(plan)
+    if ratio is None:
+        return "-"
+    return format_ratio(ratio)
 
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:

@@ -31,6 +31,7 @@ from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
     FoundBounds,
     FoundCategories,
+    ReceiptFacts,
     Release,
     describe_found_bounds,
     describe_guard_counts,
@@ -122,25 +123,17 @@ class CommandObserver(RunObserver):
         if self._is_quiet:
             return
         facts = [(f"the categories of {search.attribute}", f"{len(categories.texts):,} found")]
-        if directory is None:
-            facts.append(("spent", "nothing, because this is NOT PRIVATE"))
-        else:
+        if directory is not None:
             facts.append(("list", display_path(directory / "categories.csv")))
-            facts.append(("spent", str(categories.receipt["charge"])))
+        facts.append(("spent", _describe_payment(categories.receipt)))
         print_facts(facts)
 
-    def show_bounds(
-        self, search: BoundsSearch, bounds: FoundBounds, directory: Path | None
-    ) -> None:
+    def show_bounds(self, search: BoundsSearch, bounds: FoundBounds) -> None:
         """Print the bounds that a search found, and its cost."""
         if self._is_quiet:
             return
-        facts = [(search.name, describe_found_bounds(bounds))]
-        if directory is None:
-            facts.append(("spent", "nothing, because this is NOT PRIVATE"))
-        else:
-            facts.append(("spent", str(bounds.receipt["charge"])))
-        print_facts(facts)
+        spent = _describe_payment(bounds.receipt)
+        print_facts([(search.name, describe_found_bounds(bounds)), ("spent", spent)])
 
     @contextmanager
     def planning(self, spec: Spec) -> Iterator[Callable[[str], None]]:
@@ -157,6 +150,13 @@ class CommandObserver(RunObserver):
         with Progress(f"{text}, {next_step}") as progress:
             blocks = count_csv_blocks(data)
             yield RowProgress(progress, text, next_step, blocks=blocks, about=next_seconds)
+
+
+def _describe_payment(receipt: ReceiptFacts) -> str:
+    """Return the charge of a search, or that it was not paid."""
+    if receipt.payment is None:
+        return "nothing, because this is NOT PRIVATE"
+    return receipt.payment.charge
 
 
 @click.command()
@@ -278,7 +278,7 @@ def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
         "missed_targets": list(run.missed_targets),
         "ledger": None,
     }
-    if run.release is not None and "guard_charge" in run.release.receipt:
+    if run.release is not None and run.release.receipt.guard is not None:
         facts["guard"] = describe_guard_counts(run.release)
     if run.ledger is not None and run.entry is not None:
         paid_now = run.status == "released" and (run.periods is None or run.periods.paid)
@@ -361,11 +361,11 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
         print_facts(facts)
         return
     spent = format_charge(ledger.privacy.budget, entry.charge)
-    guard_number = release.receipt.get("guard_number")
-    if guard_number is None:
+    guard = release.receipt.guard
+    if guard is None:
         guard_note = ""
     else:
-        guard_note = f" (its guard is {guard_number})"
+        guard_note = f" (its guard is {guard.number})"
     if run.is_new_ledger:
         ledger_note = ", new, with the budget of this plan"
     else:
@@ -381,10 +381,10 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
 
 def _describe_guard(release: Release) -> str:
     """Describe the counts of the guard and its cost, or how to have one."""
-    counts = describe_guard_counts(release)
-    if counts is None:
+    guard = release.receipt.guard
+    if guard is None:
         return 'none: [plan] guard = "1/100" would stop a release that uses few rows'
-    return f"{counts} It cost {release.receipt['guard_charge']}."
+    return f"{describe_guard_counts(release)} It cost {guard.charge}."
 
 
 def _spent_facts(

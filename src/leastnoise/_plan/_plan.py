@@ -36,7 +36,6 @@ from leastnoise._trusted.accounting import (
     GaussianCost,
     Privacy,
     SeriesCost,
-    charge_text,
     privacy_from_json,
     whole_budget,
 )
@@ -178,15 +177,15 @@ class Plan(ABC):
         """Return labels and texts for display in a notebook."""
         facts = [
             (
-                "asks",
+                "size",
                 (
-                    f"{pluralize(self.workload.rows, 'query', 'queries')} in "
+                    f"{pluralize(self.workload.rows, 'answer')} in "
                     f"{pluralize(len(self.workload.products), 'table')}"
                 ),
             ),
             ("strategy", self.strategy),
             ("protects", self.privacy.unit),
-            ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),
+            ("privacy budget", str(whole_budget(self.privacy.budget))),
         ]
         if any(product.of_values for product in self.workload):
             facts.append(("rows without a value", "add nothing to sums, and are left out of means"))

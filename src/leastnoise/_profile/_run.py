@@ -327,7 +327,7 @@ def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ..
     receipts = set()
     if ledger is not None:
         receipts = {entry.id for entry in Ledger.open(ledger).entries()}
-    if not categories.private or categories.receipt.get("id") not in receipts:
+    if not categories.private or categories.receipt.id not in receipts:
         raise InputError(
             f"The categories in {directory} must have been paid from the ledger {ledger}; they were "
             "not. Choose another directory for this profile."

@@ -15,6 +15,14 @@ from leastnoise._release._category_files import (
     write_categories,
 )
 from leastnoise._release._csv_files import make_inert, restore_inert
+from leastnoise._release._describe import (
+    Fact,
+    Section,
+    describe_draft,
+    describe_plan,
+    describe_release,
+    list_facts,
+)
 from leastnoise._release._directory import (
     Draft,
     check_target,
@@ -34,14 +42,9 @@ from leastnoise._release._found_bounds import (
     read_bounds_manifest,
     write_bounds,
 )
-from leastnoise._release._manifest import (
-    Manifest,
-    Payment,
-    UnitFacts,
-    escape_manifest,
-    escape_markdown,
-    read_manifest,
-)
+from leastnoise._release._json_records import ALWAYS_WRITTEN, flat, read_record, write_record
+from leastnoise._release._manifest import Manifest, read_manifest
+from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
 from leastnoise._release._metadata import FILL_IN, Publication
 from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
@@ -59,10 +62,18 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._publication import PublicationTable
+from leastnoise._release._receipt import (
+    NO_RECEIPT,
+    AmountsOfTotal,
+    GuardCounts,
+    Payment,
+    ReceiptFacts,
+    SearchFacts,
+    SecondTable,
+)
 from leastnoise._release._records import make_records
 from leastnoise._release._release import (
     SEEDED_NOISE,
-    SEEDED_NOTICE,
     Release,
     build_release,
     check_options,
@@ -83,13 +94,15 @@ from leastnoise._release._sentences import (
     describe_risk,
     describe_row_limit,
     error_over_bound,
+    format_amount,
     format_budget,
     format_public_facts,
-    has_weights,
+    format_ratio,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,
     list_file_notices,
+    list_further_notices,
     list_sum_contributions,
     list_uncovered_errors,
     published_part,
@@ -119,9 +132,7 @@ from leastnoise._release._texts import (
 )
 from leastnoise._release._writing import (
     WRITERS,
-    check_manifest,
     check_records_file,
-    check_table_facts,
     fill_draft,
     finishing_seconds,
     write_records,

@@ -6,21 +6,19 @@ The search was paid for, so all of it is public.
 import csv
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan
 from leastnoise._release._csv_files import restore_inert, write_rows
-from leastnoise._release._directory import Draft, list_files
-from leastnoise._release._search_manifest import (
-    read_search_manifest,
-    unreadable_search,
-    write_search_manifest,
-)
+from leastnoise._release._directory import Draft, ListedFile, list_files
+from leastnoise._release._json_records import Json
+from leastnoise._release._manifest import write_manifest
+from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts, SearchFacts
+from leastnoise._release._search_manifest import read_search_manifest, unreadable_search
 from leastnoise._trusted.check import InputError
 
 CATEGORIES_FORMAT = "leastnoise categories 1"
@@ -39,25 +37,27 @@ class FoundCategories:
         units: the noisy number of units of each category, with noise of ``plan.std``. Small numbers
             are too large, because only categories with at least ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
-        receipt: the ledger's facts about the payment; empty if nothing was paid.
+        receipt: the payment; `NO_RECEIPT` if nothing was paid.
     """
 
     plan: CategoryPlan
     texts: tuple[str, ...]
     units: tuple[int, ...]
     private: bool
-    receipt: Mapping[str, Any] = field(default_factory=dict)
+    receipt: ReceiptFacts = NO_RECEIPT
 
     def kind(self) -> Categories:
         """Return the attribute with these categories, for a `Domain`."""
         return self.plan.kind.found(self.texts)
 
-    def search_facts(self) -> dict[str, Any]:
+    def search_facts(self) -> SearchFacts:
         """Return the facts about the search, for `Options.searches`.
 
         The manifest of a release lists them.
         """
-        return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
+        return SearchFacts(
+            attribute=self.plan.attribute, plan=self.plan.digest(), receipt=self.receipt
+        )
 
 
 def describe_search(plan: CategoryPlan) -> str:
@@ -81,40 +81,6 @@ def describe_search_chances(often: int, threshold: int) -> str:
     )
 
 
-def write_categories(categories: FoundCategories, draft: Draft) -> None:
-    """Write the list of categories and its manifest into a draft."""
-    write_rows(
-        draft.path / CATEGORY_FILE,
-        [CATEGORY_COLUMN, "units"],
-        zip(categories.texts, categories.units, strict=True),
-    )
-    manifest = _make_manifest(categories, list_files(draft.path))
-    write_search_manifest(manifest, draft)
-
-
-def _make_manifest(
-    categories: FoundCategories, files: Sequence[Mapping[str, object]]
-) -> dict[str, Any]:
-    """Return the manifest of found categories, with the list of its files."""
-    plan = categories.plan
-    return {
-        "format": CATEGORIES_FORMAT,
-        "written": datetime.now(UTC).date().isoformat(),
-        "private": categories.private,
-        "promise": describe_search(plan),
-        "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
-        f"{plan.threshold} are too large",
-        "plan": json.loads(plan.to_json()),
-        "receipt": dict(categories.receipt) or None,
-        "files": files,
-    }
-
-
-def holds_categories(directory: Path) -> bool:
-    """Return whether a directory holds found categories, not a release."""
-    return (directory / CATEGORY_FILE).exists()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoriesManifest:
     """The manifest of found categories, every value of its type."""
@@ -122,9 +88,38 @@ class CategoriesManifest:
     format: str
     written: date
     private: bool
-    plan: Mapping[str, Any]
-    files: tuple[Mapping[str, Any], ...]
-    receipt: Mapping[str, Any] | None = None
+    promise: str
+    units: str
+    plan: Mapping[str, Json]
+    receipt: ReceiptFacts | None
+    files: tuple[ListedFile, ...]
+
+
+def write_categories(categories: FoundCategories, draft: Draft) -> None:
+    """Write the list of categories and its manifest into a draft."""
+    write_rows(
+        draft.path / CATEGORY_FILE,
+        [CATEGORY_COLUMN, "units"],
+        zip(categories.texts, categories.units, strict=True),
+    )
+    plan = categories.plan
+    manifest = CategoriesManifest(
+        format=CATEGORIES_FORMAT,
+        written=datetime.now(UTC).date(),
+        private=categories.private,
+        promise=describe_search(plan),
+        units=f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
+        f"{plan.threshold} are too large",
+        plan=json.loads(plan.to_json()),
+        receipt=None if categories.receipt == NO_RECEIPT else categories.receipt,
+        files=list_files(draft.path),
+    )
+    write_manifest(manifest, draft.path)
+
+
+def holds_categories(directory: Path) -> bool:
+    """Return whether a directory holds found categories, not a release."""
+    return (directory / CATEGORY_FILE).exists()
 
 
 def read_categories_manifest(directory: Path) -> CategoriesManifest:
@@ -139,11 +134,11 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:
-        listed = [entry for entry in list_files(folder) if entry["path"] == CATEGORY_FILE]
+        listed = tuple(file for file in list_files(folder) if file.path == CATEGORY_FILE)
         rows = _read_rows(folder / CATEGORY_FILE)
     except OSError:
         raise unreadable_search(folder, "categories", _ADVICE) from None
-    if list(manifest.files) != listed:
+    if manifest.files != listed:
         raise InputError(
             f"The categories in {str(folder)!r} were changed since they were found. Use an "
             "intact copy."
@@ -153,7 +148,7 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
         texts=tuple(restore_inert(text) for text, _ in rows),
         units=tuple(int(units) for _, units in rows),
         private=manifest.private,
-        receipt=dict(manifest.receipt or {}),
+        receipt=manifest.receipt or NO_RECEIPT,
     )
 
 

@@ -246,17 +246,26 @@ def sync_to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def list_files(directory: Path) -> list[dict[str, object]]:
-    """Return path, size in bytes and SHA-256 of every file, sorted by path."""
-    return [
-        {
-            "path": path.relative_to(directory).as_posix(),
-            "bytes": path.stat().st_size,
-            "sha256": sha256(path),
-        }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """A file of a release: its path, size in bytes and SHA-256 in hexadecimal."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+def list_files(directory: Path) -> tuple[ListedFile, ...]:
+    """Return every file of a directory, sorted by path."""
+    return tuple(
+        ListedFile(
+            path=path.relative_to(directory).as_posix(),
+            bytes=path.stat().st_size,
+            sha256=sha256(path),
+        )
         for path in sorted(directory.rglob("*"))
         if path.is_file()
-    ]
+    )
 
 
 def sha256(path: Path) -> str:

@@ -18,14 +18,9 @@ from typing import Any
 import numpy as np
 
 from leastnoise._error import equations, noise_name
-from leastnoise._release._manifest import (
-    Manifest,
-    Payment,
-    UnitFacts,
-    escape_manifest,
-    escape_markdown,
-)
+from leastnoise._release._manifest import Manifest, UnitFacts, escape_manifest, escape_markdown
 from leastnoise._release._metadata import FILL_IN, Publication, format_csvw, format_dcat
+from leastnoise._release._receipt import Payment
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, TEMPLATES, Catalogue, table_title
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
@@ -71,7 +66,7 @@ def format_deployment(publication: Publication) -> str:
     manifest = publication.manifest
     budget = publication.release.privacy.budget
     unit = manifest.privacy.unit
-    payment = manifest.payment
+    payment = manifest.paid.payment
     plan = manifest.plan
     options = publication.release.options
     catalogue = _english_or_main(publication.release)
@@ -137,7 +132,10 @@ def _describe_utility(publication: Publication) -> str:
     if isinstance(tables, str):
         return f"Standard errors are {tables}."
     titles = _table_titles(publication.release)
-    errors = "; ".join(f"{titles.get(table.name, table.name)} {table.rmse:.4g}" for table in tables)
+    entries = [table.entry for table in tables]
+    errors = "; ".join(
+        f"{titles.get(entry.name, entry.name)} {entry.rmse:.4g}" for entry in entries
+    )
     return f"Typical standard errors: {errors}."
 
 
@@ -280,7 +278,7 @@ def _code_cell(text: str) -> dict[str, Any]:
 def _describe_cost(manifest: Manifest) -> str:
     """Return sentences on the cost of the queries and of the guard."""
     cost = manifest.privacy.cost
-    guard = manifest.guard
+    guard = manifest.paid.guard
     within = "within" if cost.within_budget else "NOT within"
     sentence = (
         f"The queries cost {cost.in_words}, computed from their integers and {within} what was "
@@ -334,12 +332,12 @@ def _describe_errors(manifest: Manifest, titles: Mapping[str, str]) -> str:
         )
     units = {"row": "rows", "unit": "units"}
     lines = []
-    for table in tables:
-        title = table.name
-        if table.name in titles:
-            title = escape_markdown(titles[table.name])
-        unit = units.get(table.unit, "in the unit of the measure")
-        lines.append(f"- {title}: {table.rmse:.4g} {unit}, {table.answers} answers")
+    for entry in (table.entry for table in tables):
+        title = entry.name
+        if entry.name in titles:
+            title = escape_markdown(titles[entry.name])
+        unit = units.get(entry.unit, "in the unit of the measure")
+        lines.append(f"- {title}: {entry.rmse:.4g} {unit}, {entry.answers} answers")
     covers = f"{100 * manifest.intervals.level:g}%"
     return "\n".join([f"Typical standard error of an answer (intervals cover {covers}):\n", *lines])
 
@@ -401,7 +399,7 @@ def format_review(publication: Publication) -> str:
         "cost": _describe_cost(manifest),
         "unit": _describe_unit(privacy.unit),
         "public": public,
-        "ledger": _describe_payment(manifest.payment),
+        "ledger": _describe_payment(manifest.paid.payment),
         "noise": _capitalize(plan.mechanism_in_words),
         "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
         "randomness": randomness,

@@ -3,19 +3,17 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from leastnoise._plan import BoundsPlan
 from leastnoise._release._directory import Draft
-from leastnoise._release._search_manifest import (
-    has_search_format,
-    read_search_manifest,
-    write_search_manifest,
-)
+from leastnoise._release._json_records import Json
+from leastnoise._release._manifest import write_manifest
+from leastnoise._release._receipt import NO_RECEIPT, BoundsFacts, ReceiptFacts, SearchFacts
+from leastnoise._release._search_manifest import has_search_format, read_search_manifest
 from leastnoise._trusted.check import InputError, exact, number_text, refuse
 
 FOUND_BOUNDS_FORMAT = "leastnoise bounds 1"
@@ -31,14 +29,14 @@ class FoundBounds:
         low: the lower bound; 0 for the rows of a unit.
         high: the upper bound.
         private: False if the noise came from a seed.
-        receipt: the ledger's facts about the payment; empty if nothing was paid.
+        receipt: the payment; `NO_RECEIPT` if nothing was paid.
     """
 
     plan: BoundsPlan
     low: Fraction
     high: Fraction
     private: bool
-    receipt: Mapping[str, Any] = field(default_factory=dict)
+    receipt: ReceiptFacts = NO_RECEIPT
 
     def __post_init__(self) -> None:
         edges = self.plan.kind.edges
@@ -65,22 +63,24 @@ class FoundBounds:
             )
         return int(self.high)
 
-    def search_facts(self) -> dict[str, Any]:
+    def search_facts(self) -> SearchFacts:
         """Return the facts about the search, for `Options.searches`.
 
         The manifest of a release lists them: the bounds, their rule and their error.
         """
         plan = self.plan
-        return {
-            "attribute": "max_rows" if plan.bounds_row_counts else plan.attribute,
-            "plan": plan.digest(),
-            **self.receipt,
-            "low": number_text(self.low),
-            "high": number_text(self.high),
-            "covers": number_text(plan.covers),
-            "rank_error": plan.rank_error,
-            "promise": describe_bounds_search(plan),
-        }
+        return SearchFacts(
+            attribute="max_rows" if plan.bounds_row_counts else plan.attribute,
+            plan=plan.digest(),
+            receipt=self.receipt,
+            bounds=BoundsFacts(
+                low=number_text(self.low),
+                high=number_text(self.high),
+                covers=number_text(plan.covers),
+                rank_error=plan.rank_error,
+                promise=describe_bounds_search(plan),
+            ),
+        )
 
 
 def describe_found_bounds(bounds: FoundBounds) -> str:
@@ -125,21 +125,6 @@ def _counted(plan: BoundsPlan) -> str:
     return "units"
 
 
-def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
-    """Write the manifest of found bounds into a draft."""
-    manifest = {
-        "format": FOUND_BOUNDS_FORMAT,
-        "written": datetime.now(UTC).date().isoformat(),
-        "private": bounds.private,
-        "promise": describe_bounds_search(bounds.plan),
-        "low": number_text(bounds.low),
-        "high": number_text(bounds.high),
-        "plan": json.loads(bounds.plan.to_json()),
-        "receipt": dict(bounds.receipt) or None,
-    }
-    write_search_manifest(manifest, draft)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsManifest:
     """The manifest of found bounds, every value of its type."""
@@ -147,10 +132,26 @@ class BoundsManifest:
     format: str
     written: date
     private: bool
+    promise: str
     low: str
     high: str
-    plan: Mapping[str, Any]
-    receipt: Mapping[str, Any] | None = None
+    plan: Mapping[str, Json]
+    receipt: ReceiptFacts | None
+
+
+def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
+    """Write the manifest of found bounds into a draft."""
+    manifest = BoundsManifest(
+        format=FOUND_BOUNDS_FORMAT,
+        written=datetime.now(UTC).date(),
+        private=bounds.private,
+        promise=describe_bounds_search(bounds.plan),
+        low=number_text(bounds.low),
+        high=number_text(bounds.high),
+        plan=json.loads(bounds.plan.to_json()),
+        receipt=None if bounds.receipt == NO_RECEIPT else bounds.receipt,
+    )
+    write_manifest(manifest, draft.path)
 
 
 def read_bounds_manifest(directory: Path) -> BoundsManifest:
@@ -171,5 +172,5 @@ def read_bounds(directory: str | os.PathLike[str]) -> FoundBounds:
         low=exact("low", manifest.low),
         high=exact("high", manifest.high),
         private=manifest.private,
-        receipt=dict(manifest.receipt or {}),
+        receipt=manifest.receipt or NO_RECEIPT,
     )

@@ -9,13 +9,14 @@ instead, from which every range follows.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
 from leastnoise._domain import CompleteCount, Domain, UnitCount, ValueCount, Weighted
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
+from leastnoise._release._json_records import read_record, write_record
 from leastnoise._release._names import (
     LANGUAGES,
     Names,
@@ -28,6 +29,7 @@ from leastnoise._release._names import (
     names_in,
     text_in,
 )
+from leastnoise._release._receipt import SearchFacts
 from leastnoise._release._sdmx_mapping import check_sdmx_mapping, read_sdmx_mapping
 from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
 from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue, name_rows
@@ -65,7 +67,6 @@ OCCASIONAL_COLUMNS = (
 )
 """Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
-_SEARCH_FACTS = {"attribute", "dataset", "charge", "number", "ledger"}
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written; public."""
 _SMALLEST_STEP = Fraction(1, 10**12)  # of rounding, in rows or the unit of a measure
@@ -175,7 +176,7 @@ class Options:
     joined_on: Sequence[str] = ()
     guard: Exact | None = None
     rows: int | None = None
-    searches: Sequence[Mapping[str, Any]] = ()
+    searches: Sequence[SearchFacts] = ()
     round: Exact | Mapping[str, Exact] | None = None
     below: Exact | Mapping[str, Exact] | None = None
     rounding: str = "nearest"
@@ -194,7 +195,7 @@ class Options:
             for name in ("formats", "covariances", "statements")
         }
         checked["joined_on"] = tuple(options["joined_on"])
-        self._check_labels_and_searches()
+        self._check_labels()
         checked["labels"] = {
             name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
         }
@@ -205,7 +206,8 @@ class Options:
         checked["sdmx"] = dict(self.sdmx)
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
-        checked["searches"] = tuple(dict(search) for search in self.searches)
+        self._check_searches()
+        checked["searches"] = tuple(self.searches)
         for name in ("round", "below"):
             if options[name] is None:
                 checked[name] = None
@@ -300,8 +302,8 @@ class Options:
             language = "en"
         return replace(load_catalogue(), names=self.names_in(language))
 
-    def _check_labels_and_searches(self) -> None:
-        """Raise for labels or searches that are not the mappings they must be."""
+    def _check_labels(self) -> None:
+        """Raise for labels that are not the mappings they must be."""
         if isinstance(self.labels, Mapping):
             label_texts = self.labels.values()
         else:
@@ -312,18 +314,20 @@ class Options:
         for name, texts_of_codes in self.labels.items():
             for code, text in texts_of_codes.items():
                 check_text(f"labels {name} {code}", text)
-        if isinstance(self.searches, (list, tuple)):
-            searches = self.searches
-        else:
-            searches = [None]
-        if not all(
-            isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in searches
+
+    def _check_searches(self) -> None:
+        """Raise for searches that are no facts of paid searches."""
+        is_sequence = isinstance(self.searches, (list, tuple))
+        if is_sequence and all(
+            isinstance(search, SearchFacts) and search.receipt.payment is not None
+            for search in self.searches
         ):
-            raise refuse(
-                "searches",
-                self.searches,
-                "a list of what FoundCategories.search_facts() gives, of searches that were paid",
-            )
+            return
+        raise refuse(
+            "searches",
+            self.searches,
+            "a list of what FoundCategories.search_facts() gives, of searches that were paid",
+        )
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
@@ -379,18 +383,31 @@ class Options:
             or self.top_down
         )
 
+    @classmethod
+    def from_json(cls, value: object) -> "Options":
+        """Read the result of `to_json`; raise for unknown names."""
+        names = {option.name for option in fields(cls)}
+        if not isinstance(value, Mapping) or not {*value} <= names:
+            raise refuse("options", value, "an object with some of " + ", ".join(sorted(names)))
+        searches = value.get("searches", [])
+        if not isinstance(searches, list):
+            raise refuse("options.searches", searches, "a list")
+        facts = [read_record(SearchFacts, search, "options.searches") for search in searches]
+        return cls(**{**value, "searches": facts})
+
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values that `Options` reads back.
+        """Return JSON values that `from_json` reads back.
 
         Some options that are not set are left out.
 
-        >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
+        >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
         """
         values = asdict(self)
         for name, value in values.items():
             if isinstance(value, tuple):
                 values[name] = list(value)
+        values["searches"] = [write_record(search) for search in self.searches]
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
         exact_texts = {
             name: _exact_to_json(value) for name, value in exact.items() if value is not None

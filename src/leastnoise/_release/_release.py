@@ -45,6 +45,8 @@ from leastnoise._plan import (
     guard_share,
     with_guard,
 )
+from leastnoise._release._csv_files import make_file_name
+from leastnoise._release._json_records import ALWAYS_WRITTEN
 from leastnoise._release._observation import observation_digest
 from leastnoise._release._options import (
     Options,
@@ -57,6 +59,7 @@ from leastnoise._release._options import (
     product_rounding,
     tables_to_write,
 )
+from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts
 from leastnoise._release._records import make_records
 from leastnoise._release._sql_answers import (
     answer_statement,
@@ -65,7 +68,7 @@ from leastnoise._release._sql_answers import (
     read_statement,
 )
 from leastnoise._release._sql_combinations import AnswerNoise
-from leastnoise._release._statistics import Statistics
+from leastnoise._release._statistics import Statistics, StatisticTable
 from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
@@ -74,9 +77,9 @@ from leastnoise._release._tables import (
     Tables,
     convert_to_amounts,
 )
-from leastnoise._release._texts import ENGLISH, format_row_limit, load_catalogue
+from leastnoise._release._texts import ENGLISH, format_row_limit, format_size, load_catalogue
 from leastnoise._threads import one_thread
-from leastnoise._trusted.accounting import Privacy, charge_text, whole_budget
+from leastnoise._trusted.accounting import Privacy, whole_budget
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, Observation
@@ -96,6 +99,7 @@ from leastnoise._workload import (
     with_hidden_groups,
 )
 
+MOST_TABLE_FILES = 200  # tables that have files of their own
 MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
 _MOST_JOINT_CELLS = 2**16  # cells of the joint table of non-negative least squares
 _MOST_LOCAL_CELLS = 2**22  # cells of all tables of the local projection
@@ -106,8 +110,6 @@ _MOST_PUBLIC_TABLES = 2
 
 SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
 """The fact about the noise of a release that protects nobody."""
-SEEDED_NOTICE = "NOT PRIVATE: the noise of this release came from a seed; publish no part of it."
-"""The same as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,7 @@ class Release:
         workload: the tables that are written: the requested workload, with the cells of a table
             that is too large to write in its place, and with its prefix sums at the end.
         options: the options besides the plan, with tables named by their ids.
-        receipt: further facts about the payment, such as the ledger's name.
+        receipt: the payment, the counts of the guard and the second table.
         tables: one table for each product of the workload, computed on access.
         statistics: the requested means, quantiles and distribution functions, computed on access.
 
@@ -149,7 +151,7 @@ class Release:
     outcome: Outcome
     workload: Workload
     options: Options
-    receipt: Mapping[str, Any] = field(default_factory=dict)
+    receipt: ReceiptFacts = NO_RECEIPT
     tables: Tables
     statistics: Statistics
     _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
@@ -173,18 +175,16 @@ class Release:
 
     def _describe_size(self) -> str:
         """Return a text with the numbers of answers and tables."""
-        answers = ENGLISH.say_count("answers", self.workload.rows)
-        tables = ENGLISH.say_count("tables", len(self.tables))
-        return f"{answers} in {tables}"
+        return format_size(self.workload.rows, len(self.tables), ENGLISH)
 
     def _list_facts(self) -> list[tuple[str, str]]:
-        """Return labels and texts: unit, cost, row limit and a warning about seeds."""
+        """Return labels and texts: unit, budget, row limit and a warning about seeds."""
         privacy = self.privacy
         facts = [
             ("protects", privacy.unit),
-            ("cost", charge_text(privacy.budget, whole_budget(privacy.budget))),
+            ("privacy budget", str(whole_budget(privacy.budget))),
         ]
-        row_limit = format_row_limit(privacy, self.receipt, self.level, ENGLISH)
+        row_limit = format_row_limit(privacy, self.receipt.guard, self.level, ENGLISH)
         if row_limit:
             facts.append(("answers", row_limit))
         if not self.private:
@@ -210,7 +210,9 @@ class Release:
 
         Its budget is the budget of the plan and, if there was a guard, of the guard.
         """
-        return with_guard(self.plan.privacy, guard_share(self.receipt.get("guard_share")))
+        guard = self.receipt.guard
+        share = None if guard is None else guard_share(guard.share)
+        return with_guard(self.plan.privacy, share)
 
     @property
     def observation(self) -> Observation:
@@ -251,9 +253,9 @@ class Release:
         'a seeded release'
         """
         plan = self.plan
-        number = self.receipt.get("number")
+        payment = self.receipt.payment
         if not name:
-            name = f"release {number}" if number else "a seeded release"
+            name = f"release {payment.number}" if payment else "a seeded release"
         if isinstance(plan, SeriesPlan):
             raise InputError(
                 f"The earlier release {name!r} must count all rows; it is a period of a series, "
@@ -276,7 +278,7 @@ class Release:
         return EarlierRelease(
             name=name,
             digest=observation_digest(self.outcome),
-            dataset=str(self.receipt.get("dataset", "")),
+            dataset=payment.dataset if payment else "",
             receipts=tuple(receipts),
             plan_digests=tuple(plan_digests),
             counted=tuple(counted),
@@ -764,14 +766,19 @@ class TableEntry:
     attributes: tuple[str, ...]
     answers: int
     measure: str | None
-    quantity: str
+    quantity: str = field(default="", metadata=ALWAYS_WRITTEN)
     unit: str
     weight: str
     rmse: float
     largest_std: float
     promised_rmse: float | None
-    leaves_out: tuple[str, ...]
-    of: str
+    leaves_out: tuple[str, ...] = field(default=(), metadata=ALWAYS_WRITTEN)
+    of: str = field(default="", metadata=ALWAYS_WRITTEN)
+
+
+def statistic_path(release: Release, statistic: StatisticTable) -> str:
+    """Return the path of a statistic's files in the release, without ending."""
+    return f"answers/{make_file_name(statistic.id, statistic.name, len(release.statistics))}"
 
 
 def statement_path(number: int) -> str:
@@ -799,7 +806,7 @@ def with_table_ids(options: Options, products: Sequence[Product]) -> Options:
 def build_release(
     outcome: Outcome,
     options: Options | None = None,
-    receipt: Mapping[str, Any] | None = None,
+    receipt: ReceiptFacts = NO_RECEIPT,
     library: str | None = None,
 ) -> Release:
     """Build the release of an outcome; its tables are computed on access."""
@@ -849,7 +856,7 @@ def build_release(
         outcome=outcome,
         workload=workload,
         options=options,
-        receipt=dict(receipt or {}),
+        receipt=receipt,
         tables=tables,
         statistics=statistics,
     )

@@ -31,12 +31,15 @@ from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
+from leastnoise._release._describe import describe_release, list_facts
+from leastnoise._release._json_records import write_record
 from leastnoise._release._options import (
     Options,
     display_texts,
     product_rounding,
     rounding_reach,
 )
+from leastnoise._release._receipt import SearchFacts
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._survey import FlagRule, SamplingErrors
@@ -121,7 +124,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
         main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
         row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
-        ratio=sentences.error_over_bound(release.plan),
+        facts={fact.key: fact for fact in list_facts(describe_release(release, catalogue))},
         day=catalogue.format_date(datetime.now(UTC).date()),
         index=_make_index(release, content, catalogue),
         levels=_list_level_tables(content.summaries, catalogue),
@@ -610,20 +613,22 @@ def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> li
     ]
 
 
-def _describe_paid_search(search_facts: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, str]:
+def _describe_paid_search(search: SearchFacts, catalogue: Catalogue) -> tuple[str, str]:
     """Return heading and text about a search that was paid before the release."""
-    facts = {name: str(search_facts[name]) for name in ("attribute", "charge", "number", "ledger")}
-    if "covers" not in search_facts:
-        return catalogue.say("s_search", **facts), catalogue.say("searched", **facts)
+    payment = {name: str(entry) for name, entry in write_record(search.receipt).items()}
+    bounds = search.bounds
+    if bounds is None:
+        heading = catalogue.say("s_search", attribute=search.attribute)
+        return heading, catalogue.say("searched", **payment)
     result = catalogue.say(
         "bounds_found",
-        low=Fraction(search_facts["low"]),
-        high=Fraction(search_facts["high"]),
-        covers=100 * Fraction(search_facts["covers"]),
-        error=search_facts["rank_error"],
-        **facts,
+        low=Fraction(bounds.low),
+        high=Fraction(bounds.high),
+        covers=100 * Fraction(bounds.covers),
+        error=bounds.rank_error,
+        **payment,
     )
-    return catalogue.say("s_bounds", **facts), result
+    return catalogue.say("s_bounds", attribute=search.attribute), result
 
 
 def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[str, str]]:
@@ -633,14 +638,8 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     finding = release.finding
     receipt = release.receipt
     # The headline has the facts about the guard and the second table.
-    payment_facts = {
-        name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))
-    }
-    facts = ", ".join(
-        f"{name}: {value}"
-        for name, value in {"id": release.observation.receipt, **payment_facts}.items()
-        if value
-    )
+    payment = write_record(replace(receipt, guard=None, guard_reduced_from=None, joined=None))
+    facts = ", ".join(f"{name}: {value}" for name, value in payment.items() if value)
     if finding.linear:
         measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
@@ -658,11 +657,9 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
     if isinstance(plan, LinearPlan) and plan.earlier:
         spending.append((catalogue.say("s_after"), sentences.describe_earlier(plan, catalogue)))
-    if "guard_charge" in receipt:
-        spending.append((catalogue.say("s_guard"), str(receipt["guard_charge"])))
-    spending += [
-        _describe_paid_search(search_facts, catalogue) for search_facts in release.options.searches
-    ]
+    if receipt.guard is not None:
+        spending.append((catalogue.say("s_guard"), receipt.guard.charge))
+    spending += [_describe_paid_search(search, catalogue) for search in release.options.searches]
     return [
         *spending,
         (catalogue.say("s_neighbours"), f"{neighbours} ({privacy.neighbours})"),

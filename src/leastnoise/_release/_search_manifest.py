@@ -1,23 +1,14 @@
-"""The manifest of what a search found: written as JSON, and read as a checked record."""
+"""Read the manifest of what a search found as a checked record."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leastnoise._plan import read, read_json
-from leastnoise._release._directory import Draft
-from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._release._json_records import read_record
 from leastnoise._trusted.check import InputError, refuse
 
 MANIFEST_FILE = "manifest.json"
 _Record = TypeVar("_Record")
-
-
-def write_search_manifest(manifest: Mapping[str, Any], draft: Draft) -> None:
-    """Write the manifest of a search into a draft."""
-    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (draft.path / MANIFEST_FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_search_manifest(
@@ -39,7 +30,6 @@ def read_search_manifest(
         text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")
         values = read(lambda: read_json(text), "manifest", advice)
         manifest = read(lambda: read_record(record, values), "manifest", advice)
-        check_receipt(values.get("receipt") or {})
     except OSError:
         raise unreadable_search(directory, result, advice) from None
     except ValueError as error:

@@ -70,6 +70,7 @@ from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
+_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
@@ -87,10 +88,25 @@ def describe_definition(
     }
 
 
+def format_amount(value: Fraction, *, up: bool) -> str:
+    """Format an epsilon, delta or rho.
+
+    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
+    """
+    text = readable(value)
+    if not text.startswith("about"):
+        return text
+    scale = _EXACT_DIGITS
+    if up:
+        scale = max(scale, _EXACT_DIGITS - 1 - math.floor(math.log10(value)))
+    digits = value * 10**scale
+    return readable(Fraction(math.ceil(digits) if up else math.floor(digits), 10**scale))
+
+
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the budget in short form, such as ``epsilon = 1``."""
+    """Return the budget in short form, such as ``epsilon = 1``; rounded up if it is long."""
     return ", ".join(
-        f"{name.replace('_', ' ')} = {catalogue.format_value(number)}"
+        f"{name.replace('_', ' ')} = {catalogue.localize(format_amount(number, up=True))}"
         for name, number in parameters(privacy.budget).items()
     )
 
@@ -239,6 +255,11 @@ def error_over_bound(plan: Plan) -> float | None:
     if plan.promise is None:
         return None
     return plan.promise.times_least
+
+
+def format_ratio(ratio: float, catalogue: Catalogue = ENGLISH) -> str:
+    """Return the error over the least possible error as text."""
+    return catalogue.localize(f"{ratio:.3f}" if ratio < 1000 else f"{ratio:,.0f}")
 
 
 def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
@@ -436,7 +457,7 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
         *_list_dropping("dropped", names_in_no_table, release.plan, catalogue),
         *_list_unmeasured_rows(release, catalogue),
     ]
-    if sentences and "guard_used" not in release.receipt:
+    if sentences and release.receipt.guard is None:
         sentences.append(catalogue.say("dropped_unmeasured"))
     if estimates:
         sentences.append(_list_missing_rows(release.plan, estimates, catalogue))
@@ -605,7 +626,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Return a phrase on the row limit of a unit; "" if units have none."""
-    return format_row_limit(release.privacy, release.receipt, release.level, catalogue)
+    return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
 
 
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
@@ -614,7 +635,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     It says about how many rows were cut. None without a limit.
     """
     privacy = release.privacy
-    cut_share = estimate_cut_share(release.receipt, release.level)
+    guard = release.receipt.guard
+    cut_share = estimate_cut_share(guard, release.level)
     has_other_tables = any(
         not (product.of_values and product.is_per_unit) for product in release.workload
     )
@@ -628,9 +650,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         key = "cut_share" if cut_share.low > 0 else "cut_share_hidden"
         parts.append(catalogue.say(key, share=share, low=low, high=high))
     else:
-        parts.append(
-            catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
-        )
+        is_counted = guard is not None and guard.cut is not None
+        parts.append(catalogue.say("cut_hidden" if is_counted else "cut_unpublished"))
     if has_series_limit(release.plan):
         parts.append(catalogue.say("cut_series", column=catalogue.quote(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
@@ -656,6 +677,7 @@ def list_cut_amounts(
         over: leave out totals of which surely no more than this share was cut.
     """
     domain = release.plan.domain
+    guard = release.receipt.guard
     names = dict.fromkeys(
         str(product.measure)
         for product in release.workload
@@ -670,7 +692,7 @@ def list_cut_amounts(
             "high": catalogue.format_exact(total.high),
         }
         limit = catalogue.say_count("amount_cells", release.privacy.max_rows, **values)
-        cut = estimate_cut_amount(release.receipt, name, release.level)
+        cut = estimate_cut_amount(guard, name, release.level)
         if over is not None and cut is not None and cut.share <= over:
             continue
         if cut is not None:
@@ -679,7 +701,7 @@ def list_cut_amounts(
             )
             shares = {"share": share, "low_share": low_share, "high_share": high_share}
             found = catalogue.say("amount_cut", name=name, **shares)
-        elif "guard_amounts" in release.receipt:
+        elif guard is not None and guard.amounts:
             found = catalogue.say("amount_hidden", name=name)
         else:
             found = catalogue.say("amount_unpublished", name=name)
@@ -715,22 +737,20 @@ def describe_guard_counts(
         catalogue: the catalogue of the language.
         unused_over: return None unless surely more than this share of the rows was not used.
     """
-    receipt = release.receipt
+    guard = release.receipt.guard
     privacy = release.privacy
-    if "guard_used" not in receipt:
+    if guard is None:
         return None
-    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
-    multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    surely_unused = kept - used - multiplier * std - 0.5
+    reach = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * guard.noise_std
+    kept = guard.kept
+    surely_unused = kept - guard.used - reach - 0.5
     if unused_over is not None and not surely_unused > unused_over * kept:
         return None
     values = {
-        "kept": catalogue.format_number(max(kept, used)),
-        "used": catalogue.format_number(used),
-    }
-    values |= {
-        "kept_margin": catalogue.format_error(multiplier * math.sqrt(2) * std + 0.5),
-        "used_margin": catalogue.format_error(multiplier * std + 0.5),
+        "kept": catalogue.format_number(float(max(kept, guard.used))),
+        "used": catalogue.format_number(float(guard.used)),
+        "kept_margin": catalogue.format_error(math.sqrt(2) * reach + 0.5),
+        "used_margin": catalogue.format_error(reach + 0.5),
     }
     if privacy.unit_column is None:
         key = "guard"
@@ -764,14 +784,14 @@ def unused_row_share(release: Release) -> float:
 
     It is 0 without a guard, and if the noise of the counts explains the difference.
     """
-    receipt = release.receipt
-    if "guard_used" not in receipt:
+    guard = release.receipt.guard
+    if guard is None:
         return 0.0
-    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
+    unused = guard.kept - guard.used
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    if not kept - used > multiplier * std + 0.5:
+    if not unused > multiplier * guard.noise_std + 0.5:
         return 0.0
-    return max(0.0, round(min(1.0, (kept - used) / max(kept, 1)), 2))
+    return max(0.0, round(min(1.0, unused / max(guard.kept, 1)), 2))
 
 
 def has_weights(release: Release) -> bool:
@@ -832,7 +852,7 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 
     The result is None if no guard did.
     """
-    earlier_budget = release.receipt.get("guard_reduced_from")
+    earlier_budget = release.receipt.guard_reduced_from
     if earlier_budget is None:
         return None
     budget = release.privacy.budget
@@ -850,7 +870,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     They say that the row limit may have cut over a tenth of the rows, that as many rows were not
     used or are missing from some tables, or that the number of missing rows is unknown.
     """
-    share = estimate_cut_share(release.receipt, release.level)
+    share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
         cut = describe_cut_rows(release, catalogue)
     else:
@@ -1020,13 +1040,13 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Return a sentence on the protection of a second table; None without one."""
-    second_table = release.receipt.get("joined")
-    if not second_table:
+    second_table = release.receipt.joined
+    if second_table is None:
         return None
     return catalogue.say(
-        "joined_public" if second_table["public"] else "joined",
-        table=second_table["table"] or "-",
-        column=catalogue.quote(second_table["on"]),
+        "joined_public" if second_table.public else "joined",
+        table=second_table.table or "-",
+        column=catalogue.quote(second_table.on),
     )
 
 
@@ -1063,6 +1083,17 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         describe_second_table(release, catalogue),
     ]
     return [notice for notice in notices if notice]
+
+
+def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
+    """Return the notices for readers of answers that are computed after the release."""
+    notices = []
+    if not release.private:
+        notices.append(catalogue.say("not_private"))
+    notices += list_answer_notices(release, catalogue)
+    if release.options.survey or has_weights(release):
+        notices.append(catalogue.say("st_noise_only"))
+    return notices
 
 
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:

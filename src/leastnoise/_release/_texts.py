@@ -47,6 +47,7 @@ from leastnoise._release._names import (
     QuantityNames,
     capitalize,
 )
+from leastnoise._release._receipt import GuardCounts
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
@@ -971,6 +972,15 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
 
+def format_size(answers: int, tables: int, catalogue: Catalogue) -> str:
+    """Return the numbers of answers and tables, such as ``5 answers in 2 tables``."""
+    return catalogue.say(
+        "size",
+        answers=catalogue.say_count("answers", answers),
+        tables=catalogue.say_count("in_tables", tables),
+    )
+
+
 class ShareInterval(NamedTuple):
     """The share of rows that a limit cut, with its interval."""
 
@@ -979,7 +989,7 @@ class ShareInterval(NamedTuple):
     high: float
 
 
-def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
+def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval | None:
     """Estimate the share of rows that the row limit of units cut.
 
     It follows from the guard's noisy counts; None if the noise hides it.
@@ -988,12 +998,11 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
     K| <= z sqrt(s^2 + r^2 t^2) holds at the level for the true ratio r = cut / kept. The interval
     has all r for which it holds (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
     """
-    if "guard_cut" not in receipt:
+    if guard is None or guard.cut is None or guard.cut_std is None:
         return None
-    cut, kept, cut_error, kept_error = (
-        float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std")
+    return _estimate_share(
+        guard.cut, guard.kept, guard.cut_std, math.sqrt(2) * guard.noise_std, level
     )
-    return _estimate_share(cut, kept, cut_error, math.sqrt(2) * kept_error, level)
 
 
 def estimate_unused_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
@@ -1015,19 +1024,18 @@ def estimate_unused_share(receipt: Mapping[str, Any], level: float) -> ShareInte
 
 
 def estimate_cut_amount(
-    receipt: Mapping[str, Any], measure: str, level: float
+    guard: GuardCounts | None, measure: str, level: float
 ) -> ShareInterval | None:
     """Return the estimated share of a total of units that was cut.
 
     It follows from the guard's noisy amounts as for rows; None without them, or if the noise hides
     it.
     """
-    for amounts in receipt.get("guard_amounts", ()):
-        if amounts["measure"] == measure:
-            cut, kept, cut_error, kept_error = (
-                float(amounts[name]) for name in ("cut", "kept", "cut_std", "kept_std")
+    for amounts in guard.amounts if guard is not None else ():
+        if amounts.measure == measure:
+            return _estimate_share(
+                amounts.cut, amounts.kept, amounts.cut_std, amounts.kept_std, level
             )
-            return _estimate_share(cut, kept, cut_error, kept_error, level)
     return None
 
 
@@ -1065,7 +1073,7 @@ def _estimate_share(
 
 
 def format_row_limit(
-    privacy: Privacy, receipt: Mapping[str, Any], level: float, catalogue: Catalogue
+    privacy: Privacy, guard: GuardCounts | None, level: float, catalogue: Catalogue
 ) -> str:
     """Return a phrase on the row limit of a unit and the share of rows cut.
 
@@ -1074,7 +1082,7 @@ def format_row_limit(
     if privacy.unit_column is None:
         return ""
     limit = catalogue.say_count("of", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
-    cut_share = estimate_cut_share(receipt, level)
+    cut_share = estimate_cut_share(guard, level)
     if cut_share is None or cut_share.share < 0.005:
         return limit
     if cut_share.low == 0:

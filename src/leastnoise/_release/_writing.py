@@ -4,12 +4,9 @@ Answers are written in batches of bounded size: Arrow writes Parquet, DuckDB wri
 """
 
 import json
-import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, astuple, fields
-from datetime import UTC, datetime
-from fractions import Fraction
+from dataclasses import astuple, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,27 +14,33 @@ from typing import Any
 import numpy as np
 
 from leastnoise._charts import is_drawing
-from leastnoise._domain import READ_AS_IT_IS
-from leastnoise._error import block_variance, noise_name
-from leastnoise._estimation import REPETITIONS
-from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
-from leastnoise._plan import AdaptivePlan, LinearPlan, Plan, versions
+from leastnoise._frames import Columns, UniqueNames, label_array, to_frame
+from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._csv_files import make_file_name, make_inert, write_rows
 from leastnoise._release._directory import Draft, list_files
 from leastnoise._release._formats import SdmxMessages, Workbook
-from leastnoise._release._manifest import MANIFEST_FORMAT, Manifest, escape_markdown
+from leastnoise._release._json_records import write_record
+from leastnoise._release._manifest import escape_markdown, write_manifest
+from leastnoise._release._manifest_of_release import (
+    MOST_LISTED_TABLES,
+    build_manifest,
+    list_measured_blocks,
+)
 from leastnoise._release._observation import observation_text
 from leastnoise._release._options import (
     Options,
-    rounded_quantities,
-    rounding_reach,
-    rounding_rule,
 )
 from leastnoise._release._publication import Publications
-from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
+from leastnoise._release._quantities import describe_columns, describe_quantity
 from leastnoise._release._records import Records
-from leastnoise._release._release import SEEDED_NOTICE, Release, TableEntry, statement_path
+from leastnoise._release._release import (
+    MOST_TABLE_FILES,
+    Release,
+    TableEntry,
+    statement_path,
+    statistic_path,
+)
 from leastnoise._release._report import (
     MOST_PAGE_ROWS,
     MOST_PICTURES,
@@ -47,17 +50,13 @@ from leastnoise._release._report import (
     render_report,
     report_file,
 )
-from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._threads import BoundedThreadPool
-from leastnoise._trusted.accounting import covers
-from leastnoise._trusted.check import Exact, InputError, refuse
+from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
-from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, level_names
 
-MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
 # DuckDB would draw its own progress bar on the standard output of an interactive program.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
@@ -70,38 +69,6 @@ WRITERS: Mapping[str, tuple[Any, ...]] = {
     "sdmx": (SdmxMessages,),
 }
 """Writers of the formats that hold all tables in one file; tables are added one after the other."""
-MOST_LISTED_TABLES = 200
-MOST_LABELS = 100_000  # of all attributes and their levels
-PROJECTIONS = {
-    "agreed": "from the total down, the nearest groups within each group (least squares) that are "
-    "at least 0 and add up to it; all tables "
-    "are sums of the one that has the cells or groups of all others, so they agree",
-    "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated "
-    "total, if that is positive",
-    "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are "
-    "at least 0",
-    "clip": "negative answers are replaced by 0",
-    "none": "not made, because the true answers may be negative",
-}
-_COLUMNS = {
-    "answer": "the unbiased least squares estimate, consistent across tables",
-    "noise_std": "its standard error from the noise, as the plan promised it",
-}
-_ADAPTIVE_COLUMNS = {
-    "answer": "the estimate, consistent across tables; biased where the data are not as even as "
-    "the choices suppose",
-    "noise_std": "its standard error from the noise, given the outcome of the choices",
-    "approximation_std": "the rest of its error, estimated from what was paid for; empty where "
-    "nothing tells",
-}
-_ADAPTIVE_POST_PROCESSING = (
-    "answer is the mechanism's estimate; it is %s. Everything after the measurements is "
-    "post-processing and cost nothing."
-)
-_ADAPTIVE_ERROR_NOTE = (
-    "which queries were measured was decided on the way, so the error depends on the data, and it "
-    "was not promised beforehand"
-)
 # CPU seconds, measured on one core of 2026
 _START_SECONDS = 1.3
 _PICTURE_SECONDS = 0.08
@@ -109,58 +76,6 @@ _FILE_SECONDS = 0.02
 _PAGE_ROW_SECONDS = 7e-5
 _ANSWER_SECONDS = 3e-6
 _MEASUREMENT_SECONDS = 3e-7
-_MEAN_INTERVALS = (
-    "Intervals are Fieller's, each separately; std_error is by the delta method at the estimates, "
-    "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
-)
-_MEANINGS = {
-    "variances": "root of the mean squared distance of the values of a group from their mean, with "
-    "the number of values as the divisor. An interval has every value that the noise of the count, "
-    "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
-    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
-    "bounds count at the nearest bound",
-    "correlations": "correlation and covariance of each pair of measures, of the rows of a group "
-    "with a value of every measure, with the number of these rows as the divisor. Intervals are by "
-    "the delta method, each by itself; they have all values that the bounds allow, and std_error is "
-    "empty, where the count or a variance is not clear of 0. Values beyond the public bounds count "
-    "at the nearest bound",
-    "regression": "coefficients of least squares with an intercept, of the rows of a group with a "
-    "value of every measure. Intervals are for the noise only, by the delta method, each by itself; "
-    "low, high and std_error are empty where the smallest eigenvalue of the normal equations is not "
-    "clear of 0, so that every coefficient is possible; ridge is the amount that was then added to "
-    "their diagonal, as a share of count. Values beyond the public bounds count at the nearest bound",
-    "quantiles": "the least value with at least a share of the %s at or below it; only its cell "
-    "is known, so low and high are ends of "
-    "cells; each interval by itself. The first and the last cell also count values beyond the "
-    "bounds: may_be_below is 1 where the interval reaches to the first, so that the quantile may "
-    "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
-    "high",
-    "cdf": "share of the %s up to the end of every cell (up_to); low to high is a band that "
-    "holds for all cells of a group together. The first and the last cell also count values beyond "
-    "the bounds: the last share covers all rows, some of which may lie above the last up_to",
-    "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
-    "each pair once; squared rows or "
-    "amounts. The variance of a sum of answers is the sum of their covariances, both orders "
-    "counted.",
-    "answer_integer": "%s, in whole rows or multiples of the measure's unit: tables of cells by "
-    "largest remainders, so that they keep "
-    "their rounded total, others to the nearest; where levels are asked for and one table has the "
-    "cells of all others, from the total "
-    "down instead, so that all tables agree",
-    "answer_nnls": "non-negative least squares over the joint table of all measurements, its "
-    "total fixed to its own estimate (at least 0); "
-    "it agrees across tables",
-    "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in "
-    "which the estimate itself was the truth; "
-    "it depends on the data and is no promise of the plan",
-    "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below "
-    "0 and agree with each other, the total "
-    "fixed to its own estimate (at least 0); no errors are known for them",
-    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, the cells of "
-    "each group are divided by non-negative least squares and controlled rounding; public counts "
-    "hold and impossible cells are 0, the total is the rounded unbiased one (at least 0) where it "
-    "is not public; no errors are known for them",
-}
 
 
 @contextmanager
@@ -296,11 +211,6 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         leaves_out=sentences.dropping_attributes(release.plan, product),
         of=sentences.describe_row_limit(release),
     )
-
-
-def statistic_path(release: Release, statistic: StatisticTable) -> str:
-    """Return the path of a statistic's files in the release, without ending."""
-    return f"answers/{make_file_name(statistic.id, statistic.name, len(release.statistics))}"
 
 
 def _write_single_tables(
@@ -604,14 +514,14 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
 
     A README explains the effect of rounding on error bars.
     """
-    dataset = release.receipt.get("dataset")
-    if dataset:
-        title = f"# {escape_markdown(dataset)}: rounded tables"
+    payment = release.receipt.payment
+    if payment is not None:
+        title = f"# {escape_markdown(payment.dataset)}: rounded tables"
     else:
         title = "# Rounded tables"
     lines = [title, ""]
     if not release.private:
-        lines += [f"**{SEEDED_NOTICE}**", ""]
+        lines += [f"**{ENGLISH.say('not_private')}**", ""]
     if cut_note := sentences.describe_cuts(release):
         lines += [escape_markdown(cut_note), ""]
     for table in release.tables:
@@ -650,10 +560,7 @@ def fill_draft(release: Release, draft: Draft) -> None:
             page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
         )
     manifest = build_manifest(release, contents[0].entries, list_files(draft.path))
-    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (draft.path / "manifest.json").write_text(
-        text, encoding="utf-8", errors="replace", newline="\n"
-    )
+    write_manifest(manifest, draft.path)
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
@@ -664,8 +571,10 @@ def _write_measurements(release: Release, directory: Path) -> None:
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
         file.writelines(observation_text(release.outcome))
     if len(observation.measurements.blocks) > MOST_LISTED_TABLES:
-        tables = list_measured_blocks(observation.measurements)
-        write_rows(directory / "tables.csv", tables[0], (table.values() for table in tables))
+        tables = [write_record(table) for table in list_measured_blocks(observation.measurements)]
+        columns = dict.fromkeys(chain(*tables))
+        rows = ([table.get(name) for name in columns] for table in tables)
+        write_rows(directory / "tables.csv", columns, rows)
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
@@ -696,420 +605,3 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
         + _PAGE_ROW_SECONDS * rows
         + _ANSWER_SECONDS * sum(sizes)
     )
-
-
-def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
-    """Return attributes, queries, scale and variance of every measured block."""
-    tables = []
-    for block in measurements.blocks:
-        facts: dict[str, Any] = {
-            "attributes": list(block.attributes),
-            "queries": block.rows,
-            "scale": str(block.scale),
-            "variance": block_variance(measurements, block),
-            "row_weights": any(factor.row_weights is not None for factor in block.factors),
-            "measure": block.measure,
-        }
-        if block.ends:
-            facts["ends"] = True
-        if block.k_norm_group is not None:
-            facts["k_norm_group"] = block.k_norm_group
-        tables.append(facts)
-    return tables
-
-
-def _earlier_facts(plan: Plan) -> dict[str, Any]:
-    """Return the facts of the earlier releases that count; empty without any."""
-    if isinstance(plan, LinearPlan) and plan.earlier:
-        return {"after": [release.facts() for release in plan.earlier]}
-    return {}
-
-
-def build_manifest(
-    release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return the manifest of a release as a JSON value."""
-    plan = release.plan
-    noise = noise_name(release.measurements)
-    outcome = release.finding.facts()
-    is_short = len(plan.workload.products) <= MOST_LISTED_TABLES
-    return {
-        "format": MANIFEST_FORMAT,
-        **({} if release.private else {"warning": ENGLISH.say("not_private")}),
-        "private": release.private,
-        "written": datetime.now(UTC).date().isoformat(),
-        "versions": versions(),
-        **_privacy_facts(release),
-        "workload": plan.workload.to_json()
-        if is_short
-        else "listed in measurements/plan.json under 'questions'",
-        "plan": {
-            "digest": release.plan_digest,
-            "strategy": plan.strategy,
-            "mechanism": noise,
-            "mechanism_in_words": ENGLISH.say(noise),
-            "details": plan.details_json(),
-            **_earlier_facts(plan),
-            **({"outcome": outcome} if outcome else {}),
-        },
-        **_measurement_facts(release, entries),
-        "intervals": {
-            "level": release.level,
-            "half_width_in_noise_std": release.interval.multiplier,
-            "half_width_added": release.interval.half_step
-            + (0.0 if isinstance(release.options.round, Mapping) else _half_rounding(release)),
-            "method": sentences.describe_intervals(release),
-            **({"notice": cut} if (cut := sentences.describe_cuts(release)) else {}),
-            "does_not_cover": sentences.list_uncovered_errors(release),
-        },
-        "post_processing": _post_processing_facts(release),
-        **_answer_facts(release, entries),
-        "options": release.options.to_json(),
-        "files": [dict(entry) for entry in files],
-    }
-
-
-def check_manifest(manifest: Manifest, release: Release) -> None:
-    """Raise if a manifest's facts differ from its plan and measurements.
-
-    A manifest lists the digests of all other files and has none itself.
-
-    Raises:
-        InputError: a fact differs; the message names it.
-    """
-    privacy = release.privacy
-    written = manifest.privacy
-    cell_limit = privacy.max_per_cell
-    written_limit = written.unit.max_per_cell
-    facts = {
-        "private": (manifest.private, release.private),
-        "plan.digest": (manifest.plan.digest, release.plan_digest),
-        "plan.strategy": (manifest.plan.strategy, release.plan.strategy),
-        "privacy.parameters": (
-            dict(written.parameters),
-            sentences.describe_definition(privacy)[1],
-        ),
-        "privacy.neighbours": (written.neighbours, privacy.neighbours),
-        "privacy.unit.column": (written.unit.column, privacy.unit_column),
-        "privacy.unit.max_rows": (written.unit.max_rows, privacy.max_rows),
-        "privacy.unit.max_per_cell": (
-            written_limit and (written_limit.rows, written_limit.attributes),
-            cell_limit and (cell_limit.rows, tuple(cell_limit.attributes)),
-        ),
-        "privacy.cost.within_budget": (
-            written.cost.within_budget,
-            covers(release.plan.privacy.budget, release.plan.cost()),
-        ),
-        "intervals.level": (manifest.intervals.level, release.level),
-        "receipt.id": ((manifest.receipt or {}).get("id", ""), release.observation.receipt),
-    }
-    for name, (fact, fact_of_files) in facts.items():
-        if fact != fact_of_files:
-            raise _changed_manifest(name, fact, fact_of_files)
-
-
-def check_table_facts(manifest: Manifest, release: Release) -> None:
-    """Raise for a manifest that states other sizes or errors of tables.
-
-    Raises:
-        InputError: a fact differs; the message names it.
-    """
-    tables = manifest.answers.tables
-    if isinstance(tables, str):
-        return
-    for position, (written, table) in enumerate(zip(tables, release.tables, strict=False)):
-        place = f"answers.tables[{position}]"
-        if (written.name, written.answers) != (table.name, table.cells):
-            raise _changed_manifest(place, written.name, table.name)
-        if not math.isclose(written.rmse, table.rmse, rel_tol=1e-6):
-            raise _changed_manifest(f"{place}.rmse", written.rmse, table.rmse)
-
-
-def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:
-    """Return the error for a manifest that contradicts the files that it lists."""
-    return refuse(
-        f"{name} of a manifest",
-        fact,
-        f"{fact_of_files!r}, as in its plan and measurements",
-        "The manifest was changed. Use an intact copy of the release.",
-    )
-
-
-def _privacy_facts(release: Release) -> dict[str, Any]:
-    """Return the manifest's parts on the promise, the payment and the domain."""
-    privacy = release.privacy
-    domain = release.plan.domain
-    cost = release.plan.cost()
-    definition, parameters = sentences.describe_definition(privacy)
-    kinds = {name: domain.kind(name) for name in domain.names}
-    is_long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
-    domain_facts = domain.to_json()
-    if is_long:
-        domain_facts = {"attributes": "listed in measurements/plan.json under 'domain'"}
-    receipt = None
-    if release.observation.receipt or release.receipt:
-        receipt = {**release.receipt, "id": release.observation.receipt}
-    return {
-        "privacy": {
-            "definition": definition,
-            "parameters": parameters,
-            "promise": sentences.describe_promise(privacy),
-            "risk": sentences.describe_risk(privacy, cost, _published_part(release)),
-            "neighbours": privacy.neighbours,
-            "unit": _unit_facts(release),
-            "cost": {
-                **cost.to_json(),
-                "in_words": sentences.format_cost(cost),
-                "within_budget": covers(release.plan.privacy.budget, cost),
-            },
-        },
-        "receipt": receipt,
-        "domain": {
-            **domain_facts,
-            "rules": [
-                *(sentences.describe_attribute(name, kind) for name, kind in kinds.items()),
-                *(
-                    sentences.describe_measure(name, measure)
-                    for name, measure in domain.measures.items()
-                ),
-            ],
-            "rows_outside": sentences.describe_dropped_rows(release),
-        },
-    }
-
-
-def _published_part(release: Release) -> str:
-    """Return the part that the budget of a release covers (`published_part`)."""
-    return sentences.published_part(release.plan, has_searches=bool(release.options.searches))
-
-
-def _unit_facts(release: Release) -> dict[str, Any]:
-    """Return the manifest's part on the privacy unit."""
-    privacy = release.privacy
-    facts: dict[str, Any] = {"column": privacy.unit_column, "max_rows": privacy.max_rows}
-    if privacy.max_per_cell is not None:
-        facts["max_per_cell"] = privacy.max_per_cell.to_json()
-    if privacy.unit_reading != READ_AS_IT_IS:
-        facts["reading"] = privacy.unit_reading.to_json()
-    facts["in_words"] = sentences.describe_neighbours(privacy)
-    second_table = sentences.describe_second_table(release)
-    if second_table is not None:
-        facts["second_table"] = second_table
-    return facts
-
-
-def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    """Return the manifest's parts on the measurements and the promised errors."""
-    measurements = release.measurements
-    promise = release.plan.promise
-    errors = [
-        (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
-    ]
-    as_promised = bool(errors or release.large_tables) and all(
-        math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in errors
-    )
-    measured_tables: Any = "listed in measurements/tables.csv"
-    if len(measurements.blocks) <= MOST_LISTED_TABLES:
-        measured_tables = list_measured_blocks(measurements)
-    expected_error: dict[str, Any] = {"total_squared_error": None, "lower_bound": None}
-    if promise is not None:
-        expected_error["total_squared_error"] = promise.total_squared_error
-        expected_error["lower_bound"] = promise.lower_bound
-    expected_error |= {
-        "times_the_least_possible": sentences.error_over_bound(release.plan),
-        "meaning": "sum over all answers of weight squared times variance; errors of sums count "
-        "in units of the most that one row can add",
-        "error_bars_are_as_promised": as_promised,
-    }
-    if not release.finding.linear:
-        expected_error["note"] = _ADAPTIVE_ERROR_NOTE
-    return {
-        "measurements": {
-            "plan": "measurements/plan.json",
-            "observation": "measurements/observation.json",
-            "encoding": "values: one entry a measured table, little-endian whole numbers (int8 "
-            "... int64) in base64, row by row; "
-            "divide by grid",
-            "grid": measurements.grid,
-            "variance": "of a query of weight 1, in squared rows (or squared units of the "
-            "measure); a row of weight w has 1/w^2 of it",
-            "tables": measured_tables,
-        },
-        "expected_error": expected_error,
-    }
-
-
-def _half_rounding(release: Release) -> float:
-    """Return the farthest that rounding moves an answer; 0 without rounding."""
-    return float(rounding_reach(release.options, rounding_rule(release.options)[0]))
-
-
-def _post_processing_facts(release: Release) -> dict[str, Any]:
-    """Return the manifest's part on optional columns and on rounding."""
-    options = release.options
-    columns: dict[str, Any] = {}
-    if options.non_negative:
-        methods = {release.tables.projection(product) for product in release.workload}
-        columns["answer_non_negative"] = {
-            method: text for method, text in PROJECTIONS.items() if method in methods
-        }
-    if options.integer:
-        source = "answer"
-        if options.non_negative:
-            source = "answer_non_negative where that is there, else answer"
-        columns["answer_integer"] = _MEANINGS["answer_integer"] % source
-    columns |= {
-        name: _MEANINGS[name]
-        for name in ("answer_nnls", "nnls_rmse", "answer_local", "answer_top_down")
-        if name in options.occasional_columns
-    }
-    rounding = _describe_steps(options)
-    if options.below is None:
-        negative = ", and it may be negative"
-    else:
-        negative = ""
-    note = f"answer is unbiased least squares; it is {rounding}{negative}."
-    if options.has_biased_columns:
-        note = " ".join(sentences.describe_optional_columns(release))
-    elif not release.finding.linear:
-        note = _ADAPTIVE_POST_PROCESSING % rounding
-    value: dict[str, Any] = {"columns": columns or [], "note": note}
-    if options.round is None and options.below is None:
-        return value
-    rules: dict[str, dict[str, Any]] = {}
-    for key in rounded_quantities(options) or ("rows",):
-        rules[key] = _rounding_facts(options, *rounding_rule(options, key))
-    has_own_rules = bool(rounded_quantities(options))
-    facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
-    facts["note"] = (
-        "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
-        "high hold both, and of an answer "
-        "that is left out high alone is given: the true one is not above it, at the level of the "
-        "intervals"
-    )
-    return {**value, "rounding": facts}
-
-
-def _describe_steps(options: Options) -> str:
-    """Return an English phrase with the multiples to which answers are rounded."""
-    if isinstance(options.round, Mapping):
-        steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
-        return f"rounded to multiples of {steps}"
-    if options.round is None:
-        return "not rounded"
-    return f"rounded to multiples of {options.round}"
-
-
-def _rounding_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
-    """Return the facts about one rounding step and one bound."""
-    facts: dict[str, Any] = {}
-    if step:
-        facts = {
-            "multiples_of": str(step),
-            "added_to_half_widths": float(rounding_reach(options, step)),
-        }
-        facts["standard_error_of_rounding"] = round(
-            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
-        )
-    if bound is not None:
-        facts["left_out_below"] = str(bound)
-    return facts
-
-
-def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
-    """Return the manifest's entry of a SQL statement."""
-    entry: dict[str, Any] = {"sql": text, "files": statement_path(number)}
-    names = release.read_statement(text).without_interval
-    if names:
-        entry["without_interval"] = list(names)
-    return entry
-
-
-def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    """Return the manifest's part on answers, statistics, SQL, covariances."""
-    options = release.options
-    if len(release.tables) > MOST_TABLE_FILES:
-        layout = (
-            "one folder for every number of attributes, with parts of many tables each: query, "
-            "attribute_1, value_1, ..., and the numbers"
-        )
-    else:
-        layout = "one file a table: query, one key column an attribute, and the numbers"
-    answers: dict[str, Any] = {
-        "index": "tables.csv",
-        "layout": layout,
-        "formats": list(options.formats),
-        "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, "
-        "times its unit)",
-    }
-    row_limit = sentences.describe_row_limit(release)
-    if row_limit:
-        answers["of"] = row_limit
-    answers["columns"] = _describe_answer_columns(release)
-    large_tables = [
-        sentences.describe_large_table(release, product) for product in release.large_tables
-    ]
-    if large_tables:
-        answers["too_large_to_write"] = large_tables
-    answers["number_of_tables"] = len(entries)
-    answers["number_of_answers"] = sum(entry.answers for entry in entries)
-    answers["tables"] = "listed in tables.csv"
-    if len(entries) <= MOST_LISTED_TABLES:
-        answers["tables"] = _list_tables(release, entries)
-    statistics = [_statistic_facts(release, statistic) for statistic in release.statistics]
-    statements = [
-        _statement_entry(release, number, text) for number, text in enumerate(options.statements, 1)
-    ]
-    covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]
-    further_facts: dict[str, Any] = {"statistics": statistics, "statements": statements}
-    if covariances:
-        meaning = _MEANINGS["covariances"]
-        further_facts["covariances"] = {"tables": covariances, "meaning": meaning}
-    return {"answers": answers, **{name: value for name, value in further_facts.items() if value}}
-
-
-def _describe_answer_columns(release: Release) -> dict[str, str]:
-    """Return the meaning of each column of numbers of a table file."""
-    level = ENGLISH.format_percent(release.level)
-    columns = dict(_ADAPTIVE_COLUMNS)
-    if release.finding.linear:
-        columns = dict(_COLUMNS)
-    columns["low"] = f"lower end of the {level} interval"
-    columns["high"] = f"upper end of the {level} interval"
-    if release.options.survey:
-        columns |= SURVEY_COLUMNS
-    return columns
-
-
-def _list_tables(release: Release, entries: Sequence[TableEntry]) -> list[dict[str, Any]]:
-    """Return the facts of each table for the manifest."""
-    tables = []
-    for product, entry in zip(release.workload.products, entries, strict=False):
-        key_columns = name_key_columns(product.keys, NUMBER_COLUMNS)
-        facts = {**asdict(entry), "key_columns": key_columns}
-        if release.options.non_negative:
-            facts["answer_non_negative"] = release.tables.projection(product)
-        tables.append(facts)
-    return tables
-
-
-def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:
-    """Return the manifest's entry of a statistic."""
-    statistic = table.statistic
-    if statistic.kind == "means":
-        meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
-    else:
-        meaning = _MEANINGS[statistic.kind]
-    if statistic.kind in {"quantiles", "cdf"}:
-        meaning = meaning % ("rows" if statistic.weighted_by is None else "weights")
-    return {
-        "query": table.id,
-        "name": table.name,
-        "asked": statistic.to_json(),
-        "tables": [product.name for product in release.plan.workload.tables_of(statistic)],
-        "files": statistic_path(release, table),
-        "key_columns": table.key_columns(),
-        "values": table.cells,
-        "meaning": meaning,
-        "columns": describe_columns(table),
-    }

@@ -54,7 +54,7 @@ from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
 from leastnoise._plan import Plan, SearchPlan, guard_budget, guard_share
 from leastnoise._planning import without_cell_bound
-from leastnoise._release import Options
+from leastnoise._release import AmountsOfTotal, GuardCounts, Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
 from leastnoise._trusted.accounting import (
     GDP,
@@ -202,11 +202,11 @@ class PaidGuard:
     """A guard that was paid for and let the release pass.
 
     Attributes:
-        facts: what it counted, from `judge_counts`.
+        counts: from `judge_counts`.
         receipt: of its payment.
     """
 
-    facts: dict[str, Any]
+    counts: GuardCounts
     receipt: Receipt
 
     @property
@@ -296,19 +296,19 @@ def pay_for_guard(
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        facts = judge_counts(measured, observation, payment, public_rows, columns, totals)
+        guard = judge_counts(measured, observation, payment, public_rows, columns, totals)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
         raise
     LOGGER.info(
         "guard: about %s rows used (standard deviation %.3g); paid %s, release %d",
-        facts["used"],
-        facts["noise_std"],
+        guard.used,
+        guard.noise_std,
         receipt.charge,
         receipt.number,
     )
-    return PaidGuard(facts, receipt)
+    return PaidGuard(guard, receipt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ def judge_counts(
     public_rows: int | None = None,
     columns: Sequence[str] = (),
     totals: Mapping[str, UnitTotal] | None = None,
-) -> dict[str, Any]:
+) -> GuardCounts:
     """Return a guard's counts for the manifest, or stop the release.
 
     The counts are noisy and paid for, so they are public.
@@ -347,10 +347,6 @@ def judge_counts(
         public_rows: the number of rows of the source, if it is public.
         columns: the `partial_columns` of the plan.
         totals: the totals of units whose amounts were measured.
-
-    Returns:
-        Plain JSON values: share, charge and number, about how many rows are used, kept and, with a
-        unit, cut, the amounts of totals kept and cut, and their standard errors.
 
     Raises:
         GuardError: with confidence fewer than half of the rows are used, none is, the source has
@@ -371,31 +367,31 @@ def judge_counts(
         reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
-    facts: dict[str, Any] = {
-        "share": str(payment.share),
-        "charge": payment.charge,
-        "number": payment.number,
-        "used": used_rows,
-        "kept": kept_rows,
-        "noise_std": std,
-    }
-    if CUT in counts:
-        facts |= {"cut": counts[CUT][0], "cut_std": stds[CUT]}
     amounts = []
     for name, total in (totals or {}).items():
         kept = kept_amount(name)
         cut = cut_amount(name)
-        numbers = {
-            "kept": counts[kept][0],
-            "cut": counts[cut][0],
-            "kept_std": stds[kept],
-            "cut_std": stds[cut],
-        }
         unit = float(total.unit)
-        amounts.append({"measure": name, **{key: value * unit for key, value in numbers.items()}})
-    if amounts:
-        facts["amounts"] = amounts
-    return facts
+        amounts.append(
+            AmountsOfTotal(
+                measure=name,
+                kept=counts[kept][0] * unit,
+                cut=counts[cut][0] * unit,
+                kept_std=stds[kept] * unit,
+                cut_std=stds[cut] * unit,
+            )
+        )
+    return GuardCounts(
+        share=str(payment.share),
+        charge=payment.charge,
+        number=payment.number,
+        used=used_rows,
+        kept=kept_rows,
+        noise_std=std,
+        cut=counts[CUT][0] if CUT in counts else None,
+        cut_std=stds.get(CUT),
+        amounts=tuple(amounts),
+    )
 
 
 def _reason_to_stop(

@@ -9,7 +9,7 @@ import glob
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,8 +33,11 @@ from leastnoise._plan import (
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy, stated_privacy
 from leastnoise._release import (
     Options,
+    SearchFacts,
+    SecondTable,
     check_formats,
     finishing_seconds,
+    read_record,
     remove_dead_drafts,
     sync_to_disk,
     tables_to_write,
@@ -528,20 +531,21 @@ def find_stopped_entry(ledger: Ledger, digest: str, output: str) -> Entry | None
     return None
 
 
-def check_search_datasets(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
+def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None:
     """Refuse categories that were found in another data set."""
     for search in searches:
-        if search["dataset"] != dataset:
+        payment = search.receipt.payment
+        if payment is not None and payment.dataset != dataset:
             raise InputError(
-                f"The categories of {search['attribute']!r} were found in the data set "
-                f"{search['dataset']!r}; "
+                f"The categories of {search.attribute!r} were found in the data set "
+                f"{payment.dataset!r}; "
                 f"got a release of {dataset!r}. Give "
                 "them as a public list, with categories = { file = ... } and without the search, "
                 "or say which data set this is."
             )
 
 
-def locate_data(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
+def locate_data(source: Any, location: Any, joined: SecondTable | None) -> Any:
     """Return the source that was passed, or else the recorded one.
 
     A source with another second table than the release was paid for is refused.
@@ -552,18 +556,20 @@ def locate_data(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
     return data
 
 
-def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
-    """Refuse data with another second table than the one that was paid for.
+def second_table_of(source: Any) -> SecondTable | None:
+    """Return the published facts of a second table; None without one."""
+    facts = reading.join_facts(source)
+    if not facts:
+        return None
+    return read_record(SecondTable, facts)
 
-    ``paid_for`` is what `reading.join_facts` returned at payment.
-    """
-    current_join = reading.join_facts(source)
-    recorded_join = dict(paid_for)
-    if (
-        current_join and recorded_join and "" in {current_join["table"], recorded_join["table"]}
-    ):  # a frame has no name
-        recorded_join["table"] = current_join["table"]
-    if current_join != recorded_join:
+
+def check_join(source: Any, recorded: SecondTable | None) -> None:
+    """Refuse data with another second table than the one that was paid for."""
+    current = second_table_of(source)
+    if current is not None and recorded is not None and "" in {current.table, recorded.table}:
+        recorded = replace(recorded, table=current.table)  # a frame has no name
+    if current != recorded:
         raise InputError(
             "A release must be finished with the source that it was paid for: the same "
             "second table, joined on the same columns, and public or not as before. Give "

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import SeriesOptions, period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import Release, check_target, open_draft, write_series_page
+from leastnoise._release import NO_RECEIPT, Release, check_target, open_draft, write_series_page
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
@@ -32,6 +32,7 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
+    second_table_of,
     whole_for_new_ledger,
     with_note,
 )
@@ -41,7 +42,6 @@ from leastnoise._session._release_job import (
     log_payment,
     publish,
     read_table,
-    receipt_facts,
 )
 from leastnoise._spec import Spec, differing_parts
 from leastnoise._threads import one_thread
@@ -210,7 +210,7 @@ def publish_due_periods(
     else:
         job = _begun_job(spec, ledger, entry)
     _check_not_older(target, [str(label) for label in dates.labels[job.drawn :]])
-    check_join(source, job.request.joined)
+    check_join(source, job.request.receipt.joined)
     table = None
     if periods_due > job.drawn:
         table = read_table(
@@ -279,7 +279,7 @@ def _new_job(
     request = ReleaseRequest(
         spec.options,
         reading.source_location(source),
-        joined=reading.join_facts(source),
+        replace(NO_RECEIPT, joined=second_table_of(source)),
         library=find_library(type(source)),
     )
     return _SeriesJob(new_plan, 0, request, guard_share=share)
@@ -296,7 +296,7 @@ def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
             f"in the ledger {ledger.path}. Go on with that spec, or choose another directory for "
             "this one, which is then paid."
         )
-    request = replace(ReleaseRequest.from_json(pending.options), options=spec.options)
+    request = replace(ReleaseRequest.from_text(pending.options), options=spec.options)
     return _SeriesJob(plan, len(pending.steps), request, entry)
 
 
@@ -315,7 +315,7 @@ def _draw_and_publish(
     if job.guard_share is not None:
         guard = pay_for_guard(ledger, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
-        request = replace(request, guard=guard.facts)
+        request = replace(request, receipt=replace(request.receipt, guard=guard.counts))
     if guard is None:
         paid_before = ""
     else:
@@ -347,7 +347,7 @@ def _pay(
         ledger,
         output=str(target),
         description=with_note(f"series of {dates.size} periods along {along}, {tables}", note),
-        options=request.to_json(),
+        options=request.to_text(),
         run=run,
     )
     receipt = require_receipt(series)
@@ -423,6 +423,7 @@ def _publish(
         target: the directory of the series.
     """
     dates, _ = _series_dates(plan)
+    request = request.with_payment(ledger, receipt)
     directories = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
         if (target / label).exists():
@@ -432,10 +433,10 @@ def _publish(
         if period_plan is not None:
             with open_draft(check_target(target / label)) as folder:
                 outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
-                publish(period_plan, request, outcome, folder, receipt_facts(ledger, receipt))
+                publish(period_plan, request, outcome, folder)
             directories.append(target / label)
     if target.is_dir():
-        newest = _newest_release(plan, values, request, receipt, receipt_facts(ledger, receipt))
+        newest = _newest_release(plan, values, request)
         write_series_page(
             target, request.options, plan.workload.products, period_errors(plan), newest
         )
@@ -446,18 +447,14 @@ def _publish(
 
 
 def _newest_release(
-    plan: Plan,
-    values: Sequence[tuple[SignedArray, ...]],
-    request: ReleaseRequest,
-    receipt: Receipt,
-    facts: Mapping[str, Any],
+    plan: Plan, values: Sequence[tuple[SignedArray, ...]], request: ReleaseRequest
 ) -> Release | None:
     """Return the release of the last drawn period with a new answer, or None."""
     for periods in range(len(values), 0, -1):
         period_plan = truncate_plan(plan, periods)
         if period_plan is not None:
-            outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
-            return cast(Release, publish(period_plan, request, outcome, None, facts))
+            outcome = build_outcome_through(plan, period_plan, values[:periods], request.receipt.id)
+            return cast(Release, publish(period_plan, request, outcome, None))
     return None
 
 
@@ -496,7 +493,7 @@ def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
     """
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
-    request = ReleaseRequest.from_json(pending.options)
+    request = ReleaseRequest.from_text(pending.options)
     with payment_run(ledger, ledger_bytes_needed(plan)) as run:
         receipt = ledger.take_over(entry, run)
         series = Series.resumed(release_contract(plan), None, ledger, receipt)

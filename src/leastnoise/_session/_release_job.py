@@ -38,12 +38,15 @@ from leastnoise._plan import (
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
     EXPORTS,
+    NO_RECEIPT,
     Draft,
     FoundBounds,
     FoundCategories,
     Manifest,
     Options,
+    Payment,
     Publication,
+    ReceiptFacts,
     Release,
     build_release,
     check_manifest,
@@ -59,9 +62,11 @@ from leastnoise._release import (
     read_categories,
     read_categories_manifest,
     read_manifest,
+    read_record,
     sha256,
     write_bounds,
     write_categories,
+    write_record,
 )
 from leastnoise._session._guard import guard_measurements, partial_columns, totals_read
 from leastnoise._session._payments import IN_MEMORY, is_too_late, locate_data, payment_run
@@ -93,43 +98,43 @@ class ReleaseRequest:
 
     Attributes:
         options: of the release.
-        address: where the data are, from `reading.source_location`.
-        guard: what the guard counted, from `pay_for_guard`; empty without one.
-        joined: what the receipt says of a second table; empty without one.
+        source: where the data are, from `reading.source_location`.
+        receipt: of the release; its payment is added when all steps are drawn.
         library: of the data frames that the data came in, for the answers; the ledger does not
             record it.
     """
 
     options: Options = field(default_factory=Options)
-    address: Any = None
-    guard: Mapping[str, Any] = field(default_factory=dict)
-    joined: Mapping[str, Any] = field(default_factory=dict)
+    source: Any = None
+    receipt: ReceiptFacts = NO_RECEIPT
     library: str | None = None
 
-    def to_json(self) -> str:
-        """Return the text that the ledger records."""
+    def to_text(self) -> str:
+        """Return the JSON text that the ledger records."""
         version = versions()["leastnoise"]
-        data_facts = {
-            "source": self.address,
-            "guard": dict(self.guard),
-            "joined": dict(self.joined),
-        }
-        return json.dumps({"version": version, "options": self.options.to_json(), **data_facts})
+        return json.dumps({"version": version, **write_record(replace(self, library=None))})
 
     @classmethod
-    def from_json(cls, text: str) -> "ReleaseRequest":
-        """Return the request whose JSON text `to_json` wrote."""
+    def from_text(cls, text: str) -> "ReleaseRequest":
+        """Return the request whose text `to_text` wrote."""
         try:
-            value = json.loads(text)
-            return cls(
-                Options(**value["options"]),
-                value["source"],
-                dict(value["guard"]),
-                dict(value.get("joined", {})),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, InputError):
+            return read_record(cls, json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError):
             message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
             raise LedgerError(message) from None
+
+    def with_payment(self, ledger: Ledger, receipt: Receipt) -> "ReleaseRequest":
+        """Return the request with its payment, after all steps are drawn."""
+        payment = Payment(
+            dataset=receipt.dataset,
+            ledger=ledger.path.name,
+            ledger_id=ledger.id,
+            charge=str(receipt.charge),
+            number=receipt.number,
+            head=receipt.head,
+            steps=ledger.recorded_steps(receipt),
+        )
+        return replace(self, receipt=replace(self.receipt, id=receipt.id, payment=payment))
 
 
 ReleaseResult: TypeAlias = Release | FoundCategories | FoundBounds
@@ -340,33 +345,31 @@ def publish(
     request: ReleaseRequest,
     outcome: Any,
     folder: Draft | None,
-    receipt: Mapping[str, Any],
 ) -> ReleaseResult:
     """Build and write a release from an outcome, or the result of a search.
 
     Args:
         plan: of a search; a release takes the plan of its outcome.
-        request: the options, and what the receipt says besides.
+        request: the options and the receipt.
         outcome: what `ReleaseJob.draw` returned.
         folder: where to write; None to write nothing.
-        receipt: from `receipt_facts`; empty if nothing was paid.
     """
-    guard = {f"guard_{name}": value for name, value in request.guard.items()}
-    facts = {**receipt, **guard, **({"joined": dict(request.joined)} if request.joined else {})}
+    receipt = request.receipt
+    private = receipt.payment is not None
     result: Any
     write: Callable[[Any, Draft], None]
     if isinstance(plan, CategoryPlan):
         units = tuple(outcome.units.tolist())
         result = FoundCategories(
-            plan=plan, texts=outcome.keys, units=units, private=bool(receipt), receipt=facts
+            plan=plan, texts=outcome.keys, units=units, private=private, receipt=receipt
         )
         write = write_categories
     elif isinstance(plan, BoundsPlan):
         low, high = plan.bounds(outcome)
-        result = FoundBounds(plan=plan, low=low, high=high, private=bool(receipt), receipt=facts)
+        result = FoundBounds(plan=plan, low=low, high=high, private=private, receipt=receipt)
         write = write_bounds
     else:
-        result = build_release(outcome, request.options, facts, request.library)
+        result = build_release(outcome, request.options, receipt, request.library)
         write = fill_draft
     if folder is not None:
         write(result, folder)
@@ -381,21 +384,6 @@ def publish(
 def log_payment(ledger: Ledger, receipt: Receipt) -> None:
     """Log the charge of a release or a series."""
     LOGGER.info("paid %s from %s, release %d", receipt.charge, ledger.path, receipt.number)
-
-
-def receipt_facts(ledger: Ledger, receipt: Receipt) -> dict[str, Any]:
-    """Return the facts about a payment for a manifest, after all its steps.
-
-    The number of steps shows an older copy of the ledger, which would draw the last ones again.
-    """
-    facts = {
-        "dataset": receipt.dataset,
-        "ledger": ledger.path.name,
-        "ledger_id": ledger.id,
-        "charge": str(receipt.charge),
-    }
-    place = {"number": receipt.number, "head": receipt.head}
-    return {"id": receipt.id, **facts, **place, "steps": ledger.recorded_steps(receipt)}
 
 
 def finish_paid(
@@ -413,9 +401,9 @@ def finish_paid(
     """
     pending = ledger.pending(entry)
     with _explain_unreadable_plan(ledger, entry, pending.options):
-        request = ReleaseRequest.from_json(pending.options)
+        request = ReleaseRequest.from_text(pending.options)
         job = build_release_job(_plan_from_text(pending.plan))
-    data = locate_data(source, request.address, request.joined)
+    data = locate_data(source, request.source, request.receipt.joined)
     if is_too_late(ledger, entry):
         ledger.check_period_of(entry)  # raises; the kernel would refuse it too
     if out is None and entry.output == IN_MEMORY:
@@ -440,7 +428,7 @@ def finish_paid(
             outcome = job.draw(Series.resumed(job.terms, table, ledger, receipt))
         if options is not None:
             request = replace(request, options=options)
-        result = publish(job.plan, request, outcome, folder, receipt_facts(ledger, receipt))
+        result = publish(job.plan, request.with_payment(ledger, receipt), outcome, folder)
         ledger.seal(receipt)
         return FinishedRelease(entry, result, target)
 
@@ -520,8 +508,8 @@ def read_published(path: Path) -> PublishedRelease:
     manifest = read_manifest(path)
     plan = _listed_text(path, manifest, "measurements/plan.json")
     observation = _listed_text(path, manifest, "measurements/observation.json")
-    receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
-    release = build_release(outcome_from_json(plan, observation), manifest.options, receipt)
+    outcome = outcome_from_json(plan, observation)
+    release = build_release(outcome, manifest.options, manifest.receipt or NO_RECEIPT)
     check_manifest(manifest, release)
     return PublishedRelease(release, manifest)
 
@@ -635,7 +623,7 @@ class _Spent:
     cost: Cost
     plan_digest: str
     written: date
-    receipt: Mapping[str, Any]
+    receipt: ReceiptFacts
     columns: int = 0
     totals: Mapping[str, UnitTotal] = field(default_factory=dict)
     is_series: bool = False
@@ -666,18 +654,19 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     if spent.is_series:
         ledger.check_for_all_times()
     receipt = spent.receipt
-    if not spent.private or not receipt.get("id"):
+    payment = receipt.payment
+    if not spent.private or payment is None:
         raise InputError(
             f"The release in {str(directory)!r} was paid by no ledger, because it is not private. "
             "There is nothing to enter."
         )
-    paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
+    paid_from = f"paid from {payment.ledger}, release {payment.number}"
     known_ids = {entry.id for entry in ledger.entries()}
-    if receipt["id"] not in known_ids:
-        note_run(ledger.path.absolute(), receipt["id"])
-    share = guard_share(receipt.get("guard_share"))
-    guard_id = f"{receipt['id']}-guard"
-    has_own_payment = not known_ids & {receipt["id"], guard_id}
+    if receipt.id not in known_ids:
+        note_run(ledger.path.absolute(), receipt.id)
+    share = None if receipt.guard is None else guard_share(receipt.guard.share)
+    guard_id = f"{receipt.id}-guard"
+    has_own_payment = not known_ids & {receipt.id, guard_id}
     if share is not None and has_own_payment:
         guard = guard_measurements(spent.privacy, share, spent.columns, spent.totals)
         ledger.add_spent(
@@ -691,7 +680,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     return ledger.add_spent(
         spent.privacy,
         spent.cost,
-        receipt=receipt["id"],
+        receipt=receipt.id,
         output=str(directory),
         plan_digest=spent.plan_digest,
         note=note or paid_from,
@@ -740,7 +729,7 @@ def _spent_on_release(directory: Path) -> _Spent:
         cost=plan.cost() if series is None else _cost_of_series(series, directory),
         plan_digest=release.plan_digest,
         written=manifest.written,
-        receipt=manifest.receipt or {},
+        receipt=manifest.receipt or NO_RECEIPT,
         columns=len(partial_columns(plan)),
         totals=totals_read(plan),
         is_series=series is not None,

@@ -1,7 +1,7 @@
 """The public functions that carry out and resume releases and searches."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,10 +21,12 @@ from leastnoise._plan import (
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, show_rows
 from leastnoise._release import (
+    NO_RECEIPT,
     Draft,
     FoundBounds,
     FoundCategories,
     Options,
+    ReceiptFacts,
     Release,
     check_options,
     check_target,
@@ -60,6 +62,7 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
+    second_table_of,
     warn_of_unfinished,
     with_note,
 )
@@ -75,7 +78,6 @@ from leastnoise._session._release_job import (
     publish,
     read_release,
     read_table,
-    receipt_facts,
 )
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
@@ -378,7 +380,7 @@ def _simulate_release(
     """Carry out a release or search with seeded noise that protects nobody."""
     plan = job.plan
     share = guard_share(options.guard)
-    guard: dict[str, Any] = {}
+    guard = None
     check_readable(plan, source)
     with open_optional_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
@@ -390,10 +392,9 @@ def _simulate_release(
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
             guard = judge_counts(measured, observation, payment, options.rows, columns, totals)
-        request = ReleaseRequest(
-            options, None, guard, reading.join_facts(source), find_library(type(source))
-        )
-        return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder, {})
+        receipt = replace(NO_RECEIPT, guard=guard, joined=second_table_of(source))
+        request = ReleaseRequest(options, None, receipt, find_library(type(source)))
+        return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,10 +470,16 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
             ledger = open_or_create_ledger(request.ledger, dataset, whole)
             check_affordable(ledger, plan, request.share)
         guard = _pay_for_guard(ledger, table, plan, request)
-        facts = {} if guard is None else guard.facts
+        reduced_from = None
         if affordable_job is not job:
-            facts = facts | {"reduced_from": _size_of(job.plan.privacy, request.share)}
-        return _pay_and_publish(affordable_job, request, ledger, table, guard, facts, folder)
+            reduced_from = _size_of(job.plan.privacy, request.share)
+        receipt = replace(
+            NO_RECEIPT,
+            guard=None if guard is None else guard.counts,
+            guard_reduced_from=reduced_from,
+            joined=second_table_of(request.source),
+        )
+        return _pay_and_publish(affordable_job, request, ledger, table, guard, receipt, folder)
 
 
 def _finish_stopped(
@@ -509,7 +516,7 @@ def _pay_and_publish(
     ledger: Ledger,
     table: Any,
     guard: PaidGuard | None,
-    facts: Mapping[str, Any],
+    facts_before_payment: ReceiptFacts,
     folder: Draft | None,
 ) -> ReleaseResult:
     """Pay for the measurements of a release, draw their noise and publish it.
@@ -519,8 +526,7 @@ def _pay_and_publish(
     release_request = ReleaseRequest(
         request.options,
         reading.source_location(request.source),
-        facts,
-        reading.join_facts(request.source),
+        facts_before_payment,
         find_library(type(request.source)),
     )
     paid_before = "" if guard is None else guard.payment_words
@@ -529,7 +535,7 @@ def _pay_and_publish(
             job.terms,
             table,
             ledger,
-            options=release_request.to_json(),
+            options=release_request.to_text(),
             run=run,
             output=request.output,
             description=with_note(job.description, request.note),
@@ -539,8 +545,8 @@ def _pay_and_publish(
         if guard is not None:
             guard.seal(ledger)
         outcome = job.draw(series)
-        payment_facts = receipt_facts(ledger, receipt)
-        result = publish(job.plan, release_request, outcome, folder, payment_facts)
+        paid_request = release_request.with_payment(ledger, receipt)
+        result = publish(job.plan, paid_request, outcome, folder)
         ledger.seal(receipt)
         return result
 

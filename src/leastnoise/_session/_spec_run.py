@@ -108,16 +108,8 @@ class RunObserver:
             directory: where they were written; None for a seeded search.
         """
 
-    def show_bounds(
-        self, search: BoundsSearch, bounds: FoundBounds, directory: Path | None
-    ) -> None:
-        """Show the bounds that a search found.
-
-        Args:
-            search: the search.
-            bounds: what it found.
-            directory: where they were written; None for a seeded search.
-        """
+    def show_bounds(self, search: BoundsSearch, bounds: FoundBounds) -> None:
+        """Show the bounds that a search found."""
 
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
         """Return a context for planning.
@@ -557,7 +549,7 @@ def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
     """Return the names of the parts in which a release and a spec differ."""
     plan = published.release.plan
     differences = differing_parts(plan, spec)
-    if "guard_reduced_from" in published.release.receipt:
+    if published.release.receipt.guard_reduced_from is not None:
         # the plan has the budget that stopped guards had left
         differences = [part for part in differences if part != "[privacy]"]
     if "[[workload]]" in differences:  # options name tables of the workload
@@ -684,10 +676,8 @@ def pay_for_searches(
     for search in spec.bounds_searches:
         if search.found is None:
             plan = plans_for_bounds[search.name]
-            found, directory = _pay_for_search(
-                find_bounds, spec, search, plan, ledger_path, observer, seed
-            )
-            observer.show_bounds(search, found, directory)
+            found, _ = _pay_for_search(find_bounds, spec, search, plan, ledger_path, observer, seed)
+            observer.show_bounds(search, found)
             bounds[search.name] = found
     if bounds:
         spec = _read_again(spec, {}, bounds)

@@ -52,6 +52,7 @@ from leastnoise._release import (
     FoundBounds,
     FoundCategories,
     Options,
+    SearchFacts,
     find_groups,
     find_table_position,
     read_categories,
@@ -862,7 +863,7 @@ def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> Non
 
 def _paid_search_facts(
     searches: Sequence[CategorySearch | BoundsSearch],
-) -> tuple[dict[str, Any], ...]:
+) -> tuple[SearchFacts, ...]:
     """Return the published facts of each search that was paid for."""
     return tuple(
         search.found.search_facts()

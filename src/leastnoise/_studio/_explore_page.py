@@ -24,8 +24,7 @@ from leastnoise._release import (
     attribute_heading,
     capitalize,
     describe_rounding,
-    has_weights,
-    list_answer_notices,
+    list_further_notices,
     name_measure,
     name_rows,
     round_table,
@@ -283,15 +282,10 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     release = explorer.release
     domain = release.plan.domain
     first, measure = explorer.first()
-    notices = []
-    if not release.private:
-        notices.append(catalogue.say("not_private"))
+    notices = list_further_notices(release, catalogue)
     rounding = describe_rounding(release.options, catalogue)
     if rounding:
         notices.append(rounding)
-    notices += list_answer_notices(release, catalogue)
-    if release.options.survey or has_weights(release):
-        notices.append(catalogue.say("st_noise_only"))
     common_choices = [
         ("", catalogue.say("st_left_out")),
         *zip(KINDS, (catalogue.say("st_values"), catalogue.say("name_along_prefix")), strict=True),

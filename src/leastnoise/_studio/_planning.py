@@ -31,10 +31,8 @@ from leastnoise._planning import (
 from leastnoise._release import (
     LANGUAGES,
     Catalogue,
-    describe_guessing_chance,
-    error_over_bound,
-    format_budget,
-    list_sum_contributions,
+    describe_draft,
+    list_facts,
     table_title,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, read_toml, spec_warnings
@@ -533,30 +531,17 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
     """Return the facts about a draft and its plan: names and values."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
-    if plan is None:
-        ratio = None
-    else:
-        ratio = error_over_bound(plan)
-    facts = []
-    if privacy is not None:
-        facts.append((catalogue.say("budget"), format_budget(privacy, catalogue)))
-    answers = catalogue.say_count("answers", spec.workload.rows)
-    tables = catalogue.say_count("tables", len(spec.workload.products))
-    facts.append((catalogue.say("st_asked"), f"{answers}, {tables}"))
-    if ratio is not None:
-        value = catalogue.say("error_ratio_value", ratio=catalogue.localize(f"{ratio:.2f}"))
-        facts.append((catalogue.say("error_ratio"), value))
+    # The budget of a spec with searches is larger than the budget of its plan.
+    cost = None
+    if plan is not None and not spec.all_searches:
+        cost = plan.cost()
+    sections = describe_draft(spec.workload, privacy, plan, catalogue, cost)
+    facts = [
+        (fact.label, fact.text) for fact in list_facts(sections, "budget", "size", "error_ratio")
+    ]
     facts.append((catalogue.say("st_objective"), catalogue.say(f"st_{draft.objective}")))
     facts += _period_facts(draft, plan, catalogue)
-    for sentence in list_sum_contributions(spec.workload, catalogue):
-        facts.append((catalogue.say("st_of_values"), sentence))
-    if privacy is not None:
-        # The budget of a spec with searches is larger than the budget of its plan.
-        cost = None
-        if plan is not None and not spec.all_searches:
-            cost = plan.cost()
-        sentence = describe_guessing_chance(privacy, catalogue, cost)
-        facts.append((catalogue.say("h_protects"), sentence))
+    facts += [(fact.label, fact.text) for fact in list_facts(sections, "values", "risk")]
     return facts
 
 

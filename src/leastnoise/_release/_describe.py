@@ -1,0 +1,158 @@
+"""Facts about plans and releases, in sections, for every page that shows them.
+
+Commands, the studio and reports choose from the same facts, so that a fact reads the same on all of
+them.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from leastnoise._plan import LinearPlan, Plan
+from leastnoise._release import _sentences as sentences
+from leastnoise._release._release import Release
+from leastnoise._release._texts import ENGLISH, Catalogue, format_size
+from leastnoise._trusted.accounting import Cost, Privacy
+from leastnoise._workload import Workload
+
+
+class Fact(NamedTuple):
+    """A fact: its key, and its label and text in the language of the page."""
+
+    key: str
+    label: str
+    text: str
+
+
+class Section(NamedTuple):
+    """Facts that belong together, in the order of a page."""
+
+    key: str
+    facts: tuple[Fact, ...]
+
+
+def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
+    """Return the facts of sections in their order.
+
+    Args:
+        sections: the sections.
+        keys: the keys of these facts; all without any.
+    """
+    facts = [fact for section in sections for fact in section.facts]
+    return [fact for fact in facts if not keys or fact.key in keys]
+
+
+def describe_plan(
+    plan: Plan,
+    catalogue: Catalogue = ENGLISH,
+    privacy: Privacy | None = None,
+    *,
+    has_searches: bool = False,
+) -> tuple[Section, ...]:
+    """Return the sections of a plan: workload, error, privacy and rows.
+
+    Args:
+        plan: the plan.
+        catalogue: the language and the display names.
+        privacy: the privacy of plan and guard together; None for the plan's.
+        has_searches: whether searches found categories or bounds of its domain.
+    """
+    published = sentences.published_part(plan, has_searches=has_searches)
+    return describe_draft(
+        plan.workload, privacy or plan.privacy, plan, catalogue, plan.cost(), published
+    )
+
+
+def describe_draft(
+    workload: Workload,
+    privacy: Privacy | None,
+    plan: Plan | None,
+    catalogue: Catalogue,
+    cost: Cost | None = None,
+    published: str = "release",
+) -> tuple[Section, ...]:
+    """Return the sections of `describe_plan` as far as they are known.
+
+    Args:
+        workload: the queries.
+        privacy: the privacy of everything that is published; None before it is known.
+        plan: a plan of the workload; None before there is one.
+        catalogue: the language and the display names.
+        cost: the cost of everything; None before it is known.
+        published: the part that ``privacy`` covers, as `published_part` says.
+    """
+    return (
+        Section("workload", (_describe_size(workload, len(workload.products), catalogue),)),
+        Section("error", _describe_error(plan, catalogue)),
+        Section(
+            "privacy",
+            (
+                *_describe_privacy(privacy, cost, published, catalogue),
+                *_describe_earlier(plan, catalogue),
+            ),
+        ),
+        Section("rows", _describe_rows(workload, plan, catalogue)),
+    )
+
+
+def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[Section, ...]:
+    """Return the sections of a release: workload, privacy and error."""
+    plan = release.plan
+    published = sentences.published_part(plan, has_searches=bool(release.options.searches))
+    privacy = _describe_privacy(release.privacy, plan.cost(), published, catalogue)
+    return (
+        Section("workload", (_describe_size(release.workload, len(release.tables), catalogue),)),
+        Section("privacy", privacy),
+        Section("error", _describe_error(plan, catalogue)),
+    )
+
+
+def _fact(key: str, text: str, catalogue: Catalogue) -> Fact:
+    """Return a fact with its label in the language of the catalogue."""
+    return Fact(key, catalogue.say(f"fact_{key}"), text)
+
+
+def _describe_size(workload: Workload, tables: int, catalogue: Catalogue) -> Fact:
+    """Return the numbers of answers and tables."""
+    return _fact("size", format_size(workload.rows, tables, catalogue), catalogue)
+
+
+def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
+    """Return the error over the least possible one, if both are known."""
+    ratio = None if plan is None else sentences.error_over_bound(plan)
+    if ratio is None:
+        return ()
+    return (_fact("error_ratio", sentences.format_ratio(ratio, catalogue), catalogue),)
+
+
+def _describe_privacy(
+    privacy: Privacy | None, cost: Cost | None, published: str, catalogue: Catalogue
+) -> tuple[Fact, ...]:
+    """Return the budget, the privacy unit and the risk."""
+    if privacy is None:
+        return ()
+    texts = {
+        "budget": sentences.format_budget(privacy, catalogue),
+        "protects": sentences.name_protected_unit(privacy, catalogue),
+        "risk": sentences.describe_guessing_chance(privacy, catalogue, cost, published),
+    }
+    return tuple(_fact(key, text, catalogue) for key, text in texts.items())
+
+
+def _describe_earlier(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
+    """Return the earlier releases that a plan counts, if there are any."""
+    if not isinstance(plan, LinearPlan) or not plan.earlier:
+        return ()
+    return (_fact("after", sentences.describe_earlier(plan, catalogue), catalogue),)
+
+
+def _describe_rows(workload: Workload, plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
+    """Return what values count as, which rows are left out, and what is public."""
+    texts = [
+        ("values", sentence) for sentence in sentences.list_sum_contributions(workload, catalogue)
+    ]
+    if plan is not None:
+        dropped = sentences.list_dropped_rows(plan, catalogue)
+        texts += [("left_out", sentence) for sentence in dropped]
+        for key, values in sentences.format_public_facts(plan).items():
+            texts.append(("not_protected", catalogue.say(key, values=values)))
+    return tuple(_fact(key, text, catalogue) for key, text in texts)

@@ -1,0 +1,230 @@
+"""The codec between frozen dataclasses and JSON objects.
+
+A record is a frozen dataclass whose annotations say what its JSON object has. `write_record` writes
+the fields in their order and leaves out a field that has its default value. `read_record` checks
+every value and ignores unknown entries, so that any damage ends in one sentence.
+
+The types of fields are str, bool, int, float, date, a record, ``tuple[T, ...]``, ``Mapping[str,
+T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own. A
+class with methods ``from_json`` and ``to_json`` is read and written by these.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from leastnoise._trusted.check import InputError, refuse
+
+Json: TypeAlias = Any
+"""A JSON value that is written as it is and not interpreted on reading."""
+_LARGEST_WHOLE = 2**62
+_LARGEST_NUMBER = 1e150  # its square is still a double
+_PREFIX = "prefix"
+_IS_WRITTEN = "is written"
+ALWAYS_WRITTEN = {_IS_WRITTEN: True}
+"""Metadata of a field that is written also if it has its default value."""
+_Record = TypeVar("_Record")
+
+
+def flat(prefix: str = "") -> dict[str, str]:
+    """Return metadata of a field whose entries are entries of the object itself.
+
+    Args:
+        prefix: what the names of these entries begin with.
+    """
+    return {_PREFIX: prefix}
+
+
+def write_record(record: Any) -> dict[str, Any]:
+    """Return a record as a JSON object."""
+    entries: dict[str, Any] = {}
+    for record_field in fields(record):
+        value = getattr(record, record_field.name)
+        if value == record_field.default and _IS_WRITTEN not in record_field.metadata:
+            continue
+        prefix = record_field.metadata.get(_PREFIX)
+        if prefix is None:
+            entries[record_field.name] = _write_value(value)
+        else:
+            entries |= {f"{prefix}{name}": entry for name, entry in _write_value(value).items()}
+    return entries
+
+
+def _write_value(value: Any) -> Any:
+    """Return the JSON value of a field."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        return write_record(value)
+    if isinstance(value, tuple):
+        return [_write_value(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {name: _write_value(entry) for name, entry in value.items()}
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value
+
+
+def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
+    """Read a JSON object as a record.
+
+    Args:
+        kind: the class of the record.
+        value: the object.
+        place: its place in the file, for messages.
+
+    Raises:
+        InputError: a value is missing or not of its type.
+    """
+    if not isinstance(value, Mapping):
+        raise refuse(place or "the whole", value, "an object with names and values")
+    if place:
+        place += "."
+    return _read_entries(kind, value, place)
+
+
+def _read_entries(kind: type[_Record], entries: Mapping[str, Any], place: str) -> _Record:
+    """Read the entries of an object; ``place`` is what precedes their names."""
+    values = {}
+    for record_field, field_kind in _typed_fields(kind):  # type: ignore[arg-type] # a class is hashable
+        name = record_field.name
+        if _PREFIX in record_field.metadata:
+            value = _read_flat(kind, record_field, field_kind, entries, place)
+            if value is not None:
+                values[name] = value
+        elif name in entries:
+            values[name] = _read_value(field_kind, entries[name], f"{place}{name}")
+        elif record_field.default is MISSING:
+            raise InputError(f"{place}{name} is missing. Use an intact copy.")
+    return kind(**values)
+
+
+@cache
+def _typed_fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
+    """Return the fields of a record with their types."""
+    types = get_type_hints(kind)
+    return tuple((record_field, types[record_field.name]) for record_field in fields(kind))
+
+
+def _read_flat(
+    kind: type[Any],
+    record_field: Field[Any],
+    field_kind: Any,
+    entries: Mapping[str, Any],
+    place: str,
+) -> Any:
+    """Read a field from those entries of its object that it has there.
+
+    A mapping has the entries that no other field has. An optional record is None if it has none.
+    """
+    if get_origin(field_kind) is Mapping:
+        names = {other.name for other in fields(kind)}
+        return {name: entry for name, entry in entries.items() if name not in names}
+    prefix = record_field.metadata[_PREFIX]
+    flat = {
+        name.removeprefix(prefix): entry
+        for name, entry in entries.items()
+        if name.startswith(prefix)
+    }
+    if isinstance(field_kind, UnionType):
+        (field_kind,) = (member for member in get_args(field_kind) if member is not NoneType)
+        if not {part.name for part in fields(field_kind)} & flat.keys():
+            return None
+    return _read_entries(field_kind, flat, f"{place}{prefix}")
+
+
+def _read_value(kind: Any, value: Any, place: str) -> Any:
+    """Read a JSON value as a scalar, union, tuple, mapping or record."""
+    if kind is Any:
+        return value
+    if isinstance(kind, UnionType):
+        return _read_union(kind, value, place)
+    if hasattr(kind, "from_json"):
+        return kind.from_json(value)
+    if is_dataclass(kind):
+        return read_record(kind, value, place)  # type: ignore[arg-type] # a class
+    if get_origin(kind) is tuple:
+        return _read_tuple(get_args(kind)[0], value, place)
+    if get_origin(kind) is Mapping:
+        return _read_mapping(get_args(kind)[1], value, place)
+    return _SCALAR_READERS[kind](value, place)
+
+
+def _read_union(kind: UnionType, value: Any, place: str) -> Any:
+    """Read a JSON value as a member of a union.
+
+    None and texts stay if the union has them; other values are read as its other member.
+    """
+    members = get_args(kind)
+    if type(value) in members and type(value) in (NoneType, str):
+        if isinstance(value, str):
+            return _read_value(str, value, place)
+        return None
+    others = [member for member in members if member not in (NoneType, str)]
+    return _read_value(others[0] if others else str, value, place)
+
+
+def _read_tuple(kind: Any, value: Any, place: str) -> tuple[Any, ...]:
+    """Return a tuple of typed values from a JSON list."""
+    if not isinstance(value, list):
+        raise refuse(place, value, "a list")
+    return tuple(
+        _read_value(kind, entry, f"{place}[{number}]") for number, entry in enumerate(value)
+    )
+
+
+def _read_mapping(kind: Any, value: Any, place: str) -> Mapping[str, Any]:
+    """Return a mapping with typed values from a JSON object."""
+    if not isinstance(value, Mapping):
+        raise refuse(place, value, "an object with names and values")
+    return {name: _read_value(kind, entry, f"{place}.{name}") for name, entry in value.items()}
+
+
+def _read_text(value: Any, place: str) -> str:
+    """Return a JSON value that must be a valid text."""
+    if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode("utf-8"):
+        raise refuse(place, value, "a text")
+    return value
+
+
+def _read_truth(value: Any, place: str) -> bool:
+    """Return a JSON value that must be true or false."""
+    if not isinstance(value, bool):
+        raise refuse(place, value, "true or false")
+    return value
+
+
+def _read_whole(value: Any, place: str) -> int:
+    """Return a JSON value that must be an integer."""
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
+        raise refuse(place, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
+    return value
+
+
+def _read_number(value: Any, place: str) -> float:
+    """Return a JSON value that must be a finite number, as a float."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= _LARGEST_NUMBER or math.isnan(value):
+        raise refuse(place, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
+    return float(value)
+
+
+def _read_day(value: Any, place: str) -> dt.date:
+    """Return the date of an ISO text in JSON."""
+    try:
+        return dt.date.fromisoformat(_read_text(value, place))
+    except ValueError:
+        raise refuse(place, value, "a day such as '2026-01-31'") from None
+
+
+_SCALAR_READERS = {
+    str: _read_text,
+    bool: _read_truth,
+    int: _read_whole,
+    float: _read_number,
+    dt.date: _read_day,
+}

@@ -1,0 +1,564 @@
+"""The manifest of a release: its facts from the release, and checks of a manifest against it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._domain import READ_AS_IT_IS
+from leastnoise._error import block_variance, noise_name
+from leastnoise._estimation import REPETITIONS
+from leastnoise._frames import name_key_columns
+from leastnoise._plan import LinearPlan, versions
+from leastnoise._release import _sentences as sentences
+from leastnoise._release._directory import ListedFile
+from leastnoise._release._manifest import (
+    MANIFEST_FORMAT,
+    AnswerFacts,
+    CellLimit,
+    CovarianceFacts,
+    CovarianceFile,
+    DomainFacts,
+    ErrorFacts,
+    IntervalFacts,
+    ListedTable,
+    Manifest,
+    MeasuredBlock,
+    MeasurementFacts,
+    PlanCost,
+    PlanFacts,
+    PostProcessing,
+    PrivacyFacts,
+    StatementFacts,
+    StatisticFacts,
+    UnitFacts,
+)
+from leastnoise._release._options import (
+    Options,
+    rounded_quantities,
+    rounding_reach,
+    rounding_rule,
+)
+from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns
+from leastnoise._release._receipt import NO_RECEIPT
+from leastnoise._release._release import (
+    MOST_TABLE_FILES,
+    Release,
+    TableEntry,
+    statement_path,
+    statistic_path,
+)
+from leastnoise._release._statistics import StatisticTable
+from leastnoise._release._tables import NUMBER_COLUMNS
+from leastnoise._release._texts import ENGLISH
+from leastnoise._trusted.accounting import covers
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.measurements import Measurements
+
+MOST_LISTED_TABLES = 200
+MOST_LABELS = 100_000  # of all attributes and their levels
+PROJECTIONS = {
+    "agreed": "from the total down, the nearest groups within each group (least squares) that are "
+    "at least 0 and add up to it; all tables "
+    "are sums of the one that has the cells or groups of all others, so they agree",
+    "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated "
+    "total, if that is positive",
+    "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are "
+    "at least 0",
+    "clip": "negative answers are replaced by 0",
+    "none": "not made, because the true answers may be negative",
+}
+_COLUMNS = {
+    "answer": "the unbiased least squares estimate, consistent across tables",
+    "noise_std": "its standard error from the noise, as the plan promised it",
+}
+_ADAPTIVE_COLUMNS = {
+    "answer": "the estimate, consistent across tables; biased where the data are not as even as "
+    "the choices suppose",
+    "noise_std": "its standard error from the noise, given the outcome of the choices",
+    "approximation_std": "the rest of its error, estimated from what was paid for; empty where "
+    "nothing tells",
+}
+_ADAPTIVE_POST_PROCESSING = (
+    "answer is the mechanism's estimate; it is %s. Everything after the measurements is "
+    "post-processing and cost nothing."
+)
+_ADAPTIVE_ERROR_NOTE = (
+    "which queries were measured was decided on the way, so the error depends on the data, and it "
+    "was not promised beforehand"
+)
+_MEAN_INTERVALS = (
+    "Intervals are Fieller's, each separately; std_error is by the delta method at the estimates, "
+    "empty where the divisor is not clear of 0; the sum and the divisor are from the tables."
+)
+_MEANINGS = {
+    "variances": "root of the mean squared distance of the values of a group from their mean, with "
+    "the number of values as the divisor. An interval has every value that the noise of the count, "
+    "the sum and the sum of squares explains, each interval by itself; std_error is by the delta "
+    "method at the estimates, empty where the count is not clear of 0 and where the estimate is 0. Values beyond the public "
+    "bounds count at the nearest bound",
+    "correlations": "correlation and covariance of each pair of measures, of the rows of a group "
+    "with a value of every measure, with the number of these rows as the divisor. Intervals are by "
+    "the delta method, each by itself; they have all values that the bounds allow, and std_error is "
+    "empty, where the count or a variance is not clear of 0. Values beyond the public bounds count "
+    "at the nearest bound",
+    "regression": "coefficients of least squares with an intercept, of the rows of a group with a "
+    "value of every measure. Intervals are for the noise only, by the delta method, each by itself; "
+    "low, high and std_error are empty where the smallest eigenvalue of the normal equations is not "
+    "clear of 0, so that every coefficient is possible; ridge is the amount that was then added to "
+    "their diagonal, as a share of count. Values beyond the public bounds count at the nearest bound",
+    "quantiles": "the least value with at least a share of the %s at or below it; only its cell "
+    "is known, so low and high are ends of "
+    "cells; each interval by itself. The first and the last cell also count values beyond the "
+    "bounds: may_be_below is 1 where the interval reaches to the first, so that the quantile may "
+    "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
+    "high",
+    "cdf": "share of the %s up to the end of every cell (up_to); low to high is a band that "
+    "holds for all cells of a group together. The first and the last cell also count values beyond "
+    "the bounds: the last share covers all rows, some of which may lie above the last up_to",
+    "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
+    "each pair once; squared rows or "
+    "amounts. The variance of a sum of answers is the sum of their covariances, both orders "
+    "counted.",
+    "answer_integer": "%s, in whole rows or multiples of the measure's unit: tables of cells by "
+    "largest remainders, so that they keep "
+    "their rounded total, others to the nearest; where levels are asked for and one table has the "
+    "cells of all others, from the total "
+    "down instead, so that all tables agree",
+    "answer_nnls": "non-negative least squares over the joint table of all measurements, its "
+    "total fixed to its own estimate (at least 0); "
+    "it agrees across tables",
+    "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in "
+    "which the estimate itself was the truth; "
+    "it depends on the data and is no promise of the plan",
+    "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below "
+    "0 and agree with each other, the total "
+    "fixed to its own estimate (at least 0); no errors are known for them",
+    "answer_top_down": "whole numbers of at least 0 that add up: from the total down, the cells of "
+    "each group are divided by non-negative least squares and controlled rounding; public counts "
+    "hold and impossible cells are 0, the total is the rounded unbiased one (at least 0) where it "
+    "is not public; no errors are known for them",
+}
+
+
+def list_measured_blocks(measurements: Measurements) -> tuple[MeasuredBlock, ...]:
+    """Return attributes, queries, scale and variance of every measured block."""
+    return tuple(
+        MeasuredBlock(
+            attributes=tuple(block.attributes),
+            queries=block.rows,
+            scale=str(block.scale),
+            variance=block_variance(measurements, block),
+            row_weights=any(factor.row_weights is not None for factor in block.factors),
+            measure=block.measure,
+            ends=bool(block.ends),
+            k_norm_group=block.k_norm_group,
+        )
+        for block in measurements.blocks
+    )
+
+
+def build_manifest(
+    release: Release, entries: Sequence[TableEntry], files: tuple[ListedFile, ...]
+) -> Manifest:
+    """Return the manifest of a release, its tables and its files."""
+    plan = release.plan
+    options = release.options
+    workload: Any = "listed in measurements/plan.json under 'questions'"
+    if len(plan.workload.products) <= MOST_LISTED_TABLES:
+        workload = plan.workload.to_json()
+    return Manifest(
+        format=MANIFEST_FORMAT,
+        warning=None if release.private else ENGLISH.say("not_private"),
+        private=release.private,
+        written=datetime.now(UTC).date(),
+        versions=versions(),
+        privacy=_privacy_facts(release),
+        receipt=None if release.receipt == NO_RECEIPT else release.receipt,
+        domain=_domain_facts(release),
+        workload=workload,
+        plan=_plan_facts(release),
+        measurements=_measurement_facts(release.measurements),
+        expected_error=_error_facts(release, entries),
+        intervals=_interval_facts(release),
+        post_processing=_post_processing_facts(release),
+        answers=_answer_facts(release, entries),
+        statistics=tuple(_statistic_facts(release, table) for table in release.statistics),
+        statements=tuple(
+            _statement_facts(release, number, text)
+            for number, text in enumerate(options.statements, 1)
+        ),
+        covariances=_covariance_facts(options),
+        options=options,
+        files=files,
+    )
+
+
+def check_manifest(manifest: Manifest, release: Release) -> None:
+    """Raise if a manifest's facts differ from its plan and measurements.
+
+    A manifest lists the digests of all other files and has none itself.
+
+    Raises:
+        InputError: a fact differs; the message names it.
+    """
+    privacy = release.privacy
+    written = manifest.privacy
+    cell_limit = privacy.max_per_cell
+    written_limit = written.unit.max_per_cell
+    facts = {
+        "private": (manifest.private, release.private),
+        "plan.digest": (manifest.plan.digest, release.plan_digest),
+        "plan.strategy": (manifest.plan.strategy, release.plan.strategy),
+        "privacy.parameters": (
+            dict(written.parameters),
+            sentences.describe_definition(privacy)[1],
+        ),
+        "privacy.neighbours": (written.neighbours, privacy.neighbours),
+        "privacy.unit.column": (written.unit.column, privacy.unit_column),
+        "privacy.unit.max_rows": (written.unit.max_rows, privacy.max_rows),
+        "privacy.unit.max_per_cell": (
+            written_limit and (written_limit.rows, written_limit.attributes),
+            cell_limit and (cell_limit.rows, tuple(cell_limit.attributes)),
+        ),
+        "privacy.cost.within_budget": (
+            written.cost.within_budget,
+            covers(release.plan.privacy.budget, release.plan.cost()),
+        ),
+        "intervals.level": (manifest.intervals.level, release.level),
+        "receipt.id": (manifest.paid.id, release.observation.receipt),
+    }
+    for name, (fact, fact_of_files) in facts.items():
+        if fact != fact_of_files:
+            raise _changed_manifest(name, fact, fact_of_files)
+
+
+def check_table_facts(manifest: Manifest, release: Release) -> None:
+    """Raise for a manifest that states other sizes or errors of tables.
+
+    Raises:
+        InputError: a fact differs; the message names it.
+    """
+    tables = manifest.answers.tables
+    if isinstance(tables, str):
+        return
+    for position, (listed, table) in enumerate(zip(tables, release.tables, strict=False)):
+        written = listed.entry
+        place = f"answers.tables[{position}]"
+        if (written.name, written.answers) != (table.name, table.cells):
+            raise _changed_manifest(place, written.name, table.name)
+        if not math.isclose(written.rmse, table.rmse, rel_tol=1e-6):
+            raise _changed_manifest(f"{place}.rmse", written.rmse, table.rmse)
+
+
+def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:
+    """Return the error for a manifest that contradicts the files that it lists."""
+    return refuse(
+        f"{name} of a manifest",
+        fact,
+        f"{fact_of_files!r}, as in its plan and measurements",
+        "The manifest was changed. Use an intact copy of the release.",
+    )
+
+
+def _privacy_facts(release: Release) -> PrivacyFacts:
+    """Return the manifest's part on the promise and its cost."""
+    privacy = release.privacy
+    cost = release.plan.cost()
+    definition, parameters = sentences.describe_definition(privacy)
+    published = sentences.published_part(release.plan, has_searches=bool(release.options.searches))
+    return PrivacyFacts(
+        definition=definition,
+        parameters=parameters,
+        promise=sentences.describe_promise(privacy),
+        risk=sentences.describe_risk(privacy, cost, published),
+        neighbours=privacy.neighbours,
+        unit=_unit_facts(release),
+        cost=PlanCost(
+            cost=cost.to_json(),
+            in_words=sentences.format_cost(cost),
+            within_budget=covers(release.plan.privacy.budget, cost),
+        ),
+    )
+
+
+def _unit_facts(release: Release) -> UnitFacts:
+    """Return the manifest's part on the privacy unit."""
+    privacy = release.privacy
+    limit = privacy.max_per_cell
+    cell_limit = None
+    if limit is not None:
+        cell_limit = CellLimit(rows=limit.rows, attributes=tuple(limit.attributes))
+    reading = None
+    if privacy.unit_reading != READ_AS_IT_IS:
+        reading = privacy.unit_reading.to_json()
+    return UnitFacts(
+        column=privacy.unit_column,
+        max_rows=privacy.max_rows,
+        max_per_cell=cell_limit,
+        reading=reading,
+        in_words=sentences.describe_neighbours(privacy),
+        second_table=sentences.describe_second_table(release),
+    )
+
+
+def _domain_facts(release: Release) -> DomainFacts:
+    """Return the manifest's part on the domain, without labels if there are many."""
+    domain = release.plan.domain
+    kinds = {name: domain.kind(name) for name in domain.names}
+    is_long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
+    facts = domain.to_json()
+    if is_long:
+        facts = {"attributes": "listed in measurements/plan.json under 'domain'"}
+    rules = [sentences.describe_attribute(name, kind) for name, kind in kinds.items()]
+    rules += [
+        sentences.describe_measure(name, measure) for name, measure in domain.measures.items()
+    ]
+    return DomainFacts(
+        domain=facts, rules=tuple(rules), rows_outside=sentences.describe_dropped_rows(release)
+    )
+
+
+def _plan_facts(release: Release) -> PlanFacts:
+    """Return the manifest's part on the plan and the choices of its mechanism."""
+    plan = release.plan
+    noise = noise_name(release.measurements)
+    earlier = plan.earlier if isinstance(plan, LinearPlan) else ()
+    return PlanFacts(
+        digest=release.plan_digest,
+        strategy=plan.strategy,
+        mechanism=noise,
+        mechanism_in_words=ENGLISH.say(noise),
+        details=plan.details_json(),
+        after=tuple(earlier_release.facts() for earlier_release in earlier),
+        outcome=release.finding.facts() or None,
+    )
+
+
+def _measurement_facts(measurements: Measurements) -> MeasurementFacts:
+    """Return the manifest's part on the measurements."""
+    tables: tuple[MeasuredBlock, ...] | str = "listed in measurements/tables.csv"
+    if len(measurements.blocks) <= MOST_LISTED_TABLES:
+        tables = list_measured_blocks(measurements)
+    return MeasurementFacts(
+        plan="measurements/plan.json",
+        observation="measurements/observation.json",
+        encoding="values: one entry a measured table, little-endian whole numbers (int8 "
+        "... int64) in base64, row by row; "
+        "divide by grid",
+        grid=measurements.grid,
+        variance="of a query of weight 1, in squared rows (or squared units of the "
+        "measure); a row of weight w has 1/w^2 of it",
+        tables=tables,
+    )
+
+
+def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
+    """Return the manifest's part on the promised errors."""
+    promise = release.plan.promise
+    errors = [
+        (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
+    ]
+    as_promised = bool(errors or release.large_tables) and all(
+        math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in errors
+    )
+    return ErrorFacts(
+        total_squared_error=promise and promise.total_squared_error,
+        lower_bound=promise and promise.lower_bound,
+        times_the_least_possible=sentences.error_over_bound(release.plan),
+        meaning="sum over all answers of weight squared times variance; errors of sums count "
+        "in units of the most that one row can add",
+        error_bars_are_as_promised=as_promised,
+        note=None if release.finding.linear else _ADAPTIVE_ERROR_NOTE,
+    )
+
+
+def _interval_facts(release: Release) -> IntervalFacts:
+    """Return the manifest's part on intervals."""
+    options = release.options
+    half_rounding = 0.0
+    if not isinstance(options.round, Mapping):
+        half_rounding = float(rounding_reach(options, rounding_rule(options)[0]))
+    return IntervalFacts(
+        level=release.level,
+        half_width_in_noise_std=release.interval.multiplier,
+        half_width_added=release.interval.half_step + half_rounding,
+        method=sentences.describe_intervals(release),
+        notice=sentences.describe_cuts(release),
+        does_not_cover=tuple(sentences.list_uncovered_errors(release)),
+    )
+
+
+def _post_processing_facts(release: Release) -> PostProcessing:
+    """Return the manifest's part on optional columns and on rounding."""
+    options = release.options
+    columns: dict[str, Any] = {}
+    if options.non_negative:
+        methods = {release.tables.projection(product) for product in release.workload}
+        columns["answer_non_negative"] = {
+            method: text for method, text in PROJECTIONS.items() if method in methods
+        }
+    if options.integer:
+        source = "answer"
+        if options.non_negative:
+            source = "answer_non_negative where that is there, else answer"
+        columns["answer_integer"] = _MEANINGS["answer_integer"] % source
+    columns |= {
+        name: _MEANINGS[name]
+        for name in ("answer_nnls", "nnls_rmse", "answer_local", "answer_top_down")
+        if name in options.occasional_columns
+    }
+    rounding = _describe_steps(options)
+    if options.below is None:
+        negative = ", and it may be negative"
+    else:
+        negative = ""
+    note = f"answer is unbiased least squares; it is {rounding}{negative}."
+    if options.has_biased_columns:
+        note = " ".join(sentences.describe_optional_columns(release))
+    elif not release.finding.linear:
+        note = _ADAPTIVE_POST_PROCESSING % rounding
+    return PostProcessing(columns=columns or [], note=note, rounding=_rounding_facts(options))
+
+
+def _rounding_facts(options: Options) -> dict[str, Any] | None:
+    """Return the facts about the rounding of answers; None without rounding."""
+    if options.round is None and options.below is None:
+        return None
+    rules: dict[str, dict[str, Any]] = {}
+    for key in rounded_quantities(options) or ("rows",):
+        rules[key] = _rule_facts(options, *rounding_rule(options, key))
+    has_own_rules = bool(rounded_quantities(options))
+    facts: dict[str, Any] = {"by_quantity": rules} if has_own_rules else rules["rows"]
+    facts["note"] = (
+        "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
+        "high hold both, and of an answer "
+        "that is left out high alone is given: the true one is not above it, at the level of the "
+        "intervals"
+    )
+    return facts
+
+
+def _describe_steps(options: Options) -> str:
+    """Return an English phrase with the multiples to which answers are rounded."""
+    if isinstance(options.round, Mapping):
+        steps = ", ".join(f"{step} ({key})" for key, step in options.round.items())
+        return f"rounded to multiples of {steps}"
+    if options.round is None:
+        return "not rounded"
+    return f"rounded to multiples of {options.round}"
+
+
+def _rule_facts(options: Options, step: Fraction, bound: Fraction | None) -> dict[str, Any]:
+    """Return the facts about one rounding step and one bound."""
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {
+            "multiples_of": str(step),
+            "added_to_half_widths": float(rounding_reach(options, step)),
+        }
+        facts["standard_error_of_rounding"] = round(
+            float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
+        )
+    if bound is not None:
+        facts["left_out_below"] = str(bound)
+    return facts
+
+
+def _statement_facts(release: Release, number: int, text: str) -> StatementFacts:
+    """Return the manifest's entry of a SQL statement."""
+    return StatementFacts(
+        sql=text,
+        files=statement_path(number),
+        without_interval=tuple(release.read_statement(text).without_interval),
+    )
+
+
+def _covariance_facts(options: Options) -> CovarianceFacts | None:
+    """Return the manifest's part on covariances; None without them."""
+    if not options.covariances:
+        return None
+    files = [CovarianceFile(query=key, files=f"covariances/{key}") for key in options.covariances]
+    return CovarianceFacts(tables=tuple(files), meaning=_MEANINGS["covariances"])
+
+
+def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> AnswerFacts:
+    """Return the manifest's part on the files of answers."""
+    layout = "one file a table: query, one key column an attribute, and the numbers"
+    if len(release.tables) > MOST_TABLE_FILES:
+        layout = (
+            "one folder for every number of attributes, with parts of many tables each: query, "
+            "attribute_1, value_1, ..., and the numbers"
+        )
+    tables: tuple[ListedTable, ...] | str = "listed in tables.csv"
+    if len(entries) <= MOST_LISTED_TABLES:
+        tables = _list_tables(release, entries)
+    return AnswerFacts(
+        index="tables.csv",
+        layout=layout,
+        formats=tuple(release.options.formats),
+        unit="rows; a sum in the measure's own unit (the whole multiples that were measured, "
+        "times its unit)",
+        of=sentences.describe_row_limit(release),
+        columns=_describe_answer_columns(release),
+        too_large_to_write=tuple(
+            sentences.describe_large_table(release, product) for product in release.large_tables
+        ),
+        number_of_tables=len(entries),
+        number_of_answers=sum(entry.answers for entry in entries),
+        tables=tables,
+    )
+
+
+def _describe_answer_columns(release: Release) -> dict[str, str]:
+    """Return the meaning of each column of numbers of a table file."""
+    level = ENGLISH.format_percent(release.level)
+    columns = dict(_ADAPTIVE_COLUMNS)
+    if release.finding.linear:
+        columns = dict(_COLUMNS)
+    columns["low"] = f"lower end of the {level} interval"
+    columns["high"] = f"upper end of the {level} interval"
+    if release.options.survey:
+        columns |= SURVEY_COLUMNS
+    return columns
+
+
+def _list_tables(release: Release, entries: Sequence[TableEntry]) -> tuple[ListedTable, ...]:
+    """Return the facts of each table for the manifest."""
+    tables = []
+    for product, entry in zip(release.workload.products, entries, strict=False):
+        projection = None
+        if release.options.non_negative:
+            projection = release.tables.projection(product)
+        tables.append(
+            ListedTable(
+                entry=entry,
+                key_columns=tuple(name_key_columns(product.keys, NUMBER_COLUMNS)),
+                answer_non_negative=projection,
+            )
+        )
+    return tuple(tables)
+
+
+def _statistic_facts(release: Release, table: StatisticTable) -> StatisticFacts:
+    """Return the manifest's entry of a statistic."""
+    statistic = table.statistic
+    if statistic.kind == "means":
+        meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
+    else:
+        meaning = _MEANINGS[statistic.kind]
+    if statistic.kind in {"quantiles", "cdf"}:
+        meaning = meaning % ("rows" if statistic.weighted_by is None else "weights")
+    tables = release.plan.workload.tables_of(statistic)
+    return StatisticFacts(
+        query=table.id,
+        name=table.name,
+        asked=statistic.to_json(),
+        tables=tuple(product.name for product in tables),
+        files=statistic_path(release, table),
+        key_columns=tuple(table.key_columns()),
+        values=table.cells,
+        meaning=meaning,
+        columns=describe_columns(table),
+    )

@@ -1,0 +1,149 @@
+"""What a release or a search paid, as manifests and ledgers state it."""
+
+from dataclasses import dataclass, field
+
+from leastnoise._plan import guard_share
+from leastnoise._release._json_records import flat
+from leastnoise._trusted.check import InputError, refuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """The payment in a ledger.
+
+    Attributes:
+        dataset: the name of the data set.
+        ledger: the name of the ledger's file.
+        ledger_id: the identification of the ledger.
+        charge: the amount, such as "epsilon = 0.1".
+        number: the number of the release in the ledger.
+        head: the digest of the ledger's entries.
+        steps: the number of steps that were drawn. A ledger with fewer is an older copy, which
+            would draw the last ones again.
+    """
+
+    dataset: str
+    ledger: str
+    ledger_id: str
+    charge: str
+    number: int
+    head: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountsOfTotal:
+    """Noisy amounts kept and cut of a total of units, with standard errors."""
+
+    measure: str
+    kept: float
+    cut: float
+    kept_std: float
+    cut_std: float
+
+    def __post_init__(self) -> None:
+        if not (self.kept_std > 0 and self.cut_std > 0):
+            raise InputError("A guard must have a standard error above 0 for each of its amounts.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardCounts:
+    """The payment and the noisy counts of a guard.
+
+    Attributes:
+        share: the share of the whole budget, such as "1/100".
+        charge: the amount that was paid.
+        number: the number of its payment in the ledger; 0 if nothing was paid.
+        used: rows that some table counts.
+        kept: rows that count for their unit.
+        noise_std: the standard error of both.
+        cut: rows beyond the row limit of their unit; None without a limit.
+        cut_std: the standard error of ``cut``.
+        amounts: of each total of units.
+    """
+
+    share: str
+    charge: str
+    number: int
+    used: int
+    kept: int
+    noise_std: float
+    cut: int | None = None
+    cut_std: float | None = None
+    amounts: tuple[AmountsOfTotal, ...] = ()
+
+    def __post_init__(self) -> None:
+        guard_share(self.share)
+        if not self.noise_std > 0 or (self.cut is None) != (self.cut_std is None):
+            raise InputError("A guard must have a standard error above 0 for each of its counts.")
+        if self.cut_std is not None and not self.cut_std > 0:
+            raise refuse("the standard error of rows that were cut", self.cut_std, "above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondTable:
+    """The second table of a join.
+
+    Attributes:
+        table: its name; empty for a data frame.
+        on: the column of the first table.
+        key: the column of the second table.
+        public: whether its contents were declared public.
+    """
+
+    table: str
+    on: str
+    key: str
+    public: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptFacts:
+    """The payment of a release or a search, its guard and its second table.
+
+    Attributes:
+        id: the identification of the payment; empty if nothing was paid.
+        payment: the payment in a ledger; None if nothing was paid.
+        guard: the counts of the guard; None without one.
+        guard_reduced_from: the budget before guards that stopped earlier releases took a part;
+            None if they took none.
+        joined: the second table of the data; None without one.
+    """
+
+    id: str
+    payment: Payment | None = field(default=None, metadata=flat())
+    guard: GuardCounts | None = field(default=None, metadata=flat("guard_"))
+    guard_reduced_from: str | None = None
+    joined: SecondTable | None = None
+
+
+NO_RECEIPT = ReceiptFacts(id="")
+"""The receipt of a release or search that paid and counted nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsFacts:
+    """The bounds that a search found, its rule and its error, with exact numbers as texts."""
+
+    low: str
+    high: str
+    covers: str
+    rank_error: int
+    promise: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFacts:
+    """A paid search for the categories or bounds of an attribute.
+
+    Attributes:
+        attribute: the attribute, or ``max_rows`` for the row limit of units.
+        plan: the digest of the plan of the search.
+        receipt: its payment.
+        bounds: the bounds that it found; None for categories.
+    """
+
+    attribute: str
+    plan: str
+    receipt: ReceiptFacts = field(metadata=flat())
+    bounds: BoundsFacts | None = field(default=None, metadata=flat())
