@@ -771,7 +771,7 @@ def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
 
     It has no number if the noise of the guard hides the share.
     """
-    estimated = estimate_unused_share(release.receipt, release.level)
+    estimated = estimate_unused_share(release.receipt.guard, release.level)
     if estimated is None:
         return catalogue.say(f"{key}_hidden")
     low, high = (catalogue.format_percent(round(end, 2)) for end in (estimated.low, estimated.high))

@@ -1005,19 +1005,19 @@ def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval
     )
 
 
-def estimate_unused_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
+def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInterval | None:
     """Estimate the share of rows that no table uses.
 
     It follows from the guard's noisy counts, as for cut rows; None without them, or if the noise
     hides it.
     """
-    if "guard_used" not in receipt:
+    if guard is None:
         return None
-    kept, used, error = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
-    unused = kept - used
-    if unused <= used:
-        return _estimate_share(unused, used, error, error, level)
-    of_used = _estimate_share(used, unused, error, error, level)
+    error = guard.noise_std
+    unused = guard.kept - guard.used
+    if unused <= guard.used:
+        return _estimate_share(unused, guard.used, error, error, level)
+    of_used = _estimate_share(guard.used, unused, error, error, level)
     if of_used is None:
         return None
     return ShareInterval(1 - of_used.share, 1 - of_used.high, 1 - of_used.low)
