@@ -1,11 +1,11 @@
 """Every measurement of bench/ at its smallest size: that it runs and prints, not what it measures."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
+from forked import ForkServer
 from waiting import HANGS
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -35,6 +35,12 @@ SMALLEST = [
 # Spark starts Java, which takes longer than all others together; sums is run with one threshold by
 # tests/experiments.
 NOT_HERE = {"spark", "sums"}
+PROGRAM = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def test_every_measurement_has_a_smallest_size() -> None:
@@ -42,12 +48,13 @@ def test_every_measurement_has_a_smallest_size() -> None:
 
 
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
-def test_smallest_bench_runs(run: tuple[str, ...]) -> None:
+def test_smallest_bench_runs(run: tuple[str, ...], fork_server: ForkServer) -> None:
     """In a separate process: measurements start threads and servers, and change what pytest holds."""
-    name, *said = run
-    command = [sys.executable, str(BENCH / f"{name}.py"), *said]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
-    assert done.returncode == 0, done.stderr
-    printed = done.stdout.splitlines()
+    name, *words = run
+    arguments = [str(BENCH / f"{name}.py"), *words]
+    process = fork_server.start(PROGRAM, arguments, dict(os.environ))
+    output, errors = process.communicate(HANGS)
+    assert process.returncode == 0, errors
+    printed = output.splitlines()
     assert printed
     assert not [line for line in printed if line.startswith("!")]
