@@ -381,9 +381,10 @@ def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
     """Return attributes that drop rows from all tables, and from their own."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
+    names_of_tables = {name for product in plan.workload for name in product.attributes}
     return (
         [name for name, kind in dropping.items() if not kind.hidden],
-        [name for name, kind in dropping.items() if kind.hidden],
+        [name for name, kind in dropping.items() if kind.hidden and name in names_of_tables],
     )
 
 
