@@ -53,6 +53,7 @@ from leastnoise._release import (
     error_over_bound,
     has_weights,
     list_answer_notices,
+    list_dropped_rows,
     list_file_notices,
     make_records,
     open_draft,
@@ -129,7 +130,7 @@ def show(directory: Path, table_name: str | None) -> None:
     if table_name is None:
         _print_overview(release, directory)
         return
-    for text in list_answer_notices(release):
+    for text in [*list_answer_notices(release), *list_dropped_rows(release.plan)]:
         click.echo(click.wrap_text(text, 100) + "\n")
     if release.statistics.has_key(table_name):
         _print_statistic(release, release.statistics[table_name], _MOST_ROWS)
@@ -371,6 +372,7 @@ def list_notes(release: Release) -> list[str]:
     if not release.private:
         notes.append(SEEDED_NOTICE)
     notes += list_answer_notices(release)
+    notes += list_dropped_rows(release.plan)
     if release.options.survey or has_weights(release):
         notes.append(ENGLISH.say("st_noise_only"))
     if release.options.has_rounding:

@@ -26,6 +26,7 @@ from leastnoise._release import (
     describe_rounding,
     has_weights,
     list_answer_notices,
+    list_dropped_rows,
     name_measure,
     name_rows,
     round_table,
@@ -290,6 +291,7 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     if rounding:
         notices.append(rounding)
     notices += list_answer_notices(release, catalogue)
+    notices += list_dropped_rows(release.plan, catalogue)
     if release.options.survey or has_weights(release):
         notices.append(catalogue.say("st_noise_only"))
     common_choices = [
