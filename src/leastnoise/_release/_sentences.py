@@ -1052,8 +1052,9 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             for product in counted_products
             if product.attributes
         ]
-        names = [*map(" x ".join, tables[:_MOST_LISTED_TABLES])]
-        if len(tables) > _MOST_LISTED_TABLES:
+        distinct_names = list(dict.fromkeys(map(" x ".join, tables)))
+        names = distinct_names[:_MOST_LISTED_TABLES]
+        if len(distinct_names) > _MOST_LISTED_TABLES:
             names.append("...")
         if names:
             unit_sentences.append(catalogue.say(key, names=catalogue.join_names(names)))
