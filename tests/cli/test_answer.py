@@ -417,3 +417,19 @@ def test_answer_gives_correlations_and_regressions(folder, run):
     assert lacking(run("show", "out", "s2").out, "regression of rent on area", "(intercept)") == []
     run.refused("--regression must be MEASURE=MEASURE", "answer", "out", "--regression", "rent")
     run.refused("2 to 11 measures", "answer", "out", "--correlations", "rent")
+
+
+def test_further_answers_name_the_rows_they_leave_out(folder, run):
+    """Every table has both attributes, so answers about one lack rows without the other."""
+    (folder / "two.csv").write_text("g,h\n" + "a,x\na,\nb,y\n" * 50, encoding="utf-8")
+    (folder / "two.toml").write_text(
+        '[source]\npath = "two.csv"\n[privacy]\nepsilon = "100"\n[domain.g]\ncategories = ["a", "b"]\n'
+        'complete = true\n[domain.h]\ncategories = ["x", "y"]\n[[workload]]\nmarginals = { ways = 2 }\n',
+        encoding="utf-8",
+    )
+    assert run("release", "two.toml", "--out", "two", "--seed", "1").code == 0
+    sentence = "Rows with a missing or outside value of g and h are in no table."
+    for arguments in (["answer", "two", "--cells", "g"], ["show", "two", "q1"]):
+        assert sentence in " ".join(run(*arguments).out.split())
+    notes = json.loads(run("difference", "two", "g=a", "g=b", "--json").out)["notes"]
+    assert sentence in notes

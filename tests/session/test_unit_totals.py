@@ -39,7 +39,7 @@ sum = "revenue"
 TOTALS = """
 SELECT {groups}, SUM(t) AS revenue FROM (
     SELECT month, region, LEAST(70.5, GREATEST(-50, SUM(amount))) AS t
-    FROM orders WHERE customer IS NOT NULL AND month BETWEEN 1 AND 4
+    FROM orders WHERE customer IS NOT NULL AND {months}
     GROUP BY customer, month, region HAVING COUNT(amount) > 0)
 {where} GROUP BY ALL ORDER BY ALL
 """
@@ -76,9 +76,14 @@ def release(asked, data=ORDERS, **options):
     return ln.release(ln.plan(asked.workload, asked.privacy), data, seed=1, **options)
 
 
-def by_duckdb(groups: str, where: str = "", orders: pd.DataFrame = ORDERS) -> list[float]:
+def by_duckdb(
+    groups: str,
+    where: str = "",
+    orders: pd.DataFrame = ORDERS,
+    months: str = "month BETWEEN 1 AND 4",
+) -> list[float]:
     """The clipped totals of DuckDB over the same rows."""
-    answer = duckdb.sql(TOTALS.format(groups=groups, where=where)).df()
+    answer = duckdb.sql(TOTALS.format(groups=groups, where=where, months=months)).df()
     return answer["revenue"].round(2).tolist()
 
 
@@ -102,6 +107,27 @@ def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
     assert np.round(table.answer, 2).reshape(-1).tolist() == by_duckdb("month, region")
 
 
+@pytest.mark.parametrize("kind", ["pandas", "relation"])
+def test_missing_cells_count_in_tables_without_them(kind: str) -> None:
+    """Of a month beyond the domain too; no table need have all attributes of the cells."""
+    asked = spec(
+        """
+[[workload]]
+queries = { month = "identity" }
+sum = "revenue"
+[[workload]]
+queries = {}
+sum = "revenue"
+""",
+        ('null = "cell"\n', ""),
+        ("max_rows = 16", "max_rows = 20"),
+    )
+    data = duckdb.from_df(ORDERS) if kind == "relation" else ORDERS
+    by_month, total = release(asked, data).tables
+    assert np.round(by_month.answer, 2).tolist() == by_duckdb("month")
+    assert np.round(total.answer, 2).reshape(-1).tolist() == by_duckdb("1", months="TRUE")
+
+
 def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
     asked = spec(
         """
@@ -110,7 +136,8 @@ queries = { month = { level = "half" } }
 sum = "revenue"
 [[workload]]
 sql = "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 2) AS late FROM orders WHERE region <> 'W' GROUP BY region"
-"""
+""",
+        ("max_rows = 16", "max_rows = 20"),
     )
     result = release(asked)
     halves = [by_duckdb("1", f"WHERE month BETWEEN {low} AND {low + 1}")[0] for low in (1, 3)]
@@ -121,7 +148,8 @@ sql = "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 
         "pandas",
     )
     north_and_south = "WHERE region IN ('N', 'S')"
-    assert answer["revenue"].round(2).tolist() == by_duckdb("region", north_and_south)
+    revenue = by_duckdb("region", north_and_south, months="TRUE")
+    assert answer["revenue"].round(2).tolist() == revenue
     late = by_duckdb("region", f"{north_and_south} AND month > 2")
     assert answer["late"].round(2).tolist() == late
 

@@ -241,11 +241,11 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             "[[public]]\ncounts = [1, 2]",
             "auto",
-            r"\[\[public\]\] number 1: Public counts of total must be 1 whole numbers",
+            r"\[\[public\]\] number 1: Public counts of total must be one whole number",
         ),
-        ("[[public]]", "auto", "must be 1 whole numbers of at least 0"),
+        ("[[public]]", "auto", "must be one whole number of at least 0"),
         (SEX % "1", "auto", "Public counts of sex must be 2 whole numbers"),
-        (SEX % "1, -1", "auto", "of at least 0"),
+        (SEX % "1, -1", "auto", "of at least 0, in the order of its cells; got 1, -1"),
         (SEX % '1, "2"', "auto", "must be 2 whole numbers"),
         (
             SEX % "1, 2" + "[[public]]\ncounts = 4",

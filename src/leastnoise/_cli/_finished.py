@@ -50,6 +50,7 @@ from leastnoise._release import (
     check_target,
     describe_release,
     list_answer_notices,
+    list_dropped_rows,
     list_facts,
     list_file_notices,
     list_further_notices,
@@ -127,7 +128,7 @@ def show(directory: Path, table_name: str | None) -> None:
     if table_name is None:
         _print_overview(release, directory)
         return
-    for text in list_answer_notices(release):
+    for text in [*list_answer_notices(release), *list_dropped_rows(release.plan)]:
         click.echo(click.wrap_text(text, 100) + "\n")
     if release.statistics.has_key(table_name):
         _print_statistic(release, release.statistics[table_name], _MOST_ROWS)

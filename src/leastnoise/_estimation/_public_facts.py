@@ -27,6 +27,7 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
 ]  # attributes, and the codes of each that do not go together
+_MOST_SHOWN = 5  # counts in a message
 _ROUNDS = 1000  # of proportional fitting
 _EXACT = 1e-10  # relative error of a sum that counts as met
 _LEAST = 1e-6  # of the mean cell: so small cells can be scaled up to public sums
@@ -158,6 +159,19 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
     return KnownSums(names, tuple(maps), counts)
 
 
+def _unusable_counts(product: Product, values: Any) -> InputError:
+    """Return the refusal of counts that are no whole numbers of the cells of a table."""
+    if product.rows == 1:
+        allowed = "one whole number of at least 0"
+    else:
+        allowed = f"{product.rows} whole numbers of at least 0, in the order of its cells"
+    if values.size == product.rows:
+        got = ", ".join(map(str, values.reshape(-1)[:_MOST_SHOWN].tolist()))
+    else:
+        got = f"{values.size} of them"
+    return InputError(f"Public counts of {product.name} must be {allowed}; got {got}.")
+
+
 def public_counts(product: Product, counts: Any) -> PublicCounts:
     """Return the checked public counts of a table.
 
@@ -172,10 +186,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
         groups.append(divided)
     values = np.asarray(counts)
     if values.size != product.rows or values.dtype.kind not in "iu" or (values < 0).any():
-        raise InputError(
-            f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, "
-            "in the order of its cells."
-        )
+        raise _unusable_counts(product, values)
     return PublicCounts(
         product,
         KnownSums(

@@ -297,7 +297,7 @@ class Plan(ABC):
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()
         (('age',), ())
         """
-        attributes = {name for product in self.workload for name in product.attributes}
+        attributes = {*self.workload.read_attributes}
         measures = {product.measure for product in self.workload}
         further_attributes, further_measures = self._columns_of_measurements()
         attributes.update(further_attributes)

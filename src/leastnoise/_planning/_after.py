@@ -81,7 +81,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
         InputError: the earlier releases did not count the same rows in the same cells, or no
             strategy has their kind of noise.
     """
-    attributes = {name for product in workload for name in product.attributes}
+    attributes = {*workload.read_attributes}
     for release in search.earlier:
         check_domain(release, workload.domain)
     hidden = hidden_attributes(search.earlier, workload.domain, attributes)

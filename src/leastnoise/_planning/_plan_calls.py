@@ -415,8 +415,8 @@ def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
 
     if None not in made.workload.measures:
         raise InputError(
-            "Public counts help only with counts; this workload has only sums. Leave "
-            "[[public]] out."
+            "Public counts must go with tables that count rows; this workload has only sums or "
+            "counts of units. Add a table of rows, or leave [[public]] out."
         )
     exact = [table.block for table in read_public(made.domain, public)]
     if any(

@@ -402,9 +402,10 @@ def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
     """Return attributes that drop rows from all tables, and from their own."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
+    names_of_tables = {name for product in plan.workload for name in product.attributes}
     return (
         [name for name, kind in dropping.items() if not kind.hidden],
-        [name for name, kind in dropping.items() if kind.hidden],
+        [name for name, kind in dropping.items() if kind.hidden and name in names_of_tables],
     )
 
 
@@ -1071,8 +1072,9 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             for product in counted_products
             if product.attributes
         ]
-        names = [*map(" x ".join, tables[:_MOST_LISTED_TABLES])]
-        if len(tables) > _MOST_LISTED_TABLES:
+        distinct_names = list(dict.fromkeys(map(" x ".join, tables)))
+        names = distinct_names[:_MOST_LISTED_TABLES]
+        if len(distinct_names) > _MOST_LISTED_TABLES:
             names.append("...")
         if names:
             unit_sentences.append(catalogue.say(key, names=catalogue.join_names(names)))
@@ -1091,6 +1093,7 @@ def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> li
     if not release.private:
         notices.append(catalogue.say("not_private"))
     notices += list_answer_notices(release, catalogue)
+    notices += list_dropped_rows(release.plan, catalogue)
     if release.options.survey or has_weights(release):
         notices.append(catalogue.say("st_noise_only"))
     return notices

@@ -1426,7 +1426,7 @@ def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     workload = what.workload if isinstance(what, Spec) else what
     if not isinstance(workload, Workload):
         raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
-    names = {name for product in workload for name in product.attributes}
+    names = {*workload.read_attributes}
     if isinstance(what, Spec) and is_data_dependent(what.strategy):
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 

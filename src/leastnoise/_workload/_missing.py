@@ -56,7 +56,7 @@ def incomplete_attributes(
     ('age',)
     """
     tables = Counter(chain.from_iterable(product.attributes for product in workload))
-    read = {*tables, *decided_along}
+    read = {*workload.read_attributes, *decided_along}
     taken = {*complete}
     return tuple(
         name

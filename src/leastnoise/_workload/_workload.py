@@ -12,6 +12,7 @@ from leastnoise._domain import (
     DeviationProduct,
     Domain,
     Measure,
+    PerUnit,
     SquaredDeviation,
     UnitCount,
     ValueCount,
@@ -187,6 +188,16 @@ class Workload:
         return {
             measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()
         }
+
+    @cached_property
+    def read_attributes(self) -> frozenset[str]:
+        """The attributes that answers depend on: of tables, and of the cells of units."""
+        names = {name for product in self.products for name in product.attributes}
+        for name in self.measures:
+            measure = None if name is None else self.domain.measure(name)
+            if isinstance(measure, PerUnit):
+                names.update(measure.attributes)
+        return frozenset(names)
 
     def of(self, measure: str | None) -> Sequence[Product]:
         """Return the tables of a measure; of None those that count rows."""

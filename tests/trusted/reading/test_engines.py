@@ -1058,17 +1058,21 @@ def test_totals_of_units_are_those_of_read_rows(engine):
 
 
 def totals_by_b(unit):
-    """The clipped totals of x of every unit, by hand; a value beyond 2^30 - 1 counts as that."""
+    """The clipped totals of x of every unit, by hand, and last those of the hidden cell.
+
+    A value beyond 2^30 - 1 counts as that.
+    """
     most = 2**30 - 1
     total_of = {}
     for key, n, b, x in zip(*(COLUMNS[name] for name in (unit, "n", "b", "x")), strict=True):
-        if key in (None, "") or None in (n, b, x) or not math.isfinite(x):
+        if key in (None, "") or None in (n, x) or not math.isfinite(x):
             continue
         amount = round(min(max(x, -most), most))
         total_of[key, b] = total_of.get((key, b), 0) + amount
     clipped = {key: min(max(total, -5), 9) for key, total in total_of.items()}
-    by_b = [sum(total for (_, b), total in clipped.items() if b is own) for own in (True, False)]
-    return [*by_b, 0]
+    return [
+        sum(total for (_, b), total in clipped.items() if b is own) for own in (True, False, None)
+    ]
 
 
 def test_amounts_kept_and_cut_are_those_of_read_rows(engine):

@@ -474,10 +474,13 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
         if measure.attributes:
             most = wish.max_rows
         cell = ["u0", *_cell_columns(wish, measure.attributes)]
-        published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
-        eligible = _filled(wish, published)
-        if isinstance(measure, UnitTotal):
-            eligible = exp.and_(eligible, sql(f"g{number} = :one", one=1))
+        if isinstance(measure, UnitTotal):  # also in a cell of missing values, as tables without
+            eligible = sql(f"g{number} = :one", one=1)  # the attribute have its total
+        else:
+            published = {
+                name: wish.hidden[name] for name in measure.attributes if name in wish.hidden
+            }
+            eligible = _filled(wish, published)
         rows = _with_flag(rows, f"eligible{number}", eligible)
         rows = _with_row_number(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)

@@ -720,8 +720,9 @@ class UnitRows:
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
         """
-        is_eligible, missing = self._eligible(measure)
-        is_eligible &= has_value
+        # a cell of missing values too: tables without the attribute have its total
+        _, missing = self._eligible(measure)
+        is_eligible = has_value.astype(np.bool_)
         chosen = self._chosen(name, measure, is_eligible, missing)
         cells = [self.cells[name] for name in measure.attributes]
         units = self._units_of_rows()

@@ -261,8 +261,8 @@ class Units:
             name: of the measure of units, of whose cells each unit has an allowance (E14).
             missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
                 so that a unit counts by its rows that have a value.
-            published: whether each of these rows may be chosen: it is in none of the hidden cells
-                of these attributes, and has a value to be added up. None: all may.
+            published: whether each of these rows may be chosen: for a count, if it is in none of the
+                hidden cells of these attributes; for totals, if it has a value. None: all may.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
