@@ -244,7 +244,7 @@ def test_data_dependent_release_is_refused() -> None:
     ages = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(ages, ln.PureDP(1), strategy="dawa")
     release = ln.release(plan, PEOPLE, seed=1)
-    with pytest.raises(ln.InputError, match="chose by noisy values what it measured"):
+    with pytest.raises(ln.InputError, match="chose its measurements by noisy values"):
         ln.plan(ages, ln.PureDP(1), after=[release])
 
 

@@ -194,7 +194,7 @@ def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         (
             'unit = { column = "patient_id", max_rows = 4 }',
             "",
-            r"\[source\.join\]: a table that is joined must be .* every row is a unit",
+            r"\[source\.join\]: a joined table must have rows of the unit, .* every row is a unit",
         ),
         (
             'column = "patient_id"',

@@ -257,8 +257,8 @@ def test_unplanned_statistics_are_refused_unpaid() -> None:
     )
     with pytest.raises(
         InputError,
-        match="The mean of pay by store cannot be given by the strategy 'dawa', which decides on "
-        "the way",
+        match="The mean of pay by store cannot be given by the strategy 'dawa', whose "
+        "measurements are adaptive",
     ):
         check_options(looks, Options())
 

@@ -577,7 +577,7 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         )
     for name in unknown:
         yield ""
-        yield f"{name}: its categories are not found yet, and it is not looked at here"
+        yield f"{name}: its categories are not found yet, and it is not checked here"
     yield ""
     yield from _ADVICE
 

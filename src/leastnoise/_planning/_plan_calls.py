@@ -285,7 +285,7 @@ def plan_workload(
         raise refuse(
             "strategy",
             strategy,
-            "one whose error is known beforehand, for targets of differences and ratios",
+            ("one whose error does not depend on the data, for targets of differences and ratios"),
             "Leave strategy out, or leave [targets] out.",
         )
     if search.impossible and is_data_dependent(strategy) and strategy != "model":
@@ -345,8 +345,8 @@ def _check_combination(privacy: Privacy | Least, search: Search, objective: str)
         reason = f"the objective {objective!r}, whose weights are found for one release"
     elif is_data_dependent(search.strategy):
         reason = (
-            f"the strategy {search.strategy!r}, whose estimate from measurements that it chose by "
-            "their noise has no known error together with others"
+            f"the strategy {search.strategy!r}, which chooses its measurements by noisy "
+            "data, so the error of a joint estimate is not known"
         )
     elif search.public:
         reason = "[[public]], whose counts are exact for one release"

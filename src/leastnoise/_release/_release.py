@@ -263,9 +263,10 @@ class Release:
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(
-                f"The earlier release {name!r} must have an error that does not depend on the "
-                f"data; its strategy {plan.strategy!r} chose by noisy values what it measured, so "
-                "the error of an estimate with them is not known. Leave it out of after."
+                f"The earlier release {name!r} must have an error that does not depend on "
+                f"the data; its strategy {plan.strategy!r} chose its measurements by noisy "
+                "values, so the error of an estimate with them is not known. Leave it out "
+                "of after."
             )
         is_paid = bool(self.observation.receipt)
         receipts = [self.observation.receipt] if is_paid else []
@@ -504,8 +505,8 @@ class Release:
         if not self.finding.further:
             raise InputError(
                 "No interval is known for further answers from a release by "
-                f"{self.plan.strategy!r}, which chose by looking at the data "
-                "what to measure. Ask for them in the workload, or choose strategy = 'auto'."
+                f"{self.plan.strategy!r}, which chose its measurements from noisy data. Ask "
+                "for them in the workload, or choose strategy = 'auto'."
             )
         return self.outcome.least_squares()
 
@@ -880,9 +881,9 @@ def check_options(plan: Plan, options: Options) -> None:
     for statistic in plan.workload.statistics:
         if isinstance(plan, AdaptivePlan) and not plan.adaptive.selects_quantiles:
             raise InputError(
-                f"The {statistic.name} cannot be given by the strategy {plan.strategy!r}, which "
-                "decides on the way what is measured, so that "
-                "no interval is known. Leave it out, or choose strategy = 'auto'."
+                f"The {statistic.name} cannot be given by the strategy {plan.strategy!r}, "
+                "whose measurements are adaptive, so no interval is known. Leave it out, "
+                "or choose strategy = 'auto'."
             )
     _check_whole_rounding(tables, options)
     _check_controlled_rounding(plan, tables, options)
@@ -998,8 +999,9 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
         )
     if isinstance(plan, AdaptivePlan):
         raise InputError(
-            f"rounding = 'controlled' needs estimates that add up, which the strategy "
-            f"{plan.strategy!r} does not give. Choose strategy = 'auto', or round to the nearest."
+            "rounding = 'controlled' needs estimates that add up, and the estimates of the strategy "
+            f"{plan.strategy!r} do not. Choose strategy = 'auto', or "
+            "round to the nearest."
         )
     by_measure: dict[str | None, list[Product]] = {}
     for table in tables:

@@ -647,8 +647,8 @@ def measure_from_spec(
     )
     if ("clip" in settings) == ("unit_total" in settings):
         raise InputError(
-            f"{where} must have either 'clip', the public bounds of a value, or 'unit_total', those "
-            "of what one unit adds to a cell; write for example clip = [0, 200000] or "
+            f"{where} must have either 'clip', the public bounds of a value, or 'unit_total', the "
+            "bounds of the total of one unit in a cell; write for example clip = [0, 200000] or "
             'unit_total = { clip = [0, 200000], by = ["month"] }.'
         )
     with prefix_errors(message("[measures.{name}]: ", name=name)):
@@ -665,7 +665,7 @@ def measure_from_spec(
         total: dict[str, Any] = known_keys("unit_total", settings["unit_total"], ["clip", "by"])
         if "clip" not in total:
             raise InputError(
-                "unit_total must have 'clip', the public bounds of what one unit adds to a cell; "
+                "unit_total must have 'clip', the public bounds of the total of one unit in a cell; "
                 'write for example unit_total = { clip = [0, 2000], by = ["month"] }.'
             )
         low, high = _bounds("clip", total["clip"])

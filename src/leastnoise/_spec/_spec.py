@@ -201,11 +201,10 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
         requirement = "a budget of epsilon and delta, each a number"
         if whole is None:
             reason = message(
-                "The categories of {name} are found first, with a share of the budget, and how "
-                "many there are decides what the tables "
-                "need. Give epsilon a number, such as '1', or list them: [domain.{name}] "
-                "categories = [...], "
-                "or { file = ..., column = ... }.",
+                "The categories of {name} are found first, with a share of the budget, and "
+                "their number decides which budget the tables need. Give epsilon a number, "
+                "such as '1', or list them: [domain.{name}] categories = [...], or { file "
+                "= ..., column = ... }.",
                 name=search.attribute,
             )
             raise refuse(what, "least", requirement, reason)
@@ -804,7 +803,7 @@ def _check_together(
 ) -> None:
     """Raise for parts of a spec that do not fit each other."""
     if source.join:
-        # The second table must be of the unit's own rows, or public; that is checked although no
+        # The second table must have rows of the unit, or be public; that is checked although no
         # data are there.
         with prefix_errors(f"{JOIN_PART}: "):
             joined = Joined(None, **source.join)
@@ -1032,7 +1031,7 @@ _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be mor
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
 _SEARCH_ADVICE = "State them, such as those that were found for a release of the rows so far."
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
-_SAMPLING_ADVICE = "The answers become more with each period; give one number or another rule."
+_SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
 _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
 
 

@@ -271,8 +271,8 @@ class StatementReader:
         elif name != self._source_name:
             self._faults.add(
                 table,
-                f"FROM names {self._source_name} and {name}, but there is one table of rows: that "
-                "of [source]. Ask for each table in its own spec.",
+                f"FROM names {self._source_name} and {name}, but there is one table of "
+                "rows, the table of [source]. Ask for each table in its own spec.",
             )
 
     def _is_over_rows(self, select: Node, queries: Queries) -> bool:

@@ -179,7 +179,7 @@ def test_unit_named_like_second_key_is_the_first_column() -> None:
     visits = VISITS.assign(id=range(len(VISITS)))
     joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
     for reads, domain in ((read, DOMAIN), (read_keys, ln.Domain(sex=ln.Unknown(9)))):
-        with pytest.raises(ln.InputError, match=r"must be of the unit's own rows, or public"):
+        with pytest.raises(ln.InputError, match=r"must have rows of the unit, or be public"):
             reads(joined, domain, *(["sex"] if reads is read_keys else []), unit_column="id")
 
 
@@ -390,7 +390,7 @@ def test_join_without_unit_rule_changes_several_units(
     ]
     with pytest.raises(
         ln.InputError,
-        match=r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or say public = true",
+        match=r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or set public = true",
     ):
         read(joined[0], domain, **unit)
     monkeypatch.setattr(_read, "check_unit", lambda *_: None)
@@ -426,7 +426,7 @@ def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None
     words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
     with pytest.raises(
         ln.InputError,
-        match=rf"must be of the unit's own rows, or public: .* 'patient', and {words}\. Make 'patient' the unit",
+        match=rf"must have rows of the unit, or be public; .* 'patient', and {words}\. Make 'patient' the unit",
     ):
         how(joined, domain, *(["sex"] if how is read_keys else []), unit_column=unit, **more)
 

@@ -101,6 +101,6 @@ def _read(text: str, reader: Callable[[Any], Result]) -> Result:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError, ArithmeticError):
         raise LedgerError(
-            "What the ledger holds of this release's steps is unreadable. Restore the ledger from "
-            "a copy."
+            "The record of this release's steps in the ledger is unreadable. Restore the "
+            "ledger from a copy."
         ) from None

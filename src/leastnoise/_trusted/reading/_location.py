@@ -123,7 +123,7 @@ def check_unit(
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
+    leastnoise._trusted.check._errors.InputError: a joined table must have rows of the unit, or be public; ...
     """
     if joined.public is True:
         return
