@@ -299,7 +299,7 @@ def test_interval_of_a_monotone_function_matches_its_answer(column, low, high):
 
 @pytest.mark.parametrize(
     "column",
-    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "SUM(n) OVER (ORDER BY sex)", "LN(n)"],
+    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "AVG(n) OVER (ORDER BY sex)", "LN(n)"],
 )
 def test_interval_is_left_out_where_it_is_unknown(column):
     text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"
@@ -421,8 +421,9 @@ def test_intervals_of_changes_with_lag_cover_the_truth():
         """WITH m AS (SELECT month, COUNT(*) AS n, SUM(pay) AS s, AVG(pay) AS a FROM t GROUP BY 1)
         SELECT month, LAG(n) OVER (ORDER BY month) AS x, n - LAG(n) OVER (ORDER BY month) AS y,
         s / NULLIF(LAG(s, 2) OVER (ORDER BY month), 0) - 1 AS z,
-        a - LAG(a) OVER (ORDER BY month) AS w, s / n - LAG(s / n) OVER (ORDER BY month) AS v
-        FROM m ORDER BY month""",
+        a - LAG(a) OVER (ORDER BY month) AS w, s / n - LAG(s / n) OVER (ORDER BY month) AS v,
+        SUM(n) OVER (ORDER BY month DESC) AS t, SUM(s) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING
+        AND CURRENT ROW) / SUM(s) OVER () AS u FROM m ORDER BY month""",
         """SELECT shop, month, COUNT(*) - LEAD(COUNT(*)) OVER (PARTITION BY shop ORDER BY month
         DESC) AS y FROM t GROUP BY shop, month ORDER BY shop, month""",
     ]
@@ -439,18 +440,18 @@ def test_intervals_of_changes_with_lag_cover_the_truth():
         truths = [database.execute(text).df() for text in texts]
     plan = ln.plan(ln.sql(domain, *texts), ln.PureDP(1))
     covered = []
-    for seed in range(12):
+    for seed in range(4):
         release = ln.release(plan, frame, seed=seed)
         for text, truth in zip(texts, truths, strict=True):
             answers = release.sql(text, "pandas")
-            for name in {"v", "w", "x", "y", "z"} & {*truth}:
+            for name in sorted({*"tuvwxyz"} & {*truth}):
                 expected = truth[name].astype(float)
                 is_known = expected.notna()
                 ends = answers[f"{name}_low"], answers[f"{name}_high"]
                 is_covered = (ends[0] <= expected) & (expected <= ends[1])
                 assert ends[0].notna().tolist() == is_known.tolist()
                 covered += [*is_covered[is_known]]
-    assert 0.92 <= np.mean(covered) <= 0.985
+    assert 0.91 <= np.mean(covered) <= 0.99
 
 
 def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
@@ -468,7 +469,7 @@ def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
     "column",
     [
         "COUNT(*) * SUM(pay)",
-        "SUM(COUNT(*)) OVER (ORDER BY shop)",
+        "AVG(COUNT(*)) OVER (ORDER BY shop)",
         "COUNT(*) / MAX(COUNT(*)) OVER ()",
         "AVG(pay) * COUNT(*)",
         "GREATEST(COUNT(*), SUM(pay))",
