@@ -313,6 +313,7 @@ def test_interval_is_left_out_where_it_is_unknown(column):
 COMBINATIONS = {
     "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
     "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
+    "guarded": "CASE WHEN COUNT(*) = 0 THEN NULL ELSE 100.0 * COUNT(*) FILTER (WHERE card) / COUNT(*) END",
     "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
     "means": "AVG(pay) FILTER (WHERE card) - AVG(pay) FILTER (WHERE NOT card)",
     "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
@@ -351,9 +352,9 @@ def test_interval_of_a_combination_matches_comparisons(sold, name):
     text = f"SELECT shop, {COMBINATIONS[name]} AS x FROM sales GROUP BY shop"
     frame = release.sql(text, "pandas")
     domain = release.workload.domain
-    if name in ("share", "part"):
+    if name in ("share", "part", "guarded"):
         shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
-        factor = 100 if name == "part" else 1
+        factor = 1 if name == "share" else 100
         expected = factor * shares[shares["card"] == "true"][["low", "high"]].to_numpy()
     elif name == "difference":
         both = ln.compare_groups(release, "card", "true", "false", sum="pay", by=["shop"])

@@ -210,11 +210,14 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
 
 
 def _without_wrapper(node: Node) -> Node:
-    """Return the inner expression of brackets, NULLIF, COALESCE or a cast."""
+    """Return the inner expression of brackets, NULLIF, COALESCE, a guard or a cast."""
     from sqlglot import exp
 
     inner = node
     while True:
+        if _is_guard(inner):
+            inner = inner.args["default"]
+            continue
         operand = inner.this if isinstance(inner, exp.Expression) else None
         is_wrapper = (
             isinstance(inner, exp.Paren)
@@ -225,6 +228,17 @@ def _without_wrapper(node: Node) -> Node:
         if not is_wrapper:
             return inner
         inner = operand
+
+
+def _is_guard(node: Node) -> bool:
+    """Return whether a node is CASE WHEN x = 0 THEN NULL ELSE ... END."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return False
+    (branch,) = node.args["ifs"]
+    is_zero = isinstance(branch.this, exp.EQ) and constant_number(branch.this.expression) == 0
+    return is_zero and isinstance(branch.args["true"], exp.Null) and bool(node.args.get("default"))
 
 
 def _is_zero(values: list[Node]) -> bool:
