@@ -167,6 +167,14 @@ def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
         ("DATE_TRUNC(orders.day, QUARTER)", "date_trunc('quarter', day)"),
         ("DATEADD(MONTH, DATEDIFF(MONTH, 0, day), 0)", "date_trunc('month', day)"),
         ("DATEPART(quarter, day)", "quarter(day)"),
+        ("ADD_MONTHS(DATE_TRUNC('month', day), 1)", "date_trunc('month', day) + INTERVAL 1 MONTH"),
+        ("TRUNC(day, 'MM')", "date_trunc('month', day)"),
+        ("TO_DATE(DATE_TRUNC('month', day))", "date_trunc('month', day)::DATE"),
+        ("LPAD(MONTH(day), 2, '0')", "lpad(month(day)::VARCHAR, 2, '0')"),
+        (
+            "TIMESTAMP(day) >= (SELECT DATE '2024-03-01' + (2 || ' month')::INTERVAL)",
+            "day >= DATE '2024-05-01'",
+        ),
         (
             "NVL2(channel, N'known', 'none')",
             "CASE WHEN channel IS NULL THEN 'none' ELSE 'known' END",
