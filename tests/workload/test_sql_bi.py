@@ -167,6 +167,14 @@ def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
         ("DATE_TRUNC(orders.day, QUARTER)", "date_trunc('quarter', day)"),
         ("DATEADD(MONTH, DATEDIFF(MONTH, 0, day), 0)", "date_trunc('month', day)"),
         ("DATEPART(quarter, day)", "quarter(day)"),
+        ("ADD_MONTHS(DATE_TRUNC('month', day), 1)", "date_trunc('month', day) + INTERVAL 1 MONTH"),
+        ("TRUNC(day, 'MM')", "date_trunc('month', day)"),
+        ("TO_DATE(DATE_TRUNC('month', day))", "date_trunc('month', day)::DATE"),
+        ("LPAD(MONTH(day), 2, '0')", "lpad(month(day)::VARCHAR, 2, '0')"),
+        (
+            "TIMESTAMP(day) >= (SELECT DATE '2024-03-01' + (2 || ' month')::INTERVAL)",
+            "day >= DATE '2024-05-01'",
+        ),
         (
             "NVL2(channel, N'known', 'none')",
             "CASE WHEN channel IS NULL THEN 'none' ELSE 'known' END",
@@ -299,7 +307,7 @@ def test_interval_of_a_monotone_function_matches_its_answer(column, low, high):
 
 @pytest.mark.parametrize(
     "column",
-    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "SUM(n) OVER (ORDER BY sex)", "LN(n)"],
+    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "AVG(n) OVER (ORDER BY sex)", "LN(n)"],
 )
 def test_interval_is_left_out_where_it_is_unknown(column):
     text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"
@@ -313,6 +321,7 @@ def test_interval_is_left_out_where_it_is_unknown(column):
 COMBINATIONS = {
     "share": "AVG(CASE WHEN card THEN 1.0 ELSE 0.0 END)",
     "part": "100.0 * COUNT(*) FILTER (WHERE card) / NULLIF(COUNT(*), 0)",
+    "guarded": "CASE WHEN COUNT(*) = 0 THEN NULL ELSE 100.0 * COUNT(*) FILTER (WHERE card) / COUNT(*) END",
     "difference": "SUM(pay) FILTER (WHERE card) - SUM(CASE WHEN NOT card THEN pay ELSE 0 END)",
     "means": "AVG(pay) FILTER (WHERE card) - AVG(pay) FILTER (WHERE NOT card)",
     "either": "COUNT(*) FILTER (WHERE card OR shop = 's1')",
@@ -351,9 +360,9 @@ def test_interval_of_a_combination_matches_comparisons(sold, name):
     text = f"SELECT shop, {COMBINATIONS[name]} AS x FROM sales GROUP BY shop"
     frame = release.sql(text, "pandas")
     domain = release.workload.domain
-    if name in ("share", "part"):
+    if name in ("share", "part", "guarded"):
         shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
-        factor = 100 if name == "part" else 1
+        factor = 1 if name == "share" else 100
         expected = factor * shares[shares["card"] == "true"][["low", "high"]].to_numpy()
     elif name == "difference":
         both = ln.compare_groups(release, "card", "true", "false", sum="pay", by=["shop"])
@@ -421,8 +430,9 @@ def test_intervals_of_changes_with_lag_cover_the_truth():
         """WITH m AS (SELECT month, COUNT(*) AS n, SUM(pay) AS s, AVG(pay) AS a FROM t GROUP BY 1)
         SELECT month, LAG(n) OVER (ORDER BY month) AS x, n - LAG(n) OVER (ORDER BY month) AS y,
         s / NULLIF(LAG(s, 2) OVER (ORDER BY month), 0) - 1 AS z,
-        a - LAG(a) OVER (ORDER BY month) AS w, s / n - LAG(s / n) OVER (ORDER BY month) AS v
-        FROM m ORDER BY month""",
+        a - LAG(a) OVER (ORDER BY month) AS w, s / n - LAG(s / n) OVER (ORDER BY month) AS v,
+        SUM(n) OVER (ORDER BY month DESC) AS t, SUM(s) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING
+        AND CURRENT ROW) / SUM(s) OVER () AS u FROM m ORDER BY month""",
         """SELECT shop, month, COUNT(*) - LEAD(COUNT(*)) OVER (PARTITION BY shop ORDER BY month
         DESC) AS y FROM t GROUP BY shop, month ORDER BY shop, month""",
     ]
@@ -439,18 +449,18 @@ def test_intervals_of_changes_with_lag_cover_the_truth():
         truths = [database.execute(text).df() for text in texts]
     plan = ln.plan(ln.sql(domain, *texts), ln.PureDP(1))
     covered = []
-    for seed in range(12):
+    for seed in range(4):
         release = ln.release(plan, frame, seed=seed)
         for text, truth in zip(texts, truths, strict=True):
             answers = release.sql(text, "pandas")
-            for name in {"v", "w", "x", "y", "z"} & {*truth}:
+            for name in sorted({*"tuvwxyz"} & {*truth}):
                 expected = truth[name].astype(float)
                 is_known = expected.notna()
                 ends = answers[f"{name}_low"], answers[f"{name}_high"]
                 is_covered = (ends[0] <= expected) & (expected <= ends[1])
                 assert ends[0].notna().tolist() == is_known.tolist()
                 covered += [*is_covered[is_known]]
-    assert 0.92 <= np.mean(covered) <= 0.985
+    assert 0.91 <= np.mean(covered) <= 0.99
 
 
 def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
@@ -468,7 +478,7 @@ def test_interval_of_a_combination_passes_through_subqueries_and_unions(sold):
     "column",
     [
         "COUNT(*) * SUM(pay)",
-        "SUM(COUNT(*)) OVER (ORDER BY shop)",
+        "AVG(COUNT(*)) OVER (ORDER BY shop)",
         "COUNT(*) / MAX(COUNT(*)) OVER ()",
         "AVG(pay) * COUNT(*)",
         "GREATEST(COUNT(*), SUM(pay))",

@@ -1,7 +1,7 @@
 """Answers of SQL statements from the tables and statistics of a release."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -157,32 +157,46 @@ def _released_columns(
     """Return the answers of a selection and their interval ends by column."""
     parts: dict[str, list[Array]] = {}
     for grouping in selection.sets:
-        answers: list[tuple[Aggregate, FloatArray]] = []
-
-        def answer_of(
-            aggregate: Aggregate,
-            grouping: Sequence[int] = grouping,
-            answers: list[tuple[Aggregate, FloatArray]] = answers,
-        ) -> FloatArray:
-            """Return the answers of an aggregate, or of a part of a mean."""
-            for known, array in answers:
-                if known == aggregate:
-                    return array
-            arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
-            answers.append((aggregate, arrays[0]))
-            return arrays[0]
-
+        answers = _GroupAnswers(selection, grouping, answer_workload)
         for number, aggregate in enumerate(selection.aggregates):
-            arrays = _aggregate_answers(selection, aggregate, grouping, answer_workload)
-            answers.append((aggregate, arrays[0]))
+            arrays = answers.with_ends(aggregate)
             names = (answer_column(number), low_column(number), high_column(number))
             for name, array in zip(names, arrays, strict=True):
                 parts.setdefault(name, []).append(array)
-        ends = combination_ends(selection, grouping, answer_of, noise)
+        ends = combination_ends(selection, grouping, answers.of, noise)
         for number, (low, high) in enumerate(ends):
             parts.setdefault(combination_low_column(number), []).append(low)
             parts.setdefault(combination_high_column(number), []).append(high)
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+@dataclass
+class _GroupAnswers:
+    """Answers aggregates in the groups of a grouping set, each once.
+
+    Attributes:
+        selection: the groups and aggregates.
+        grouping: the grouping set.
+        answer_workload: answers the workload of one aggregate.
+    """
+
+    selection: Selection
+    grouping: Sequence[int]
+    answer_workload: AnswerWorkload
+    _known: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
+
+    def with_ends(self, aggregate: Aggregate) -> list[FloatArray]:
+        """Return the answers of an aggregate, and the ends of their intervals."""
+        for known, arrays in self._known:
+            if known == aggregate:
+                return arrays
+        arrays = _aggregate_answers(self.selection, aggregate, self.grouping, self.answer_workload)
+        self._known.append((aggregate, arrays))
+        return arrays
+
+    def of(self, aggregate: Aggregate) -> FloatArray:
+        """Return the answers of an aggregate."""
+        return self.with_ends(aggregate)[0]
 
 
 def _aggregate_answers(

@@ -192,7 +192,7 @@ class CombinationReader:
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
             answers = self.answer_of(self._aggregate(term)).reshape(self.shape)
-            answers = self._lagged(term, answers)
+            answers = self._within_frame(term, answers)
             axes = [
                 axis
                 for axis, name in enumerate(self.keys)
@@ -203,39 +203,41 @@ class CombinationReader:
             value = value + float(factor) * answers
         return value
 
-    def _lagged(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
-        """Return the answers of the groups that a term is about; NaN where there are none."""
-        if term.lag is None:
+    def _within_frame(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
+        """Return the sums of answers over the window of a term; NaN where it is empty."""
+        if term.frame is None:
             return answers
-        axis = [*self.keys].index(term.lag.attribute)
-        places = self._places(term, term.lag.attribute)
-        moved = np.take(answers, np.maximum(places, 0), axis=axis)
-        is_group = np.expand_dims(
-            places >= 0, [other for other in range(answers.ndim) if other != axis]
+        axis = [*self.keys].index(term.frame.attribute)
+        windows = self._windows(term, term.frame.attribute)
+        is_member = np.array(
+            [[place in window for place in range(len(windows))] for window in windows], dtype=float
         )
-        return np.where(is_group, moved, np.nan)
+        sums = np.moveaxis(np.tensordot(is_member, answers, axes=(1, axis)), 0, axis)
+        shape = [len(windows) if other == axis else 1 for other in range(answers.ndim)]
+        has_members = np.array([*map(bool, windows)]).reshape(shape)
+        return np.where(has_members, sums, np.nan)
 
-    def _places(self, term: AnswerTerm, name: str) -> Array:
-        """Return along an attribute the group of which a term has the answer, or -1.
+    def _windows(self, term: AnswerTerm, name: str) -> list[list[int]]:
+        """Return along an attribute the groups whose answers a term adds up.
 
         Raises:
             InputError: the order of the groups is unknown, since they have no common type.
         """
         keys = self.keys[name]
-        places = np.arange(len(keys))
-        if term.lag is None or term.lag.attribute != name:
-            return places
-        order = [*places]
-        for position, descends in reversed(term.lag.order):
+        if term.frame is None or term.frame.attribute != name:
+            return [[place] for place in range(len(keys))]
+        order = [*range(len(keys))]
+        for position, descends in reversed(term.frame.order):
             values = [key[position] for key in keys]
             if len({type(value) for value in values}) > 1 or None in values:
                 raise InputError("These groups have no order.")
-            order.sort(key=lambda place: values[place], reverse=descends)
-        moved = np.full(len(keys), -1)
+            order.sort(key=values.__getitem__, reverse=descends)
+        windows: list[list[int]] = [[] for _ in keys]
         for rank, place in enumerate(order):
-            if 0 <= rank - term.lag.steps < len(order):
-                moved[place] = order[rank - term.lag.steps]
-        return moved
+            start = 0 if term.frame.first is None else rank + term.frame.first
+            end = len(order) if term.frame.last is None else rank + term.frame.last + 1
+            windows[place] = order[max(start, 0) : max(end, 0)]
+        return windows
 
     def _half_step(self, linear: LinearSum) -> float:
         steps = [
@@ -291,20 +293,27 @@ class CombinationReader:
         second_places = self._placements(second)
         positions = []
         for name, keys in self.keys.items():
-            shared = [
-                (position, keys[own], keys[other])
-                for position, (own, other) in enumerate(
-                    zip(self._places(first, name), self._places(second, name), strict=True)
-                )
-                if min(own, other) >= 0
-                and self._counts(first, first_places, name, keys[own])
-                and self._counts(second, second_places, name, keys[other])
+            windows = [
+                [
+                    [
+                        keys[place]
+                        for place in window
+                        if self._counts(term, places, name, keys[place])
+                    ]
+                    for window in self._windows(term, name)
+                ]
+                for term, places in ((first, first_places), (second, second_places))
             ]
-            own_keys = [key for _, key, _ in shared]
-            other_keys = [key for _, _, key in shared]
-            first_places[name] = self._restricted(first, first_places[name], name, own_keys)
-            second_places[name] = self._restricted(second, second_places[name], name, other_keys)
-            positions.append([position for position, _, _ in shared])
+            shared = [
+                place for place in range(len(keys)) if windows[0][place] and windows[1][place]
+            ]
+            positions.append(shared)
+            for term, places, own in (
+                (first, first_places, windows[0]),
+                (second, second_places, windows[1]),
+            ):
+                kept = [own[place] for place in shared]
+                places[name] = self._restricted(term, places[name], name, kept)
         covariances = np.zeros(self.shape)
         if not all(positions):
             return covariances
@@ -338,14 +347,21 @@ class CombinationReader:
         return self._is_added_up(term, name) or key in places[name].keys
 
     def _restricted(
-        self, term: AnswerTerm, placement: Placement, name: str, keys: Sequence[tuple[object, ...]]
+        self,
+        term: AnswerTerm,
+        placement: Placement,
+        name: str,
+        windows: Sequence[Sequence[tuple[object, ...]]],
     ) -> Placement:
-        """Return a placement of groups in the order of keys, or of all groups as one."""
+        """Return a placement of the groups of windows, or of all groups as one."""
         if self._is_added_up(term, name):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
         cells_of = dict(placement.groups)
-        groups = tuple((key, cells_of[key]) for key in keys)
+        groups = tuple(
+            (window[0], tuple(sorted(cell for key in window for cell in cells_of[key])))
+            for window in windows
+        )
         return replace(placement, groups=groups)
 
     def _product(self, term: AnswerTerm, places: Mapping[str, Placement]) -> Product:

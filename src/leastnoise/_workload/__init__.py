@@ -71,7 +71,7 @@ from leastnoise._workload._sql import over_common_domain, read_statements, sql
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
-    Lag,
+    Frame,
     LinearSum,
     PairCombination,
 )

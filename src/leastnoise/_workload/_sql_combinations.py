@@ -13,19 +13,21 @@ from leastnoise._workload._sql_values import Node, constant_number
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
-    """A step back along the groups of one attribute, as LAG takes it.
+class Frame:
+    """The groups of a window, which are next to each other along one attribute.
 
     Attributes:
         attribute: whose groups are in order.
         order: the columns of its groups by which they are ordered, as positions among its columns,
             each with whether it descends.
-        steps: the number of groups before this one; negative for groups after it.
+        first: where the window begins, in groups after this one; None for the first group of all.
+        last: where it ends; None for the last group of all. LAG has -1 for both.
     """
 
     attribute: str
     order: tuple[tuple[int, bool], ...]
-    steps: int
+    first: int | None
+    last: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,13 @@ class AnswerTerm:
         partition: the attributes within whose groups answers are added up, as ``SUM(...) OVER
             (PARTITION BY ...)`` does; None for the answer of the group.
         part: of a mean its dividend, "sum", or its divisor, "values"; empty for the answer itself.
-        lag: the step to the group whose answer it is; None for this group.
+        frame: the window of groups whose answers are added up; None for this group.
     """
 
     number: int
     partition: tuple[str, ...] | None = None
     part: str = ""
-    lag: Lag | None = None
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,11 @@ class LinearSum:
         factors = tuple((term, number * factor) for term, factor in self.factors)
         return LinearSum(factors, number * self.shift)
 
-    def lagged(self, lag: Lag) -> "LinearSum | None":
-        """Return the sum of another group's answers; None if it has such answers already."""
-        if any(term.partition is not None or term.lag is not None for term, _ in self.factors):
+    def within(self, frame: Frame) -> "LinearSum | None":
+        """Return the sum of the answers of a window; None if it has such answers already."""
+        if any(term.partition is not None or term.frame is not None for term, _ in self.factors):
             return None
-        factors = tuple((replace(term, lag=lag), factor) for term, factor in self.factors)
+        factors = tuple((replace(term, frame=frame), factor) for term, factor in self.factors)
         return LinearSum(factors, self.shift)
 
 
@@ -90,10 +92,10 @@ class Combination:
     numerator: LinearSum
     denominator: LinearSum | None = None
 
-    def lagged(self, lag: Lag) -> "Combination | None":
-        """Return the combination of another group; None if it has such answers already."""
-        numerator = self.numerator.lagged(lag)
-        denominator = None if self.denominator is None else self.denominator.lagged(lag)
+    def within(self, frame: Frame) -> "Combination | None":
+        """Return the combination of a window; None if it has such answers already."""
+        numerator = self.numerator.within(frame)
+        denominator = None if self.denominator is None else self.denominator.within(frame)
         if numerator is None or (denominator is None and self.denominator is not None):
             return None
         return Combination(numerator, denominator)
@@ -208,11 +210,14 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
 
 
 def _without_wrapper(node: Node) -> Node:
-    """Return the inner expression of brackets, NULLIF, COALESCE or a cast."""
+    """Return the inner expression of brackets, NULLIF, COALESCE, a guard or a cast."""
     from sqlglot import exp
 
     inner = node
     while True:
+        if _is_guard(inner):
+            inner = inner.args["default"]
+            continue
         operand = inner.this if isinstance(inner, exp.Expression) else None
         is_wrapper = (
             isinstance(inner, exp.Paren)
@@ -223,6 +228,17 @@ def _without_wrapper(node: Node) -> Node:
         if not is_wrapper:
             return inner
         inner = operand
+
+
+def _is_guard(node: Node) -> bool:
+    """Return whether a node is CASE WHEN x = 0 THEN NULL ELSE ... END."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return False
+    (branch,) = node.args["ifs"]
+    is_zero = isinstance(branch.this, exp.EQ) and constant_number(branch.this.expression) == 0
+    return is_zero and isinstance(branch.args["true"], exp.Null) and bool(node.args.get("default"))
 
 
 def _is_zero(values: list[Node]) -> bool:

@@ -17,7 +17,7 @@ _MOST_BUCKETS = 1000
 _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
-    **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP"), "bigquery"),
+    **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP", "DATETIME_TRUNC"), "bigquery"),
     **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH", "FORMAT"), "tsql"),
 }
 """Functions that only other databases have, with a database that has them."""
@@ -25,6 +25,13 @@ _QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """What other databases call APPROX_QUANTILE(column, share)."""
 _ORIGIN = "1900-01-01"  # the date that SQL Server numbers 0
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
+_ORACLE_UNITS = {
+    **dict.fromkeys(("YYYY", "YEAR", "Y"), "YEAR"),
+    **dict.fromkeys(("MM", "MONTH", "MON"), "MONTH"),
+    "Q": "QUARTER",
+    "IW": "WEEK",
+    "DD": "DAY",
+}
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
     "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
@@ -124,6 +131,8 @@ def _with_duckdb_dates(node: Node) -> Node:
         return _parsed_time(call, "TIMESTAMP")
     if not isinstance(node, exp.Anonymous):
         return node
+    if node.name.upper() == "TO_DATE" and len(node.expressions) == 1:
+        return exp.cast(node.expressions[0], "DATE")
     if node.name.upper() in ("TO_TIMESTAMP", "TO_DATE"):
         is_date = node.name.upper() == "TO_DATE"
         return _parsed_time(node, "DATE" if is_date else "TIMESTAMP")
@@ -403,6 +412,46 @@ def _plain_time(call: Node) -> Node:
     return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")
 
 
+def _time_of_call(call: Node) -> Node:
+    """Return TIMESTAMP(x), as BigQuery writes it, as a cast."""
+    from sqlglot import exp
+
+    has_zone = call.args.get("zone") or call.args.get("expression")
+    return call if has_zone else exp.cast(call.this, "TIMESTAMP")
+
+
+def _padded_text(call: Node) -> Node:
+    """Return LPAD(number, width, fill) with the number as text."""
+    from sqlglot import exp
+
+    if isinstance(call.this.unnest(), (exp.Cast, exp.TryCast)):
+        return call
+    padded = call.copy()
+    padded.set("this", exp.cast(call.this.copy(), "VARCHAR"))
+    return padded
+
+
+def _later_month(call: Node) -> Node:
+    """Return ADD_MONTHS(x, 2) as x + INTERVAL 2 MONTH."""
+    from sqlglot import exp
+
+    number = constant_number(call.expression)
+    if number is None:
+        return call
+    interval = exp.Interval(this=exp.Literal.string(str(int(number))), unit=exp.var("MONTH"))
+    return exp.Paren(this=exp.Add(this=call.this, expression=interval))
+
+
+def _truncated_date(call: Node) -> Node:
+    """Return TRUNC(x, 'MM'), as Oracle writes it, as DATE_TRUNC."""
+    from sqlglot import exp
+
+    unit = call.args.get("decimals") or call.args.get("unit")
+    if not _is_text_literal(unit) or unit.name.upper() not in _ORACLE_UNITS:
+        return call
+    return exp.TimestampTrunc(this=call.this, unit=exp.var(_ORACLE_UNITS[unit.name.upper()]))
+
+
 def _grouping(call: Node) -> Node:
     """Return GROUPING_ID(a, b) as GROUPING(a, b)."""
     from sqlglot import exp
@@ -411,6 +460,7 @@ def _grouping(call: Node) -> Node:
 
 
 _FORMS: dict[str, Callable[[Node], Node]] = {
+    "AddMonths": _later_month,
     "Anonymous": _quantile,
     "DecodeCase": _translated,
     "EQ": _in_array,
@@ -419,9 +469,13 @@ _FORMS: dict[str, Callable[[Node], Node]] = {
     "In": _equal_tuples,
     "National": _plain_text,
     "Nvl2": _with_else,
+    "Pad": _padded_text,
     "SafeDivide": _translated,
+    "StrToDate": _translated,
     "TimeStrToTime": _plain_time,
+    "Timestamp": _time_of_call,
     "TimestampTrunc": _with_unit_first,
+    "Trunc": _truncated_date,
     "WidthBucket": _buckets,
     "Window": _share_of_total,
 }

@@ -62,6 +62,8 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
     copy.set("where", inner.args["where"].copy() if inner.args.get("where") else None)
     copy.set("having", exp.Having(this=exp.and_(*conditions)) if conditions else None)
     copy.set("group", exp.Group(expressions=groups) if groups else None)
+    if not groups and not any(node.find(exp.AggFunc) for node in copy.expressions):
+        return None  # without an aggregate it would be about rows
     return copy
 
 
@@ -73,7 +75,10 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
     outer_clauses = {name for name, value in select.args.items() if value} - {"with_"}
     if not inner_clauses <= _INNER or not outer_clauses <= _OUTER:
         return False
-    if not inner.args.get("group") or inner.find(exp.Window, exp.Subquery):
+    is_of_groups = inner.args.get("group") or any(
+        node.find(exp.AggFunc) for node in inner.expressions
+    )
+    if not is_of_groups or inner.find(exp.Window, exp.Subquery):
         return False
     clauses = [select.args.get(key) for key in ("where", "qualify", "order")]
     parts = [*select.expressions, *(clause for clause in clauses if clause is not None)]
@@ -107,7 +112,9 @@ def _written_groups(
     """Return the columns of GROUP BY, written out; None of several grouping sets."""
     from sqlglot import exp
 
-    group = inner.args["group"]
+    group = inner.args.get("group")
+    if group is None:
+        return []
     if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets", "totals")):
         return None
     if group.args.get("all"):

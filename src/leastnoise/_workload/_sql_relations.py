@@ -128,7 +128,7 @@ def _constants_of(tree: Node | None) -> dict[str, Node]:
 
 
 def _scalar_constant(subquery: Node, tree_of: TreeOf) -> Node | None:
-    """Return the constant that ``(SELECT s FROM params)`` is; None of others."""
+    """Return the constant that ``(SELECT s FROM params)`` or ``(SELECT 1)`` is, or None."""
     from sqlglot import exp
 
     inner = subquery.unnest()
@@ -137,6 +137,11 @@ def _scalar_constant(subquery: Node, tree_of: TreeOf) -> Node | None:
         return None
     clauses = {name for name, value in inner.args.items() if value} - {"kind"}
     node = inner.expressions[0].unalias()
+    if clauses == {"expressions"}:
+        is_constant = not any(own_columns(node)) and not node.find(
+            exp.Select, exp.AggFunc, exp.Star
+        )
+        return node.copy() if is_constant else None
     if clauses != {"expressions", "from_"} or not isinstance(node, exp.Column):
         return None
     constant = _constants_of(tree_of(inner.args["from_"].this)).get(node.name.lower())

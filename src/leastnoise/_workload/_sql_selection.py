@@ -17,7 +17,7 @@ from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql_combinations import (
     AnswerTerm,
     Combination,
-    Lag,
+    Frame,
     LinearSum,
     PairCombination,
     read_combination,
@@ -565,11 +565,7 @@ class SelectionReader:
     def _answer_sum(self, node: Node) -> LinearSum | None:
         """Return the count or sum that a node is, or its total over groups."""
         if isinstance(node, self.exp.Window):
-            lag = self._lag(node)
-            if lag is None:
-                return self._total_sum(node)
-            linear = read_linear_sum(node.this.this, self._answer_sum)
-            return None if linear is None else linear.lagged(lag)
+            return self._window_sum(node)
         if not isinstance(node, self.exp.Column):
             return None
         for number, aggregate in enumerate(self._answers):
@@ -577,44 +573,60 @@ class SelectionReader:
                 return LinearSum(((AnswerTerm(number), Fraction(1)),))
         return None
 
+    def _window_sum(self, window: Node) -> LinearSum | None:
+        """Return the answers that a window function adds up, or takes from another group."""
+        frame = self._frame(window)
+        if frame is None:
+            return self._total_sum(window)
+        linear = read_linear_sum(window.this.this, self._answer_sum)
+        if linear is None:
+            return None
+        is_sum = isinstance(window.this, self.exp.Sum)
+        kinds = {self._answers[term.number].kind for term, _ in linear.factors}
+        if is_sum and (linear.shift or "units" in kinds):  # a unit may be in several groups
+            return None
+        return linear.within(frame)
+
     def _answer_quotient(self, node: Node) -> Combination | None:
         """Return the quotient of answers that a node is: a mean, or one of another group."""
-        if isinstance(node, self.exp.Window):
-            lag = self._lag(node)
-            if lag is None:
+        exp = self.exp
+        if isinstance(node, exp.Window):
+            frame = self._frame(node)
+            if frame is None or isinstance(node.this, exp.Sum):
                 return None
             quotient = read_combination(node.this.this, self._answer_sum, self._answer_quotient)
-            return None if quotient is None else quotient.lagged(lag)
+            return None if quotient is None else quotient.within(frame)
         for number, aggregate in enumerate(self._answers):
-            is_column = isinstance(node, self.exp.Column) and node.name == answer_column(number)
+            is_column = isinstance(node, exp.Column) and node.name == answer_column(number)
             if is_column and aggregate.kind == "mean":
                 parts = [AnswerTerm(number, part=part) for part in ("sum", "values")]
                 return Combination(*(LinearSum(((part, Fraction(1)),)) for part in parts))
         return None
 
-    def _lag(self, window: Node) -> Lag | None:
-        """Return the step of LAG or LEAD along the groups of one attribute; None of others."""
+    def _frame(self, window: Node) -> Frame | None:
+        """Return the groups of LAG, LEAD or a running SUM; None of other windows.
+
+        They are along one attribute, and the window is divided by all others.
+        """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
-        function = window.this
-        is_lag = isinstance(function, (exp.Lag, exp.Lead)) and not function.args.get("default")
         leaves_out_groups = self.select.args.get("having") or self._query_terms
-        if not is_lag or leaves_out_groups or self._has_several_sets():
+        if not isinstance(window.this, (exp.Lag, exp.Lead, exp.Sum)) or self._has_several_sets():
             return None
-        offset = function.args.get("offset")
-        steps = Fraction(1) if offset is None else constant_number(offset)
         order = self._order_of_window(window)
         partition = self._attributes_of_partition(window.args.get("partition_by") or [])
-        if not clauses <= {"this", "partition_by", "order", "over"} or not order or not steps:
+        ends = _window_ends(window)
+        if not clauses <= {"this", "partition_by", "order", "over", "spec"} or leaves_out_groups:
+            return None
+        if not order or partition is None or ends is None:
             return None
         attribute = self._groups[order[0][0]].attribute
         others = {group.attribute for group in self._groups} - {attribute}
         own = [index for index, group in enumerate(self._groups) if group.attribute == attribute]
-        if partition is None or set(partition) != others or {index for index, _ in order} != {*own}:
+        if set(partition) != others or {index for index, _ in order} != {*own}:
             return None
         columns = tuple((own.index(index), descends) for index, descends in order)
-        sign = -1 if isinstance(function, exp.Lead) else 1
-        return Lag(attribute, columns, sign * int(steps))
+        return Frame(attribute, columns, *ends)
 
     def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:
         """Return the groups by which a window is ordered; none if it is by others."""
@@ -958,6 +970,40 @@ class SelectionReader:
                 with self.faults.collect(term):
                     copy.set("this", self._rewritten(key, "ORDER BY"))
             yield copy
+
+
+def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
+    """Return the ends of a window in groups after this one; None of other windows.
+
+    LAG and LEAD have a window of one group; a SUM ends at this group.
+    """
+    from sqlglot import exp
+
+    function = window.this
+    spec = window.args.get("spec")
+    if isinstance(function, exp.Sum):
+        if spec is None:
+            return None, 0
+        is_running = (
+            spec.args.get("end") in (None, "CURRENT ROW")
+            and spec.args.get("start_side") == "PRECEDING"
+            and not spec.args.get("exclude")
+        )
+        start = spec.args.get("start")
+        if not is_running or spec.args.get("kind") not in ("ROWS", "RANGE"):
+            return None
+        if start == "UNBOUNDED":
+            return None, 0
+        number = constant_number(start) if isinstance(start, exp.Expression) else None
+        if number is None or spec.args.get("kind") != "ROWS":
+            return None
+        return -int(number), 0
+    offset = function.args.get("offset")
+    steps = Fraction(1) if offset is None else constant_number(offset)
+    if spec is not None or function.args.get("default") or steps is None:
+        return None
+    sign = 1 if isinstance(function, exp.Lead) else -1
+    return sign * int(steps), sign * int(steps)
 
 
 def with_safe_function(node: Node) -> Node:
