@@ -22,6 +22,7 @@ from leastnoise._release import (
     Payment,
     ReceiptFacts,
     _directory,
+    _manifest_of_release,
     _writing,
     build_release,
     check_target,
@@ -160,7 +161,8 @@ def test_many_tables_share_files(tmp_path, monkeypatch):
 
 def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
     monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 2)
-    monkeypatch.setattr(_writing, "MOST_LISTED_TABLES", 2)
+    for module in (_writing, _manifest_of_release):
+        monkeypatch.setattr(module, "MOST_LISTED_TABLES", 2)
     release = made()
     target = write(release, tmp_path / "out")
     value = manifest_of(target)

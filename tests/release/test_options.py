@@ -161,7 +161,7 @@ def test_empty_label_is_refused() -> None:
 )
 def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
     with pytest.raises(ln.LedgerError, match="options is unreadable"):
-        ReleaseRequest.from_json(text)
+        ReleaseRequest.from_text(text)
 
 
 @pytest.mark.parametrize(

@@ -546,8 +546,11 @@ def test_shares_hidden_by_noise_are_not_stated_as_facts(limited, observation):
     assert "; up to about 38% of the rows may have been cut" in describe_row_limit(
         may_be_none, ENGLISH
     )
-    counts = {"guard_kept": 18_814, "guard_used": 11_413, "guard_noise_std": 3400.0}
-    words = describe_guard_counts(build_release(observation, receipt=counts))
+    guard = GuardCounts(
+        share="1/100", charge="", number=1, used=11_413, kept=18_814, noise_std=3400.0
+    )
+    receipt = ReceiptFacts(id="", guard=guard)
+    words = describe_guard_counts(build_release(observation, receipt=receipt))
     assert "Some of these rows are not used" in words
     assert "%" not in words
 
