@@ -24,6 +24,14 @@ import numpy.typing as npt
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import READ_AS_IT_IS, Holds, Measure, PerCellBound, Reading, Rule
 from leastnoise._trusted.reading._values import stamp_text
+from leastnoise._trusted.reading._words import (
+    MOST_SMALL,
+    WORD,
+    Words,
+    bytes_of,
+    distinct_words,
+    words_of,
+)
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
 # to stay within some tens of MiB.
@@ -113,6 +121,86 @@ class DistinctTexts(Sequence[object]):
         if self._values is None:
             self._values = self.array.to_pylist()
         return self._values
+
+
+class TextColumn(Column):
+    """Byte strings, one for each row, told apart only if an encoder asks for it.
+
+    Args:
+        texts: an Arrow array of type large_binary, without nulls: the byte string of each row.
+
+    Attributes:
+        data: the distinct byte strings.
+        index: for each row the place of its byte string among them.
+
+    >>> column = TextColumn(pa.array([b"F", b"M", b"F"], pa.large_binary()))
+    >>> list(column.data), column.index.tolist()
+    ([b'F', b'M'], [0, 1, 0])
+    """
+
+    __slots__ = ("_distinct", "texts")
+
+    null = None
+    zoned = False
+
+    def __init__(self, texts: Any) -> None:
+        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "_distinct", None)
+
+    @property
+    def data(self) -> Array | Sequence[object]:  # type: ignore[override]
+        """The distinct byte strings."""
+        return self._told_apart().data
+
+    @property
+    def index(self) -> IntArray | None:  # type: ignore[override]
+        """For each row the place of its byte string."""
+        return self._told_apart().index
+
+    def _told_apart(self) -> Column:
+        """Return the column by its distinct byte strings."""
+        if self._distinct is None:
+            object.__setattr__(self, "_distinct", distinct_texts(self.texts))
+        return self._distinct
+
+
+def distinct_texts(texts: Any) -> Column:
+    r"""Return the column of byte strings, one for each row, by the distinct ones.
+
+    If all have at most two bytes, they are told apart by their numbers (E2).
+
+    Args:
+        texts: an Arrow array of type large_binary, without nulls.
+
+    >>> column = distinct_texts(pa.array([b"M", b"", b"\0", b"M"], pa.large_binary()))
+    >>> [column.data[place] for place in column.index]
+    [b'M', b'', b'\x00', b'M']
+    """
+    import pyarrow as pa
+
+    content, starts = DistinctTexts(texts).bytes_and_starts()
+    lengths = np.diff(starts)
+    if lengths.max(initial=0) > MOST_SMALL:
+        encoded = texts.dictionary_encode()
+        return Column(
+            DistinctTexts(encoded.dictionary), None, _numbers(encoded.indices).astype(np.int64)
+        )
+    text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+    words, index = distinct_words(words_of(text, starts[:-1], lengths))
+    return Column(word_texts(words), None, index)
+
+
+def word_texts(words: Words) -> DistinctTexts:
+    """Return the byte strings that have these numbers (`words_of`).
+
+    >>> list(word_texts(np.array([326, 333, 1], dtype=np.uint64)))
+    [b'F', b'M', b'']
+    """
+    import pyarrow as pa
+
+    content, starts = bytes_of(words)
+    parts = [None, pa.py_buffer(starts), pa.py_buffer(content)]
+    return DistinctTexts(pa.Array.from_buffers(pa.large_binary(), len(words), parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,13 @@ from leastnoise._trusted.reading._column import (
     DistinctTexts,
     Encoder,
     SplitEncoder,
+    TextColumn,
     by_value,
     distinct,
+    word_texts,
 )
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
+from leastnoise._trusted.reading._words import WORD, Words, arrow_words, words_of
 
 Numbers = npt.NDArray[np.int32]
 
@@ -120,13 +123,38 @@ class KeyColumn:
     positions: IntArray
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NumberedKeys:
+    """The keys of the units of some rows, the short ones as numbers.
+
+    Attributes:
+        words: the numbers of the keys of at most 7 bytes (`words_of`).
+        long_keys: an Arrow array of the other keys. In both one key may come several times.
+        positions: for each row the position of its key, where the long keys come behind the short
+            ones; -1 for a row without one.
+    """
+
+    words: Words
+    long_keys: Any
+    positions: IntArray
+
+    def __len__(self) -> int:
+        """Return how many keys there are."""
+        return len(self.words) + len(self.long_keys)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the keys take."""
+        return int(self.words.nbytes + self.long_keys.nbytes)
+
+
 class UnitNumbers:
     """Assigns a number to each distinct unit key.
 
     Each key of a chunk first gets an entry, a number that only its rows have. `number_keys` compares
     the keys of all entries and numbers the different ones; `numbers_of` returns these numbers. Equal
-    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree.
-    Each key is stored once.
+    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree;
+    short keys are compared as the numbers that are their bytes. Each key is stored once.
 
     Args:
         reading: how the values of the unit's column are read.
@@ -145,9 +173,14 @@ class UnitNumbers:
     """
 
     def __init__(self, reading: Reading) -> None:
-        self.entries = SplitEncoder(key_columns(reading), self._enter)
-        self._keys = _byte_strings([])
-        self._waiting: list[Any] = []
+        keys_of = key_columns(reading)
+        self.entries = SplitEncoder(lambda column: number_short_keys(keys_of(column)), self._enter)
+        self._words: Words = np.zeros(0, dtype=np.uint64)
+        self._long_keys = _byte_strings([])
+        # the numbers of the units that have these keys
+        self._word_numbers: Numbers = np.zeros(0, dtype=np.int32)
+        self._long_numbers: Numbers = np.zeros(0, dtype=np.int32)
+        self._waiting: list[NumberedKeys] = []
         self._waiting_bytes = 0
         self._entered = 0
         # numbers of the entries so far, and how many entries came before each of these arrays
@@ -156,48 +189,83 @@ class UnitNumbers:
 
     def __len__(self) -> int:
         """Return how many units have a number."""
-        return len(self._keys)
+        return len(self._words) + len(self._long_keys)
 
     @property
     def is_full(self) -> bool:
         """Whether the waiting keys take enough bytes to be numbered."""
-        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
+        stored_bytes = self._words.nbytes + self._long_keys.nbytes
+        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
 
-    def _enter(self, column: KeyColumn) -> IntArray:
+    def _enter(self, keys: NumberedKeys) -> IntArray:
         """Return the entry of each row, and keep the keys."""
-        entries = np.where(column.positions < 0, -1, column.positions + self._entered)
-        self._waiting.append(column.keys)
-        self._waiting_bytes += column.keys.nbytes
-        self._entered += len(column.keys)
+        entries = np.where(keys.positions < 0, -1, keys.positions + self._entered)
+        self._waiting.append(keys)
+        self._waiting_bytes += keys.nbytes
+        self._entered += len(keys)
         return entries
 
     def number_keys(self) -> None:
         """Number all keys entered so far; earlier keys keep their numbers."""
         import pyarrow as pa
 
-        number = len(self._keys)
         count = sum(map(len, self._waiting))
         if not count:
             return
-        # The keys with a number come first, each once and in order, so their places are their
-        # numbers again.
-        encoded = pa.chunked_array([self._keys, *self._waiting]).dictionary_encode()
-        places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
-        if len(places) != number + count:
-            raise InternalError("every key must have one number; please report this.")
+        words = [arrow_words(keys.words) for keys in self._waiting]
+        places, stored_words = _places_of(arrow_words(self._words), words)
+        self._words = np.from_dlpack(stored_words)
+        self._word_numbers = self._number_new(self._word_numbers, len(self._words))
+        long_keys = [keys.long_keys for keys in self._waiting]
+        long_places, self._long_keys = _places_of(self._long_keys, long_keys)
+        self._long_numbers = self._number_new(self._long_numbers, len(self._long_keys))
         self._starts.append(self._entered - count)
-        self._numbers.append(places[number:])
-        self._keys = encoded.chunks[-1].dictionary
+        self._numbers.append(self._numbers_in_order(places, long_places))
         self._waiting = []
         self._waiting_bytes = 0
-        del encoded
         pa.default_memory_pool().release_unused()
+
+    def _number_new(self, numbers: Numbers, count: int) -> Numbers:
+        """Return the numbers of the units of keys, with those of new keys behind.
+
+        Args:
+            numbers: of the first of these keys.
+            count: how many keys there are.
+        """
+        numbered = len(self._word_numbers) + len(self._long_numbers)
+        new = np.arange(numbered, numbered + count - len(numbers), dtype=np.int32)
+        return np.concatenate((numbers, new))
+
+    def _numbers_in_order(self, places: Numbers, long_places: Numbers) -> Numbers:
+        """Return the numbers of all waiting keys in the order of their entries.
+
+        Args:
+            places: of the short keys among all short keys.
+            long_places: of the long keys among all long keys.
+        """
+        if not len(self._long_keys):
+            return places  # the numbers of short keys are then 0, 1, ...
+        numbers_of_words = self._word_numbers[places]
+        numbers_of_long_keys = self._long_numbers[long_places]
+        parts = []
+        word_start = 0
+        long_start = 0
+        for keys in self._waiting:
+            word_end = word_start + len(keys.words)
+            long_end = long_start + len(keys.long_keys)
+            parts.append(numbers_of_words[word_start:word_end])
+            parts.append(numbers_of_long_keys[long_start:long_end])
+            word_start = word_end
+            long_start = long_end
+        return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
         """Return the number of the unit of each entry, -1 for -1.
 
         The keys of all entries must have been numbered.
         """
+        if self._starts and len(entries) and entries.min() >= self._starts[-1]:
+            return self._numbers[-1][entries - self._starts[-1]]
         numbers = np.full(len(entries), -1, dtype=np.int32)
         segments = np.searchsorted(self._starts, entries, side="right") - 1
         for segment in np.unique(segments[entries >= 0]).tolist():
@@ -207,7 +275,57 @@ class UnitNumbers:
 
     def keys(self) -> list[Hashable]:
         """Return the key of every unit, in the order of their numbers."""
-        return list(map(_key_of_bytes, self._keys.to_pylist()))
+        keys: list[Hashable] = [None] * len(self)
+        for numbers, stored in (
+            (self._word_numbers, word_texts(self._words)),
+            (self._long_numbers, self._long_keys.to_pylist()),
+        ):
+            for number, raw in zip(numbers.tolist(), stored, strict=True):
+                keys[number] = _key_of_bytes(raw)
+        return keys
+
+
+def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
+    """Return the place of each waiting key among all keys, and these.
+
+    Args:
+        stored: an Arrow array of different keys, which keep their places.
+        waiting: Arrow arrays of keys.
+    """
+    import pyarrow as pa
+
+    if not sum(map(len, waiting)):
+        return np.zeros(0, dtype=np.int32), stored
+    # The stored keys come first, each once and in order, so their places are theirs again.
+    encoded = pa.chunked_array([stored, *waiting]).dictionary_encode()
+    places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
+    if len(places) != len(stored) + sum(map(len, waiting)):
+        raise InternalError("every key must have one number; please report this.")
+    return places[len(stored) :], encoded.chunks[-1].dictionary
+
+
+def number_short_keys(column: KeyColumn) -> NumberedKeys:
+    """Return keys with the short ones as numbers.
+
+    >>> keys = key_columns(Reading())(Column(["F", "a long key", None]))
+    >>> numbered = number_short_keys(keys)
+    >>> numbered.words.tolist(), numbered.long_keys.to_pylist(), numbered.positions.tolist()
+    ([326], [b'a long key'], [0, 1, -1])
+    """
+    content, starts = DistinctTexts(column.keys).bytes_and_starts()
+    lengths = np.diff(starts)
+    is_short = lengths < WORD
+    text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+    if is_short.all():
+        words = words_of(text, starts[:-1], lengths)
+        return NumberedKeys(words, _byte_strings([]), column.positions)
+    words = words_of(text, starts[:-1][is_short], lengths[is_short])
+    places = np.where(
+        is_short, np.cumsum(is_short) - 1, len(words) + np.cumsum(~is_short) - 1
+    )
+    # -1 stands for a row without a key, and finds the last entry
+    positions = np.append(places, -1)[column.positions]
+    return NumberedKeys(words, column.keys.filter(_arrow_mask(~is_short)), positions)
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
@@ -243,19 +361,39 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     nulls = _byte_strings([key_bytes(null) for null in _null_keys(reading)])
 
     def keys_of(column: Column) -> KeyColumn:
-        import pyarrow.compute as pc
-
-        keys, places = _keys_of_values(column.data, reading, key)
-        has_key = ~_boolean_array(pc.is_in(keys, value_set=nulls))
+        if isinstance(column, TextColumn):  # told apart with the keys of other chunks
+            keys = _keys_of_texts(column.texts, reading, key)
+            places = np.arange(len(keys))
+        else:
+            keys, places = _keys_of_values(column.data, reading, key)
+        has_key = ~_is_among(keys, nulls)
         if keys.null_count:
             has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
             keys = keys.filter(_arrow_mask(has_key))
             # -1 stands for a value without a key, and finds the last entry
             places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
+        if isinstance(column, TextColumn):
+            return KeyColumn(keys, places)
         return KeyColumn(keys, column.rows(places, -1))
 
     return keys_of
+
+
+def _is_among(keys: Any, others: Any) -> BoolArray:
+    """Return which byte strings are equal to one of some others, not null."""
+    import pyarrow.compute as pc
+
+    _, starts = DistinctTexts(keys).bytes_and_starts()
+    lengths = np.diff(starts)
+    # most have another length than any of the others
+    is_among = np.zeros(len(keys), dtype=np.bool_)
+    for length in {len(other) for other in others.to_pylist()}:
+        is_among |= lengths == length
+    if is_among.any():
+        candidates = keys.filter(_arrow_mask(is_among))
+        is_among[is_among] = _boolean_array(pc.is_in(candidates, value_set=others))
+    return is_among
 
 
 def _keys_of_values(
@@ -347,12 +485,13 @@ def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
 def _may_end_in_zeros(texts: Any) -> BoolArray:
     """Return which byte strings have a point and end in 0, as 17.00 does."""
     content, starts = DistinctTexts(texts).bytes_and_starts()
-    is_nonempty = starts[1:] > starts[:-1]
-    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
-    ends_in_zero[is_nonempty] = content[starts[1:][is_nonempty] - 1] == _ZERO
     has_point = np.zeros(len(texts), dtype=np.bool_)
     has_point[_string_of_each_byte(content == _POINT, starts)] = True
-    return ends_in_zero & has_point
+    if not has_point.any():
+        return has_point
+    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
+    ends_in_zero[has_point] = content[starts[1:][has_point] - 1] == _ZERO
+    return ends_in_zero
 
 
 def _is_text(texts: Any, flags: BoolArray) -> bool:

@@ -27,6 +27,8 @@ from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, 
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
+# Rows whose keys are compared at a time: their numbers stay in the cache.
+_ROWS_AT_A_TIME = 2**16
 
 
 class Units:
@@ -228,10 +230,10 @@ class Units:
         """
         units = self._unit_of_rows()
         count = len(self._numbers)
-        kept = np.bincount(units[keep], minlength=count)
-        return int(
-            np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum()
-        )
+        kept = np.bincount(units.take(np.flatnonzero(keep)), minlength=count)
+        # place 0 is for rows of no unit, whose number is -1
+        rows = np.bincount(units + 1, minlength=count + 1)[1:]
+        return int(np.minimum(rows - kept, most * kept).sum())
 
     def worth(
         self,
@@ -578,14 +580,16 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
     # only groups with more rows are numbered; -1 stands for each of the others
-    number = np.where(exceeds, np.cumsum(exceeds) - 1, -1)
+    number = np.where(exceeds, np.cumsum(exceeds) - 1, -1).astype(np.int32)
     sizes = sizes[exceeds]
     group_bits = len(sizes).bit_length()
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
+    blocks = [
+        slice(start, start + _ROWS_AT_A_TIME) for start in range(0, len(keys), _ROWS_AT_A_TIME)
+    ]
 
-    def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
+    def packed(block: slice) -> tuple[Numbers, npt.NDArray[np.uint64]]:
         """Return each row's group number, alone and joined with bits of its key."""
-        numbers = number[group[block] + 1]
+        numbers = number.take(group[block] + 1)
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
 
@@ -593,7 +597,8 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     end = 0
     for block in blocks:
         numbers, values = packed(block)
-        values = values[numbers >= 0]
+        if numbers.min() < 0:
+            values = values[numbers >= 0]
         ordered[end : end + len(values)] = values
         end += len(values)
     ordered.sort()
@@ -603,7 +608,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     first = np.empty(len(keys), dtype=np.bool_)
     for block in blocks:
         numbers, values = packed(block)
-        first[block] = (values <= limits[numbers]) | (numbers < 0)
+        first[block] = (values <= limits.take(numbers)) | (numbers < 0)
     if is_tied.any():
         tied = np.flatnonzero(np.append(is_tied, False)[number[group + 1]])
         order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
