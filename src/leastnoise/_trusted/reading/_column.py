@@ -30,6 +30,7 @@ from leastnoise._trusted.reading._words import (
     Words,
     bytes_of,
     distinct_words,
+    single_byte_words,
     words_of,
 )
 
@@ -185,9 +186,13 @@ def distinct_texts(texts: Any) -> Column:
         return Column(
             DistinctTexts(encoded.dictionary), None, _numbers(encoded.indices).astype(np.int64)
         )
-    text = np.append(content, np.zeros(WORD, dtype=np.uint8))
-    words, index = distinct_words(words_of(text, starts[:-1], lengths))
-    return Column(word_texts(words), None, index)
+    if len(content) == len(texts) and lengths.min(initial=1) == 1:  # one byte each
+        words = single_byte_words(content)
+    else:
+        text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+        words = words_of(text, starts[:-1], lengths)
+    different, index = distinct_words(words)
+    return Column(word_texts(different), None, index)
 
 
 def word_texts(words: Words) -> DistinctTexts:

@@ -255,6 +255,43 @@ def parse_lines(
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
+def plain_lines(block: bytes, delimiter: bytes) -> bytes:
+    r"""Return a block with the same fields and without CRs and quotes, if possible.
+
+    CRs can be left out if each is the one before an LF; quotes can be left out if each two of them
+    surround a whole field without a delimiter. Otherwise the block is returned as it is.
+
+    >>> plain_lines(b'"1",F\r\n2,""\r\n', b",")
+    b'1,F\n2,\n'
+    >>> plain_lines(b'"1,F"\n', b",")
+    b'"1,F"\n'
+    """
+    if len(block) > LONGEST:
+        return block
+    plain = block
+    if b"\r" in plain:
+        plain = plain.replace(b"\r\n", b"\n")
+        if b"\r" in plain:
+            return block
+    if b'"' not in plain:
+        return plain
+    buffer = np.frombuffer(plain, dtype=np.uint8)
+    is_mark = (buffer == ord(delimiter)) | (buffer == _LF)
+    quotes = np.flatnonzero(buffer == _QUOTE)
+    if len(quotes) % 2:
+        return block
+    opening = quotes[::2]
+    closing = quotes[1::2]
+    # place -1 is before the block, whose last byte is an LF
+    begin_fields = is_mark[opening - 1].all()
+    end_fields = is_mark[closing + 1].all()
+    marks_before = np.cumsum(is_mark, dtype=np.int32)
+    hold_marks = (marks_before[opening] != marks_before[closing]).any()
+    if not (begin_fields and end_fields) or hold_marks:
+        return block
+    return plain.translate(None, b'"')
+
+
 def parse_plain_lines(
     block: bytes, delimiter: str, width: int, wanted: Sequence[int]
 ) -> list[Column] | None:
@@ -300,7 +337,14 @@ def parse_plain_lines(
         return None
     if table.num_rows != rows:
         return None
-    return [TextColumn(table.column(name).combine_chunks()) for name in chosen]
+    return [TextColumn(_whole_array(table.column(name))) for name in chosen]
+
+
+def _whole_array(column: Any) -> Any:
+    """Return the chunks of an Arrow column as one array; one chunk is not copied."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
@@ -357,7 +401,8 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             # bytes.count takes ten times as long
             lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == _LF))
             rows = lines
-            read = parse_plain_lines(block, mark, len(names), positions)
+            plain = plain_lines(block, delimiter)
+            read = parse_plain_lines(plain, mark, len(names), positions)
             if read is None:
                 rows, text, fields = parse_lines(block, delimiter, len(names), positions)
                 text = np.append(text, np.zeros(WORD, dtype=np.uint8))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
@@ -22,12 +21,15 @@ from leastnoise._trusted.reading._column import (
     TextColumn,
     by_value,
     distinct,
-    word_texts,
+)
+from leastnoise._trusted.reading._key_sets import (
+    Numbers,
+    PairSet,
+    TextSet,
+    WordSet,
 )
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
-from leastnoise._trusted.reading._words import WORD, Words, arrow_words, words_of
-
-Numbers = npt.NDArray[np.int32]
+from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pairs_of, words_of
 
 # Stands before the bytes of a key that is no text: no text in UTF-8 has this byte.
 _NO_TEXT = b"\xff"
@@ -124,28 +126,21 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NumberedKeys:
-    """The keys of the units of some rows, the short ones as numbers.
+class KeyParts:
+    """The keys of the units of some rows, by their lengths.
 
     Attributes:
         words: the numbers of the keys of at most 7 bytes (`words_of`).
-        long_keys: an Arrow array of the other keys. In both one key may come several times.
-        positions: for each row the position of its key, where the long keys come behind the short
-            ones; -1 for a row without one.
+        pairs: the first 8 bytes of each key of 8 to 15 bytes, and the number of the others.
+        texts: an Arrow array of the longer keys. In all three one key may come several times.
+        positions: for each row the position of its key in the three together; -1 for a row without
+            one.
     """
 
     words: Words
-    long_keys: Any
+    pairs: WordPairs
+    texts: Any
     positions: IntArray
-
-    def __len__(self) -> int:
-        """Return how many keys there are."""
-        return len(self.words) + len(self.long_keys)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes that the keys take."""
-        return int(self.words.nbytes + self.long_keys.nbytes)
 
 
 class UnitNumbers:
@@ -153,8 +148,8 @@ class UnitNumbers:
 
     Each key of a chunk first gets an entry, a number that only its rows have. `number_keys` compares
     the keys of all entries and numbers the different ones; `numbers_of` returns these numbers. Equal
-    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree;
-    short keys are compared as the numbers that are their bytes. Each key is stored once.
+    keys are found by hash tables of pyarrow; keys are taken for one only if all their bytes are
+    compared (`_key_sets.py`). Each key is stored once.
 
     Args:
         reading: how the values of the unit's column are read.
@@ -174,14 +169,12 @@ class UnitNumbers:
 
     def __init__(self, reading: Reading) -> None:
         keys_of = key_columns(reading)
-        self.entries = SplitEncoder(lambda column: number_short_keys(keys_of(column)), self._enter)
-        self._words: Words = np.zeros(0, dtype=np.uint64)
-        self._long_keys = _byte_strings([])
-        # the numbers of the units that have these keys
-        self._word_numbers: Numbers = np.zeros(0, dtype=np.int32)
-        self._long_numbers: Numbers = np.zeros(0, dtype=np.int32)
-        self._waiting: list[NumberedKeys] = []
-        self._waiting_bytes = 0
+        self.entries = SplitEncoder(lambda column: key_parts(keys_of(column)), self._enter)
+        self._sets = (WordSet(), PairSet(), TextSet())
+        # of each set the numbers of its keys
+        self._numbers_of_sets: list[Numbers] = [np.zeros(0, dtype=np.int32) for _ in self._sets]
+        # how many keys of each set the waiting chunks have
+        self._waiting: list[tuple[int, ...]] = []
         self._entered = 0
         # numbers of the entries so far, and how many entries came before each of these arrays
         self._numbers: list[Numbers] = []
@@ -189,74 +182,58 @@ class UnitNumbers:
 
     def __len__(self) -> int:
         """Return how many units have a number."""
-        return len(self._words) + len(self._long_keys)
+        return sum(map(len, self._numbers_of_sets))
 
     @property
     def is_full(self) -> bool:
         """Whether the waiting keys take enough bytes to be numbered."""
-        stored_bytes = self._words.nbytes + self._long_keys.nbytes
-        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
+        stored_bytes = sum(keys.stored_bytes for keys in self._sets)
+        waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
+        return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
 
-    def _enter(self, keys: NumberedKeys) -> IntArray:
+    def _enter(self, parts: KeyParts) -> IntArray:
         """Return the entry of each row, and keep the keys."""
-        entries = np.where(keys.positions < 0, -1, keys.positions + self._entered)
-        self._waiting.append(keys)
-        self._waiting_bytes += keys.nbytes
-        self._entered += len(keys)
+        entries = np.where(parts.positions < 0, -1, parts.positions + self._entered)
+        words, pairs, texts = self._sets
+        counts = words.wait(parts.words), pairs.wait(parts.pairs), texts.wait(parts.texts)
+        self._waiting.append(counts)
+        self._entered += sum(counts)
         return entries
 
     def number_keys(self) -> None:
         """Number all keys entered so far; earlier keys keep their numbers."""
-        import pyarrow as pa
-
-        count = sum(map(len, self._waiting))
+        count = sum(map(sum, self._waiting))
         if not count:
             return
-        words = [arrow_words(keys.words) for keys in self._waiting]
-        places, stored_words = _places_of(arrow_words(self._words), words)
-        self._words = np.from_dlpack(stored_words)
-        self._word_numbers = self._number_new(self._word_numbers, len(self._words))
-        long_keys = [keys.long_keys for keys in self._waiting]
-        long_places, self._long_keys = _places_of(self._long_keys, long_keys)
-        self._long_numbers = self._number_new(self._long_numbers, len(self._long_keys))
+        places = [keys.store() for keys in self._sets]
+        for place, keys in enumerate(self._sets):
+            numbers = self._numbers_of_sets[place]
+            new = np.arange(len(self), len(self) + len(keys) - len(numbers), dtype=np.int32)
+            self._numbers_of_sets[place] = np.concatenate((numbers, new))
         self._starts.append(self._entered - count)
-        self._numbers.append(self._numbers_in_order(places, long_places))
+        self._numbers.append(self._numbers_in_order(places))
         self._waiting = []
-        self._waiting_bytes = 0
-        pa.default_memory_pool().release_unused()
 
-    def _number_new(self, numbers: Numbers, count: int) -> Numbers:
-        """Return the numbers of the units of keys, with those of new keys behind.
-
-        Args:
-            numbers: of the first of these keys.
-            count: how many keys there are.
-        """
-        numbered = len(self._word_numbers) + len(self._long_numbers)
-        new = np.arange(numbered, numbered + count - len(numbers), dtype=np.int32)
-        return np.concatenate((numbers, new))
-
-    def _numbers_in_order(self, places: Numbers, long_places: Numbers) -> Numbers:
+    def _numbers_in_order(self, places: Sequence[Numbers]) -> Numbers:
         """Return the numbers of all waiting keys in the order of their entries.
 
         Args:
-            places: of the short keys among all short keys.
-            long_places: of the long keys among all long keys.
+            places: of the waiting keys of each set among its keys.
         """
-        if not len(self._long_keys):
-            return places  # the numbers of short keys are then 0, 1, ...
-        numbers_of_words = self._word_numbers[places]
-        numbers_of_long_keys = self._long_numbers[long_places]
+        numbers_of_sets = [
+            numbers.take(of_set)
+            for numbers, of_set in zip(self._numbers_of_sets, places, strict=True)
+        ]
+        used = [place for place, numbers in enumerate(numbers_of_sets) if len(numbers)]
+        if len(used) == 1:
+            return numbers_of_sets[used[0]]
         parts = []
-        word_start = 0
-        long_start = 0
-        for keys in self._waiting:
-            word_end = word_start + len(keys.words)
-            long_end = long_start + len(keys.long_keys)
-            parts.append(numbers_of_words[word_start:word_end])
-            parts.append(numbers_of_long_keys[long_start:long_end])
-            word_start = word_end
-            long_start = long_end
+        starts = [0 for _ in self._sets]
+        for counts in self._waiting:
+            for place, count in enumerate(counts):
+                end = starts[place] + count
+                parts.append(numbers_of_sets[place][starts[place] : end])
+                starts[place] = end
         return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
@@ -265,7 +242,7 @@ class UnitNumbers:
         The keys of all entries must have been numbered.
         """
         if self._starts and len(entries) and entries.min() >= self._starts[-1]:
-            return self._numbers[-1][entries - self._starts[-1]]
+            return self._numbers[-1].take(entries - self._starts[-1])
         numbers = np.full(len(entries), -1, dtype=np.int32)
         segments = np.searchsorted(self._starts, entries, side="right") - 1
         for segment in np.unique(segments[entries >= 0]).tolist():
@@ -276,56 +253,38 @@ class UnitNumbers:
     def keys(self) -> list[Hashable]:
         """Return the key of every unit, in the order of their numbers."""
         keys: list[Hashable] = [None] * len(self)
-        for numbers, stored in (
-            (self._word_numbers, word_texts(self._words)),
-            (self._long_numbers, self._long_keys.to_pylist()),
-        ):
-            for number, raw in zip(numbers.tolist(), stored, strict=True):
+        for numbers, stored in zip(self._numbers_of_sets, self._sets, strict=True):
+            for number, raw in zip(numbers.tolist(), stored.keys(), strict=True):
                 keys[number] = _key_of_bytes(raw)
         return keys
 
 
-def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return the place of each waiting key among all keys, and these.
+def key_parts(column: KeyColumn) -> KeyParts:
+    """Return keys by their lengths.
 
-    Args:
-        stored: an Arrow array of different keys, which keep their places.
-        waiting: Arrow arrays of keys.
-    """
-    import pyarrow as pa
-
-    if not sum(map(len, waiting)):
-        return np.zeros(0, dtype=np.int32), stored
-    # The stored keys come first, each once and in order, so their places are theirs again.
-    encoded = pa.chunked_array([stored, *waiting]).dictionary_encode()
-    places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
-    if len(places) != len(stored) + sum(map(len, waiting)):
-        raise InternalError("every key must have one number; please report this.")
-    return places[len(stored) :], encoded.chunks[-1].dictionary
-
-
-def number_short_keys(column: KeyColumn) -> NumberedKeys:
-    """Return keys with the short ones as numbers.
-
-    >>> keys = key_columns(Reading())(Column(["F", "a long key", None]))
-    >>> numbered = number_short_keys(keys)
-    >>> numbered.words.tolist(), numbered.long_keys.to_pylist(), numbered.positions.tolist()
-    ([326], [b'a long key'], [0, 1, -1])
+    >>> keys = key_columns(Reading())(Column(["Florence", "F", "a key of 19 letters", None]))
+    >>> parts = key_parts(keys)
+    >>> parts.words.tolist(), parts.texts.to_pylist(), parts.positions.tolist()
+    ([326], [b'a key of 19 letters'], [1, 0, 2, -1])
     """
     content, starts = DistinctTexts(column.keys).bytes_and_starts()
     lengths = np.diff(starts)
-    is_short = lengths < WORD
     text = np.append(content, np.zeros(WORD, dtype=np.uint8))
-    if is_short.all():
-        words = words_of(text, starts[:-1], lengths)
-        return NumberedKeys(words, _byte_strings([]), column.positions)
-    words = words_of(text, starts[:-1][is_short], lengths[is_short])
-    places = np.where(
-        is_short, np.cumsum(is_short) - 1, len(words) + np.cumsum(~is_short) - 1
+    set_of_key = (lengths >= WORD).astype(np.int8) + (lengths >= 2 * WORD)
+    keys_of_sets = [np.flatnonzero(set_of_key == place) for place in range(3)]
+    in_words, in_pairs, in_texts = keys_of_sets
+    positions = column.positions
+    if max(map(len, keys_of_sets)) < len(lengths):
+        place_of_key = np.empty(len(lengths), dtype=np.int64)
+        place_of_key[np.concatenate(keys_of_sets)] = np.arange(len(lengths))
+        # -1 stands for a row without a key, and finds the last entry
+        positions = np.append(place_of_key, -1)[positions]
+    return KeyParts(
+        words_of(text, starts[in_words], lengths[in_words]),
+        word_pairs_of(text, starts[in_pairs], lengths[in_pairs]),
+        column.keys.filter(_arrow_mask(set_of_key == 2)),
+        positions,
     )
-    # -1 stands for a row without a key, and finds the last entry
-    positions = np.append(places, -1)[column.positions]
-    return NumberedKeys(words, column.keys.filter(_arrow_mask(~is_short)), positions)
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
@@ -545,13 +504,3 @@ def _boolean_array(array: Any) -> BoolArray:
     """Return the Booleans of an Arrow array without nulls."""
     booleans: BoolArray = np.from_dlpack(array.cast("uint8")).view(np.bool_)
     return booleans
-
-
-def _int32_array(array: Any) -> Numbers:
-    """Return the 32-bit integers of an Arrow array, -1 for nulls."""
-    if array.null_count:
-        array = array.fill_null(-1)
-    numbers: Array = np.from_dlpack(array)
-    if numbers.dtype != np.int32:
-        raise InternalError("places of keys must be 32-bit integers; please report this.")
-    return numbers

@@ -22,7 +22,8 @@ from leastnoise._trusted.domain import (
     UnitCount,
     UnitTotal,
 )
-from leastnoise._trusted.reading._unit_keys import Numbers, UnitNumbers
+from leastnoise._trusted.reading._key_sets import Numbers
+from leastnoise._trusted.reading._unit_keys import UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # Random bytes asked for at a time.
@@ -231,8 +232,7 @@ class Units:
         units = self._unit_of_rows()
         count = len(self._numbers)
         kept = np.bincount(units.take(np.flatnonzero(keep)), minlength=count)
-        # place 0 is for rows of no unit, whose number is -1
-        rows = np.bincount(units + 1, minlength=count + 1)[1:]
+        rows = _count_groups(units, count)[1:]
         return int(np.minimum(rows - kept, most * kept).sum())
 
     def worth(
@@ -575,7 +575,7 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
         most: at least 1.
         group: of each row, from -1 on.
     """
-    sizes = np.bincount(group + 1)
+    sizes = _count_groups(group, int(group.max(initial=-1)) + 1)
     exceeds = sizes > most
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
@@ -614,6 +614,21 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
         order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
         first[tied[order]] = _places_in_groups(len(tied), starts) < most
     return first
+
+
+def _count_groups(group: Array, groups: int) -> IntArray:
+    """Return the number of rows without a group, and of rows of each group.
+
+    Args:
+        group: of each row, from -1, which is none, to ``groups`` - 1.
+        groups: their number.
+    """
+    sizes = np.zeros(groups + 1, dtype=np.int64)
+    # of fewer rows than groups, most of the time would be spent on groups without rows
+    block = max(_BLOCK, groups)
+    for start in range(0, len(group), block):
+        sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)
+    return sizes
 
 
 def _group_numbers(*groups: Array) -> Array | None:

@@ -4,7 +4,7 @@ The number of a byte string is its bytes, the first of them the lowest, plus 256
 different byte strings have different numbers, and these are compared faster than bytes.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,44 @@ def _small_words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
     words &= ends - np.uint32(1)
     words |= ends
     return words.astype(np.uint64)
+
+
+def single_byte_words(text: Bytes) -> Words:
+    """Return the numbers of byte strings of one byte each.
+
+    >>> single_byte_words(np.frombuffer(b"FM", dtype=np.uint8)).tolist()
+    [326, 333]
+    """
+    return text.astype(np.uint64) | _END[1]
+
+
+class WordPairs(NamedTuple):
+    """Byte strings of 8 to 15 bytes as two whole numbers each.
+
+    Attributes:
+        first: the first 8 bytes, the first of them the lowest.
+        rest: the numbers of the other bytes (`words_of`).
+    """
+
+    first: Words
+    rest: Words
+
+
+def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
+    r"""Return the pairs of numbers of byte strings that are parts of a text.
+
+    Args:
+        text: their bytes, and `WORD` further bytes at its end, which have no say.
+        begins: where each byte string begins in the text.
+        lengths: how many bytes each has, from `WORD` to 15.
+
+    >>> text = np.frombuffer(b"Florence" + bytes(WORD), dtype=np.uint8)
+    >>> pairs = word_pairs_of(text, np.array([0]), np.array([8]))
+    >>> pairs.first.tobytes(), pairs.rest.tolist()
+    (b'Florence', [1])
+    """
+    first: Words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    return WordPairs(first, words_of(text, begins + WORD, lengths - WORD))
 
 
 def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
