@@ -121,7 +121,7 @@ ENDS = [b"\n", b"\r\n"]
     st.integers(0, 200),
     st.sampled_from([b"", b'"', b'""', b"\r", b",", b"\n", b"\xef\xbb\xbf", b"\r\n"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_plain_lines_have_the_same_fields(lines, place, odd):
     """Of files with CRs and quotes that are regular, but for one place."""
     content = b"".join(b",".join(fields) + end for fields, end in lines)
@@ -131,7 +131,7 @@ def test_plain_lines_have_the_same_fields(lines, place, odd):
     columns = parse_plain_lines(plain, ",", 2, [0, 1])
     assert odd or not lines or columns is None  # the last line is empty
     columns = parse_plain_lines(plain[:-1], ",", 2, [0, 1])
-    assert odd or not lines or b'"' not in plain and columns is not None
+    assert odd or not lines or (b'"' not in plain and columns is not None)
 
 
 HARD = [

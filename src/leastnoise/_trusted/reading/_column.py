@@ -141,6 +141,8 @@ class TextColumn(Column):
 
     __slots__ = ("_distinct", "texts")
 
+    _distinct: Column | None
+    texts: Any
     null = None
     zoned = False
 
@@ -149,20 +151,22 @@ class TextColumn(Column):
         object.__setattr__(self, "_distinct", None)
 
     @property
-    def data(self) -> Array | Sequence[object]:  # type: ignore[override]
+    def data(self) -> Array | Sequence[object]:
         """The distinct byte strings."""
         return self._told_apart().data
 
     @property
-    def index(self) -> IntArray | None:  # type: ignore[override]
+    def index(self) -> IntArray | None:
         """For each row the place of its byte string."""
         return self._told_apart().index
 
     def _told_apart(self) -> Column:
         """Return the column by its distinct byte strings."""
-        if self._distinct is None:
-            object.__setattr__(self, "_distinct", distinct_texts(self.texts))
-        return self._distinct
+        column = self._distinct
+        if column is None:
+            column = distinct_texts(self.texts)
+            object.__setattr__(self, "_distinct", column)
+        return column
 
 
 def distinct_texts(texts: Any) -> Column:
@@ -177,8 +181,6 @@ def distinct_texts(texts: Any) -> Column:
     >>> [column.data[place] for place in column.index]
     [b'M', b'', b'\x00', b'M']
     """
-    import pyarrow as pa
-
     content, starts = DistinctTexts(texts).bytes_and_starts()
     lengths = np.diff(starts)
     if lengths.max(initial=0) > MOST_SMALL:

@@ -36,10 +36,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._trusted.check import InputError, InternalError, message
-from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,

@@ -5,13 +5,13 @@ Stored ones keep theirs. Two have one place only if they are equal, byte by byte
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import InternalError
-from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.check.arrays import Array
 from leastnoise._trusted.reading._column import word_texts
 from leastnoise._trusted.reading._words import WordPairs, Words, arrow_words
 
@@ -20,6 +20,27 @@ Numbers = npt.NDArray[np.int32]
 # Odd numbers of which about half of the bits are 1.
 _FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class KeySet(Protocol):
+    """A set of byte strings, each of which has a place."""
+
+    def __len__(self) -> int:
+        """Return how many byte strings are stored."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that the stored byte strings take."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that the waiting byte strings take."""
+
+    def store(self) -> Numbers:
+        """Store the waiting byte strings, and return their places."""
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the stored byte strings in the order of their places."""
 
 
 class WordSet:
@@ -62,8 +83,9 @@ class WordSet:
             return np.zeros(0, dtype=np.int32)
         waiting = [arrow_words(words) for words in self._waiting]
         self._waiting = []
-        places, stored = _places_of(arrow_words(self._stored), waiting)
-        self._stored = np.from_dlpack(stored)
+        places, different = _places_of(arrow_words(self._stored), waiting)
+        stored: Array = np.from_dlpack(different)
+        self._stored = stored
         return places
 
     def keys(self) -> Iterable[bytes]:
@@ -72,7 +94,7 @@ class WordSet:
 
 
 class PairSet:
-    """A set of byte strings of 8 to 15 bytes, by pairs of numbers (`word_pairs_of`).
+    r"""A set of byte strings of 8 to 15 bytes, by pairs of numbers (`word_pairs_of`).
 
     Pairs of one mixed number get one place, and are then compared with the first of them.
 
@@ -80,7 +102,7 @@ class PairSet:
     >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))
     3
     >>> pairs.store().tolist(), [*pairs.keys()][1]
-    ([0, 1, 0], b'\\x07\\x00\\x00\\x00\\x00\\x00\\x00\\x00F')
+    ([0, 1, 0], b'\x07\x00\x00\x00\x00\x00\x00\x00F')
     """
 
     def __init__(self) -> None:
@@ -268,10 +290,8 @@ def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
 
 
 def _int32_array(array: Any) -> Numbers:
-    """Return the 32-bit integers of an Arrow array, -1 for nulls."""
-    if array.null_count:
-        array = array.fill_null(-1)
-    numbers: Numbers = np.from_dlpack(array)
+    """Return the 32-bit integers of an Arrow array without nulls."""
+    numbers: Array = np.from_dlpack(array)
     if numbers.dtype != np.int32:
         raise InternalError("places of keys must be 32-bit integers; please report this.")
     return numbers

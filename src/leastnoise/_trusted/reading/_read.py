@@ -507,9 +507,8 @@ def _encode_rows(
         values = [next(numbers) for _ in totals]
         all_inside = bool(is_inside.all())
         for chunks, column, kind in zip(columns, [*codes, *amounts, *values], types, strict=True):
-            if not all_inside:
-                column = column[is_inside]
-            chunks.append(column.astype(kind))
+            rows_inside = column if all_inside else column[is_inside]
+            chunks.append(rows_inside.astype(kind))
         readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)

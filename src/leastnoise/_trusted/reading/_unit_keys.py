@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import BLANKS, Reading
 from leastnoise._trusted.reading._column import (
@@ -23,6 +22,7 @@ from leastnoise._trusted.reading._column import (
     distinct,
 )
 from leastnoise._trusted.reading._key_sets import (
+    KeySet,
     Numbers,
     PairSet,
     TextSet,
@@ -170,7 +170,10 @@ class UnitNumbers:
     def __init__(self, reading: Reading) -> None:
         keys_of = key_columns(reading)
         self.entries = SplitEncoder(lambda column: key_parts(keys_of(column)), self._enter)
-        self._sets = (WordSet(), PairSet(), TextSet())
+        self._words = WordSet()
+        self._pairs = PairSet()
+        self._texts = TextSet()
+        self._sets: tuple[KeySet, ...] = (self._words, self._pairs, self._texts)
         # of each set the numbers of its keys
         self._numbers_of_sets: list[Numbers] = [np.zeros(0, dtype=np.int32) for _ in self._sets]
         # how many keys of each set the waiting chunks have
@@ -194,8 +197,11 @@ class UnitNumbers:
     def _enter(self, parts: KeyParts) -> IntArray:
         """Return the entry of each row, and keep the keys."""
         entries = np.where(parts.positions < 0, -1, parts.positions + self._entered)
-        words, pairs, texts = self._sets
-        counts = words.wait(parts.words), pairs.wait(parts.pairs), texts.wait(parts.texts)
+        counts = (
+            self._words.wait(parts.words),
+            self._pairs.wait(parts.pairs),
+            self._texts.wait(parts.texts),
+        )
         self._waiting.append(counts)
         self._entered += sum(counts)
         return entries
@@ -272,7 +278,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
     text = np.append(content, np.zeros(WORD, dtype=np.uint8))
     set_of_key = (lengths >= WORD).astype(np.int8) + (lengths >= 2 * WORD)
     keys_of_sets = [np.flatnonzero(set_of_key == place) for place in range(3)]
-    in_words, in_pairs, in_texts = keys_of_sets
+    in_words, in_pairs, _ = keys_of_sets
     positions = column.positions
     if max(map(len, keys_of_sets)) < len(lengths):
         place_of_key = np.empty(len(lengths), dtype=np.int64)

@@ -129,7 +129,9 @@ def distinct_words(words: Words) -> tuple[Words, IntArray]:
         place_of[different] = np.arange(len(different))
         return different.astype(np.uint64), place_of.take(small)
     encoded = arrow_words(words).dictionary_encode()
-    return np.from_dlpack(encoded.dictionary), np.from_dlpack(encoded.indices).astype(np.int64)
+    dictionary: Array = np.from_dlpack(encoded.dictionary)
+    places: Array = np.from_dlpack(encoded.indices)
+    return dictionary, places.astype(np.int64)
 
 
 def arrow_words(words: Words) -> Any:
