@@ -8,10 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from behind_the_wall import Column, UnitNumbers, Units, key_reader, to_column
+from behind_the_wall import Column, TextColumn, UnitNumbers, Units, key_reader, to_column
 from leastnoise import Reading
-from leastnoise._trusted.reading import _key_sets
-from leastnoise._trusted.reading._column import TextColumn
 from trusted.reading.neighbours import entropy_of
 
 TEXTS = [
@@ -104,7 +102,10 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
     """Keys that differ in one byte, or by zeros at the end; also if all have one hash."""
     monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
     if mixed == "equal":
-        monkeypatch.setattr(_key_sets, "mixed_words", lambda pairs: np.zeros_like(pairs.first))
+        monkeypatch.setattr(
+            "leastnoise._trusted.reading._key_sets.mixed_words",
+            lambda pairs: np.zeros_like(pairs.first),
+        )
     generator = np.random.default_rng(5)
     stem = b"P7\x00\xff345678901234567890"
     pool = [stem[:length] + b"\0" * zeros for length in range(1, 22) for zeros in (0, 1)]

@@ -523,7 +523,7 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
 
 CSV_FILES = FileKind(
     name="CSV",
-    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
     open=open_csv,
     rows_are_lines=True,
 )

@@ -162,9 +162,10 @@ def read(
     An engine that can encodes and counts them where they are.
 
     Args:
-        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern
-            (``visits/*.csv``) of them; a pandas, Polars (also lazy), PyArrow, Spark or Ibis table;
-            a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
+        source: a path to a ``.csv``, ``.tsv``, ``.txt`` (also with ``.gz``) or ``.parquet`` file,
+            or to a folder or pattern (``visits/*.csv``) of them; a pandas, Polars (also lazy),
+            PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these
+            `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name
             theirs.
         wanted: the requested tables; None for everything that the domain names.
