@@ -33,6 +33,7 @@ from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pair
 
 # Stands before the bytes of a key that is no text: no text in UTF-8 has this byte.
 _NO_TEXT = b"\xff"
+_NO_PLACES = np.zeros(0, dtype=np.int64)
 _ASCII = 128
 _POINT = ord(".")
 _ZERO = ord("0")
@@ -226,13 +227,13 @@ class UnitNumbers:
         Args:
             places: of the waiting keys of each set among its keys.
         """
+        used = [place for place, keys in enumerate(self._sets) if len(keys)]
+        if len(used) == 1:
+            return places[used[0]]  # the only keys have the numbers 0, 1, ...
         numbers_of_sets = [
             numbers.take(of_set)
             for numbers, of_set in zip(self._numbers_of_sets, places, strict=True)
         ]
-        used = [place for place, numbers in enumerate(numbers_of_sets) if len(numbers)]
-        if len(used) == 1:
-            return numbers_of_sets[used[0]]
         parts = []
         starts = [0 for _ in self._sets]
         for counts in self._waiting:
@@ -276,6 +277,14 @@ def key_parts(column: KeyColumn) -> KeyParts:
     content, starts = DistinctTexts(column.keys).bytes_and_starts()
     lengths = np.diff(starts)
     text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+    if lengths.max(initial=0) < WORD:
+        words = words_of(text, starts[:-1], lengths)
+        return KeyParts(
+            words,
+            word_pairs_of(text, _NO_PLACES, _NO_PLACES),
+            column.keys.slice(0, 0),
+            column.positions,
+        )
     set_of_key = (lengths >= WORD).astype(np.int8) + (lengths >= 2 * WORD)
     keys_of_sets = [np.flatnonzero(set_of_key == place) for place in range(3)]
     in_words, in_pairs, _ = keys_of_sets
