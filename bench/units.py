@@ -86,11 +86,12 @@ def count_by_duckdb(folder: str) -> None:
     import duckdb
 
     sets = ", ".join(f"({', '.join(table)})" for table in TABLES)
+    kind = next(Path(folder).rglob("part.*")).suffix.removeprefix(".")
     # the folder is one of this program
     query = f"""WITH kept AS MATERIALIZED (
             SELECT month, region, age, sex FROM (
                 SELECT *, row_number() OVER (PARTITION BY person ORDER BY turn) AS place
-                FROM (SELECT *, random() AS turn FROM read_parquet('{folder}/*/*.parquet',
+                FROM (SELECT *, random() AS turn FROM read_{kind}('{folder}/*/*.{kind}',
                     hive_partitioning = true, hive_types_autocast = false))
             ) WHERE place <= {MAX_ROWS}
         ) SELECT month, region, age, sex, count(*) FROM kept GROUP BY GROUPING SETS ({sets})"""  # noqa: S608
@@ -155,7 +156,11 @@ def main() -> None:
     number = "(hash(i) % {units})::BIGINT"
     text = "'p' || (hash(i) % {units})"
     ours = {"leastnoise": count_by_leastnoise}
-    csv_functions = {"with sums": sum_by_leastnoise, "pyarrow": parse_by_pyarrow}
+    csv_functions = {
+        "with sums": sum_by_leastnoise,
+        "DuckDB": count_by_duckdb,
+        "pyarrow": parse_by_pyarrow,
+    }
     cases: list[tuple[str, int, str, str, dict[str, Any]]] = [
         ("numbers as ids", options.rows, number, "parquet", {"DuckDB": count_by_duckdb}),
         ("texts as ids", options.rows, text, "parquet", {"DuckDB": count_by_duckdb}),
