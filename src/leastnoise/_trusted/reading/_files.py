@@ -265,30 +265,27 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
     >>> plain_lines(b'"1,F"\n', b",")
     b'"1,F"\n'
     """
-    if len(block) > LONGEST:
+    if len(block) > LONGEST or not (b"\r" in block or b'"' in block):
         return block
-    plain = block
-    if b"\r" in plain:
-        plain = plain.replace(b"\r\n", b"\n")
-        if b"\r" in plain:
-            return block
-    if b'"' not in plain:
-        return plain
-    buffer = np.frombuffer(plain, dtype=np.uint8)
-    is_mark = (buffer == ord(delimiter)) | (buffer == _LF)
-    quotes = np.flatnonzero(buffer == _QUOTE)
-    if len(quotes) % 2:
+    buffer = np.frombuffer(block, dtype=np.uint8)
+    is_feed = buffer == _LF
+    is_return = buffer == _CR
+    # the last byte of a block is an LF
+    if (is_return[:-1] & ~is_feed[1:]).any():
         return block
-    opening = quotes[::2]
-    closing = quotes[1::2]
-    # place -1 is before the block, whose last byte is an LF
-    begin_fields = is_mark[opening - 1].all()
-    end_fields = is_mark[closing + 1].all()
-    marks_before = np.cumsum(is_mark, dtype=np.int32)
-    hold_marks = (marks_before[opening] != marks_before[closing]).any()
-    if not (begin_fields and end_fields) or hold_marks:
+    if b'"' not in block:
+        return block.translate(None, b"\r")
+    is_quote = buffer == _QUOTE
+    is_mark = is_feed | (buffer == ord(delimiter))
+    is_inside = np.logical_xor.accumulate(is_quote)
+    opens = is_quote & is_inside
+    closes = is_quote & ~is_inside
+    if (opens[1:] & ~is_mark[:-1]).any():
         return block
-    return plain.translate(None, b'"')
+    is_mark |= is_return
+    if (closes[:-1] & ~is_mark[1:]).any() or (is_inside & is_mark).any():
+        return block
+    return block.translate(None, b'\r"')
 
 
 def parse_plain_lines(
