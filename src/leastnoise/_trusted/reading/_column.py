@@ -125,7 +125,7 @@ class DistinctTexts(Sequence[object]):
 
 
 class TextColumn(Column):
-    """Byte strings, one for each row, told apart only if an encoder asks for it.
+    """Byte strings, one for each row, compared only if an encoder asks for it.
 
     Args:
         texts: an Arrow array of type large_binary, without nulls: the byte string of each row.
@@ -153,14 +153,14 @@ class TextColumn(Column):
     @property
     def data(self) -> Array | Sequence[object]:
         """The distinct byte strings."""
-        return self._told_apart().data
+        return self._distinct_column().data
 
     @property
     def index(self) -> IntArray | None:
         """For each row the place of its byte string."""
-        return self._told_apart().index
+        return self._distinct_column().index
 
-    def _told_apart(self) -> Column:
+    def _distinct_column(self) -> Column:
         """Return the column by its distinct byte strings."""
         column = self._distinct
         if column is None:

@@ -330,9 +330,9 @@ def _number_encoder(
 
 
 def _reads_plain_decimals(reading: Reading) -> bool:
-    """Return whether a reading has the usual number for every plain decimal.
+    """Return whether a reading has its nearest double for each plain decimal.
 
-    It has another decimal mark, or takes some of them for nulls, otherwise.
+    Other readings have another decimal mark, or take some of them for nulls.
     """
     nulls = [reading.form(null).encode("utf-8", "surrogatepass") for null in reading.nulls]
     return reading.decimal == "." and not any(map(_PLAIN_DECIMAL.fullmatch, nulls))
@@ -359,7 +359,7 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     others = others_before[starts[1:]] - others_before[starts[:-1]]
     points = points_before[starts[1:]] - points_before[starts[:-1]]
     # a text of no bytes has no first byte; it is shorter than any of these
-    first = np.append(content, 0)[starts[:-1]]
+    first = np.append(content, np.uint8(0))[starts[:-1]]
     minus = first == _MINUS
     is_plain = (points <= 1) & (others == points + minus)
     is_plain &= (lengths > minus) & (lengths <= _LONGEST_DECIMAL)
@@ -367,5 +367,8 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     ends_in_digits = is_digit[starts[places] + minus[places]] & is_digit[starts[places + 1] - 1]
     places = places[ends_in_digits]
     chosen = texts.array.take(arrow_words(places.astype(np.uint64)))
-    numbers[places] = np.from_dlpack(chosen.cast(pa.large_string()).cast(pa.float64()))
+    try:
+        numbers[places] = np.from_dlpack(chosen.cast(pa.large_string()).cast(pa.float64()))
+    except pa.ArrowException:  # no row fails (E5): then all are read one by one
+        return np.full(len(texts), np.nan)
     return numbers

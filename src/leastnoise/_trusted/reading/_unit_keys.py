@@ -227,9 +227,11 @@ class UnitNumbers:
         Args:
             places: of the waiting keys of each set among its keys.
         """
-        used = [place for place, keys in enumerate(self._sets) if len(keys)]
-        if len(used) == 1:
-            return places[used[0]]  # the only keys have the numbers 0, 1, ...
+        places_in_nonempty_sets = [
+            of_set for of_set, keys in zip(places, self._sets, strict=True) if len(keys)
+        ]
+        if len(places_in_nonempty_sets) == 1:
+            return places_in_nonempty_sets[0]  # the only keys have the numbers 0, 1, ...
         numbers_of_sets = [
             numbers.take(of_set)
             for numbers, of_set in zip(self._numbers_of_sets, places, strict=True)
