@@ -15,7 +15,6 @@ from leastnoise._cli._output import (
     print_facts,
     print_table,
 )
-from leastnoise._cli._plan import expected_tables
 from leastnoise._cli._release import CommandObserver
 from leastnoise._profile import (
     ColumnFindings,
@@ -145,9 +144,10 @@ def _print_dry_run(plan: ProfilePlan) -> None:
             for attribute, search in category_plans(spec.searches, spec.privacy).items():
                 click.echo(f"{attribute}: {describe_search(search)}")
         error_plan, _ = plan_with_progress(spec)
+    errors = error_plan.expected_error().table_errors()
     rows = [
-        [table["name"], f"{table['queries']:,}", format_number(table["rmse"])]
-        for table in expected_tables(error_plan)
+        [name, f"{product.rows:,}", format_number(rmse)]
+        for product, (name, rmse, _) in zip(error_plan.workload, errors, strict=True)
     ]
     print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
     click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
