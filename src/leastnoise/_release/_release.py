@@ -488,7 +488,7 @@ class Release:
                 options,
                 interval,
                 library=self.library,
-                privacy=self.privacy,
+                privacy=_privacy_with_row_limit(self.plan),
             )
         )
 
@@ -832,7 +832,7 @@ def build_release(
         joint_estimates,
         local_estimates,
         library,
-        outcome.plan.privacy,
+        _privacy_with_row_limit(outcome.plan),
         public_counts,
         read_combinations(outcome.plan.domain, outcome.plan.details.impossible),
     )
@@ -853,6 +853,13 @@ def build_release(
         tables=tables,
         statistics=statistics,
     )
+
+
+def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
+    """Return the privacy whose row limit tables name; None if units count by their rows."""
+    if plan.details.counts_unit_sizes:
+        return None
+    return plan.privacy
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:
