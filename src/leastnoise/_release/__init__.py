@@ -59,7 +59,7 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._publication import PublicationTable
-from leastnoise._release._records import make_records
+from leastnoise._release._records import Records, make_records
 from leastnoise._release._release import (
     SEEDED_NOISE,
     SEEDED_NOTICE,
@@ -117,6 +117,7 @@ from leastnoise._release._texts import (
     table_title,
     unit_of_sums,
 )
+from leastnoise._release._utility_page import render_utility_page, utility_file
 from leastnoise._release._writing import (
     WRITERS,
     check_manifest,
