@@ -41,6 +41,7 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     FILL_IN,
+    FILL_IN_ADDRESS,
     SEEDED_NOISE,
     SEEDED_NOTICE,
     Catalogue,
@@ -764,10 +765,9 @@ def export(directory: Path, form: str, out: Path) -> None:
     check_new_file(out, _ADVICE)
     text = export_text(directory, form)
     write_new_file(out, text, _ADVICE)
-    click.echo(
-        f"{display_path(out)} is written."
-        + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else "")
-    )
+    marks = [repr(mark) for mark in (FILL_IN, FILL_IN_ADDRESS) if mark in text]
+    advice = f" Replace every {' and '.join(marks)} in it." if marks else ""
+    click.echo(f"{display_path(out)} is written.{advice}")
 
 
 @click.command("round")

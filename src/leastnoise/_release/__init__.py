@@ -42,7 +42,7 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
-from leastnoise._release._metadata import FILL_IN, Publication
+from leastnoise._release._metadata import FILL_IN, FILL_IN_ADDRESS, Publication
 from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
