@@ -63,7 +63,7 @@ SEEDED = (
     "_estimation/_mixture.py",  # where the fit of a model starts, whatever the data are
     "_estimation/_smoothing.py",  # the estimate of risk, by adding noise to measurements
     "_estimation/_model.py",  # error bars by fitting the model to other noise, and records
-    "_release/_records.py",  # values within the bins of these
+    "_release/_record",  # values within the bins of these, and their units and weights
     "_estimation/_non_negative.py",  # error bars, at the estimate
     "_estimation/_cdf.py",  # simultaneous bands, by simulation of the plan
     "_cli/_demo.py",  # the generated survey
