@@ -668,8 +668,8 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
     if size <= _SHORT:
         return 0.02 + 0.3 * thousands, 0.1 + 3.4 * thousands
     if in_line:
-        return 0.1 * thousands**1.45, 0.8 * thousands**1.1
-    return 0.28 * thousands**1.55, 1.5 * thousands**1.9
+        return 0.08 * thousands**1.45, 0.8 * thousands**1.1
+    return 0.22 * thousands**1.55, 1.5 * thousands**1.9
 
 
 def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> FittedFamily:

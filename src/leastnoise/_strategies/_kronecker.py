@@ -280,7 +280,7 @@ def _chain_seconds(workload: Workload) -> float:
 
     Under Laplace noise.
     """
-    return joint_design_seconds(workload) + 0.2 * sum(
+    return joint_design_seconds(workload) + 0.12 * sum(
         line.fits * (line.cells / 2**14) ** 0.5 for line in attribute_costs(workload).values()
     )
 
@@ -320,7 +320,7 @@ LEVEL_TREE = Planner(
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
     seconds=seconds_per_attribute(
-        lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
+        lambda line: 0.04 * min(1.0, line.cells / 64) + 0.12 * (line.cells / 2**14) ** 0.5
     ),
     laplace=_chain_seconds,
     likely=lambda _: 1 / 2,
