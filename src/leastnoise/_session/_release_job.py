@@ -37,6 +37,7 @@ from leastnoise._plan import (
 )
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
+    ALWAYS_WRITTEN,
     EXPORTS,
     NO_RECEIPT,
     Draft,
@@ -105,7 +106,7 @@ class ReleaseRequest:
     """
 
     options: Options = field(default_factory=Options)
-    source: Any = None
+    source: Any = field(default=None, metadata=ALWAYS_WRITTEN)
     receipt: ReceiptFacts = NO_RECEIPT
     library: str | None = None
 
