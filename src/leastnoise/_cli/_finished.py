@@ -40,6 +40,7 @@ from leastnoise._frames import number_or_null, pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
+    EXPORTS,
     FILL_IN,
     FILL_IN_ADDRESS,
     SEEDED_NOISE,
@@ -729,7 +730,7 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
     "form",
     required=True,
     metavar="FORM",
-    help="review, registry, mbi, notebook, csvw or dcat.",
+    help=f"One of: {', '.join(EXPORTS)}.",
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(directory: Path, form: str, out: Path) -> None:

@@ -402,3 +402,17 @@ GAUSSIAN_OPTIMUM = Planner(
     reference=fits_within_a_minute,
     likely=lambda _: 8,
 )
+
+
+# One planner for each family that is used along all attributes, in the order in which they are
+# shown: a new family has its record above and a line here.
+FAMILIES = (
+    HIERARCHY,
+    HAAR,
+    LEVEL_TREE,
+    TOEPLITZ_ROOT,
+    EIGEN_DESIGN,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    GAUSSIAN_OPTIMUM,
+)

@@ -146,11 +146,6 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             b"sex,sex\nSECRETMARK,1\n",
             "must have one column 'sex'; it has 2 of that name. Rename the others.",
         ),
-        (
-            "x.parquet",
-            b"SECRETMARK",
-            "cannot be read as Parquet. Check that the file is whole and is a Parquet file.",
-        ),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):
@@ -158,6 +153,18 @@ def test_bad_files(tmp_path, name, content, message):
         (tmp_path / name).write_bytes(content)
     with refused(message):
         read(tmp_path / name, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in _files.KINDS if not kind.rows_are_lines],
+    ids=lambda kind: kind.name,
+)
+def test_file_of_another_form_is_refused(tmp_path, kind):
+    for ending in kind.endings:
+        (tmp_path / f"x{ending}").write_bytes(MARK.encode())
+        with refused(f"cannot be read as {kind.name}. Check that the file is whole"):
+            read(tmp_path / f"x{ending}", DOMAIN)
 
 
 def test_a_missing_file_is_guessed(tmp_path):
