@@ -6,6 +6,7 @@ cost relies on are those that are kept.
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -88,14 +89,16 @@ def blocks() -> Iterator[Block]:
                 yield Block(factors, 1, measure)  # type: ignore[arg-type]
 
 
-def plans(block: Block, most: int, bound: PerCellBound | None) -> Iterator[Measurements]:
+def plans(
+    block: Block, most: int, bound: PerCellBound | None, domain: Domain = DOMAIN
+) -> Iterator[Measurements]:
     """Plans of one block, for both kinds of noise."""
     for budget, noise in (
         (PureDP(1), Noise.DISCRETE_LAPLACE),
         (ZCDP(1), Noise.DISCRETE_GAUSSIAN),
     ):
         privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
-        yield Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=(block,))
+        yield Measurements(domain=domain, privacy=privacy, noise=noise, blocks=(block,))
 
 
 def answers_of(plan: Measurements, table: Table) -> np.ndarray:
@@ -121,3 +124,45 @@ def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCellBound
         for plan in (laplace, gaussian):
             changes = (np.abs(answers) ** plan.noise.norm).sum(axis=1)
             assert changes.max() <= claimed(plan) * (1 + 1e-9), block
+
+
+HIDDEN = Domain(
+    {"t": Coded(2).with_hidden(True), "a": Coded(1).with_hidden(True)},
+    measures={"pay": Measure("pay", 0, 2), **COUNTS, **TOTALS},
+)
+
+
+def unit_with_nulls(number: int, generator: np.random.Generator) -> pd.DataFrame:
+    """Rows of one unit with nulls, and values outside the domain, in every column."""
+    rows = {
+        "t": generator.choice(np.array([0, 1, 7, None], dtype=object), number),
+        "a": generator.choice(np.array([0, 0, 7, None], dtype=object), number),
+        "pay": generator.choice(np.array([2, 2, -90, 10**9, None], dtype=object), number),
+    }
+    return pd.DataFrame(rows).astype("Int64").assign(id="u")
+
+
+@pytest.mark.parametrize(
+    ("most", "bound"),
+    [(1, None), (2, PerCellBound(1, "t")), (4, PerCellBound(2, "a"))],
+    ids=str,
+)
+def test_no_unit_changes_more_by_rows_with_nulls(
+    most: int, bound: PerCellBound | None, tmp_path: Path
+) -> None:
+    """Rows in hidden cells are counted and chosen, and are within the bounds like any others."""
+    measures = list(HIDDEN.measures)
+    unit: dict[str, Any] = {"unit_column": "id", "max_rows": most, "max_per_cell": bound}
+    generator = np.random.default_rng(most)
+    tables: list[Table] = []
+    for number in (1, 3, 30, 30):
+        rows = unit_with_nulls(number, generator)
+        file = tmp_path / f"{len(tables)}.csv"
+        rows.to_csv(file, index=False)
+        tables += [read(source, HIDDEN, **unit) for source in (file, duckdb.from_df(rows))]
+    for names, measure in itertools.product(TABLES, (None, *measures)):
+        factors = tuple(Factor((name,), Identity(HIDDEN.cells(name))) for name in names)
+        for plan in plans(Block(factors, 1, measure), most, bound, HIDDEN):  # type: ignore[arg-type]
+            answers = np.stack([answers_of(plan, table) for table in tables])
+            changes = (np.abs(answers) ** plan.noise.norm).sum(axis=1)
+            assert changes.max() <= claimed(plan) * (1 + 1e-9), (names, measure)
