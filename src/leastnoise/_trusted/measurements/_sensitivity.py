@@ -694,8 +694,8 @@ def apart_distance(
             sum(weight * length for weight, length in zip(weights, cell, strict=True))
             for cell in zip(*(of_group for _, of_group in lengths), strict=True)
         ]
-        most = Fraction(rows, bound.rows)
-        distances.append(largest_weighted_sum(in_cells, most) / unit)
+        weight_sum = Fraction(rows, bound.rows)
+        distances.append(largest_weighted_sum(in_cells, weight_sum) / unit)
     if other_blocks:
         unbounded = replace(privacy, max_per_cell=None)
         distances.append(_shift(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
