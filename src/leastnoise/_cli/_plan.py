@@ -1094,7 +1094,7 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
                 "attribute": search.attribute,
                 "budget": plan.privacy.budget.to_json(),
                 "threshold": plan.threshold,
-                "often": plan.often,
+                "detectable_units": plan.detectable_units,
                 "most": search.kind.most,
                 "found": categories,
             }
@@ -1136,7 +1136,7 @@ def _describe_search(fact: Mapping[str, Any]) -> str:
             f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
             "cost above does not include them."
         )
-    chances = describe_search_chances(fact["often"], fact["threshold"])
+    chances = describe_search_chances(fact["detectable_units"], fact["threshold"])
     return (
         f"Before the release, {price} pays for finding the categories of {name}. The search finds "
         f"{chances}. The errors above are for {fact['most']:,} categories."

@@ -121,8 +121,8 @@ def combine_structures(
 ) -> Covariance:
     """Return a measure's covariance, from its centred quantities."""
     counted = [
-        (quantity, often)
-        for quantity, often in centred_quantities(plan, measure).items()
+        (quantity, factor)
+        for quantity, factor in centred_quantities(plan, measure).items()
         if quantity != measure
     ]
     if counted:

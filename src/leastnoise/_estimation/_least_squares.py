@@ -219,7 +219,7 @@ class Estimate:
         They are right for queries that the measurements determine, and only for them.
         """
         cells = np.asarray(0.0)
-        for quantity, often in centred_quantities(self.observation.measurements, measure).items():
+        for quantity, factor in centred_quantities(self.observation.measurements, measure).items():
             cells_of_quantity = self.solved_cells(quantity)
             cube = cells_of_quantity.marginal(
                 tuple(name for name in names if name in cells_of_quantity.names)
@@ -228,7 +228,7 @@ class Estimate:
                 if name not in cells_of_quantity.names:  # all tables sum over it: spread evenly
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
-            cells = np.asarray(cells + often * cube)
+            cells = np.asarray(cells + factor * cube)
         if measure is None:
             return with_exact_sums(cells, names, self.public)
         return cells

@@ -360,8 +360,8 @@ def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCoun
         len(known_sums)
     ):  # these share no attribute, so correcting one changes in others the total alone
         for target in known_sums:
-            often = target.of(np.ones(cells.shape))
-            cells = cells + target.over((target.counts - target.of(cells)) / often)
+            cells_per_group = target.of(np.ones(cells.shape))
+            cells = cells + target.over((target.counts - target.of(cells)) / cells_per_group)
     return cells
 
 

@@ -318,7 +318,7 @@ def plan_workload(
 def _plan_with_public_counts(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan for a workload, with public counts if there are any."""
+    """Return the plan, given public counts and earlier releases if there are any."""
     if search.earlier and isinstance(privacy, Privacy):
         return plan_after(workload, privacy, search)
     result = _plan_cached(workload, privacy, search, objective, level)

@@ -369,11 +369,14 @@ def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
 
 
 def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
-    """Return the ledger of the data, created with the total budget."""
-    whole = plan.request.privacy(factor)
+    """Open the ledger of the data, or create it with the profile's budget times ``factor``.
+
+    An existing ledger must have that budget if ``total`` is stated.
+    """
+    privacy = plan.request.privacy(factor)
     folder = plan.folder.absolute().parent
-    ledger = open_or_create_ledger_of(plan.request.source, path, whole, folders=[folder])
-    if total is not None and ledger.privacy.budget != whole.budget:
+    ledger = open_or_create_ledger_of(plan.request.source, path, privacy, folders=[folder])
+    if total is not None and ledger.privacy.budget != privacy.budget:
         raise InputError(
             f"A total is only for a new ledger; {path} has the budget {ledger.privacy.budget}. "
             "Leave the total out, or change the budget with `leastnoise ledger change`."

@@ -1065,7 +1065,7 @@ def _shown_values(
     values: Sequence[Any],
     code_labels: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Return the texts of a column in a row: a label, or answer and interval."""
+    """Return the texts of one answer with its interval, or of one label."""
     value = values[0]
     if column.has_interval:
         return [*format_interval(catalogue, *values, exact=False)]

@@ -156,6 +156,7 @@ class CombinationReader:
         )
 
     def _linear_ends(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of the interval of a linear sum in each group."""
         value = self._value(linear)
         std = np.sqrt(np.maximum(self._covariance(linear, linear), 0.0))
         reach = self.noise.multiplier * std + np.where(std > 0, self._half_step(linear), 0.0)
@@ -164,6 +165,7 @@ class CombinationReader:
     def _quotient_ends(
         self, numerator: LinearSum, denominator: LinearSum
     ) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of the interval of a quotient in each group."""
         top = self._value(numerator)
         bottom = self._value(denominator)
         top_variance = self._covariance(numerator, numerator)
@@ -189,6 +191,7 @@ class CombinationReader:
         return low + slope, high + slope
 
     def _value(self, linear: LinearSum) -> FloatArray:
+        """Return the linear sum of answers in each group of the statement."""
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
             answers = self.answer_of(self._aggregate(term)).reshape(self.shape)

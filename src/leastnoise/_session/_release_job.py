@@ -441,8 +441,8 @@ def _plan_from_text(text: str) -> Plan | SearchPlan:
 
 
 @contextmanager
-def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iterator[None]:
-    """Raise a LedgerError that names the version that recorded a plan.
+def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str) -> Iterator[None]:
+    """Turn an error of a recorded plan into one that names its version.
 
     That version can finish the release; an error under the same version is raised as it is.
     """
@@ -452,7 +452,7 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iter
         running_version = versions()["leastnoise"]
         paying_version = ""
         with suppress(ValueError, KeyError, TypeError):
-            paying_version = str(json.loads(options)["version"])
+            paying_version = str(json.loads(recorded_options)["version"])
         if running_version == paying_version:
             if not isinstance(error, InputError):
                 raise

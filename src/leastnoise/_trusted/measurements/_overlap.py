@@ -23,7 +23,11 @@ _EXACT_INT = 2**62  # and below this in int64
 
 
 def largest_squared_move(
-    factors: Sequence[Factor], sizes: Mapping[str, int], total_length: Fraction, *, mixed_signs: bool
+    factors: Sequence[Factor],
+    sizes: Mapping[str, int],
+    total_length: Fraction,
+    *,
+    mixed_signs: bool,
 ) -> Fraction | None:
     """Return an upper bound of |sum_j v_j A_j|^2 over vectors v_j of cells (S5).
 
@@ -46,7 +50,9 @@ def largest_squared_move(
         return None
     if total_length >= math.prod(sizes.values()):
         total_length = Fraction(math.prod(sizes.values()))
-    return _squared_move(tuple(factors), tuple(sizes.items()), total_length, mixed_signs=mixed_signs)
+    return _squared_move(
+        tuple(factors), tuple(sizes.items()), total_length, mixed_signs=mixed_signs
+    )
 
 
 @lru_cache(maxsize=512)
