@@ -356,7 +356,7 @@ def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
         "name": status.name,
         "target": {status.kind: status.most},
         status.kind: error,
-        "kept": status.kept,
+        "is_met": status.is_met,
     }
 
 
@@ -370,7 +370,7 @@ def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
             error = "no bound"
         else:
             error = format_number(status.error)
-        if status.kept:
+        if status.is_met:
             remark = ""
         else:
             remark = ", missed"
@@ -459,13 +459,13 @@ def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
             rows = "row" if size == "1" else "rows"
             progress.step(f"planning for {size} {rows} of a unit", len(specs))
             plans[size] = plan_spec(changed_spec)
-    _check_promise("--max-rows", *plans.values())
+    _require_known_error("--max-rows", *plans.values())
     return plans
 
 
 def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
     """Return a plan with the same strategy at each budget."""
-    _check_promise("--budgets", plan)
+    _require_known_error("--budgets", plan)
     return {
         size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
         for size in _split_sizes("budgets", sizes)
@@ -474,7 +474,7 @@ def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
 
 def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
     """Return the cost of each table of a plan, with a progress line."""
-    _check_promise("--prices", plan)
+    _require_known_error("--prices", plan)
     count = len(plan.workload.products)
     with (
         memory_limit(),
@@ -492,7 +492,7 @@ def _split_sizes(option: str, sizes: str) -> list[str]:
     return parts
 
 
-def _check_promise(option: str, *plans: Plan) -> None:
+def _require_known_error(option: str, *plans: Plan) -> None:
     """Refuse plans whose error depends on the data."""
     if any(plan.promise is None for plan in plans):
         raise InputError(
@@ -601,7 +601,11 @@ def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
     """Return a target, the error compared with it, and whether it is kept."""
     if target is None:
         return {}
-    return {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
+    return {
+        "target": {target.kind: target.most},
+        target.kind: target.error,
+        "is_met": target.is_met,
+    }
 
 
 def _plan_json(
@@ -706,7 +710,7 @@ def print_plan(
     if isinstance(plan, AdaptivePlan):
         totals = _print_steps(explanation, tables)
     else:
-        totals = _print_promise(plan, tables, catalogue)
+        totals = _print_expected_errors(plan, tables, catalogue)
     statistics = _expected_statistics(plan, level)
     if not catalogue.names.is_empty:
         for expected, statistic in zip(statistics, plan.workload.statistics, strict=True):
@@ -770,7 +774,7 @@ class _Column(NamedTuple):
     is_shown: bool = True
 
 
-def _print_promise(
+def _print_expected_errors(
     plan: Plan, tables: Sequence[dict[str, Any]], catalogue: Catalogue
 ) -> list[tuple[str, str]]:
     """Print a row for each table, and return the facts about the total error.
@@ -963,7 +967,7 @@ def _describe_target(table: Mapping[str, Any]) -> str:
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
-    if table["kept"]:
+    if table["is_met"]:
         remark = ""
     else:
         remark = ", missed"
@@ -1087,8 +1091,8 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
     for search in spec.searches:
         plan = plans[search.attribute]
         categories = None
-        if search.found is not None:
-            categories = len(search.found.texts)
+        if search.result is not None:
+            categories = len(search.result.texts)
         facts.append(
             {
                 "attribute": search.attribute,
@@ -1108,9 +1112,9 @@ def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
     facts = []
     for search in spec.bounds_searches:
         plan = plans[search.name]
-        found = None
-        if search.found is not None:
-            found = [number_text(search.found.low), number_text(search.found.high)]
+        found_bounds = None
+        if search.result is not None:
+            found_bounds = [number_text(search.result.low), number_text(search.result.high)]
         facts.append(
             {
                 "attribute": search.name,
@@ -1119,7 +1123,7 @@ def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
                 "rank_error": plan.rank_error,
                 "rule": describe_bounds_search(plan),
                 "widest": [number_text(plan.kind.low), number_text(plan.kind.high)],
-                "bounds": found,
+                "bounds": found_bounds,
             }
         )
     return facts

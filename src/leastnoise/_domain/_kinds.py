@@ -189,9 +189,9 @@ class Categories(Kind):
 
 @kind_of.register(list)
 @kind_of.register(tuple)
-def _(given: list[object] | tuple[object, ...]) -> Categories:
+def _(values: list[object] | tuple[object, ...]) -> Categories:
     """Return categories from a list of values."""
-    return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
+    return Categories(tuple(values))  # type: ignore[arg-type]  # checked there
 
 
 def _spellings(

@@ -129,21 +129,22 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
     name, kind = kind_from_json(entries["attribute"])
     if not isinstance(kind, Unknown):
         raise refuse("the attribute of a search for categories", kind, "Unknown")
-    rule = entries["rule"]
-    made = KeyRule(
-        noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"]
+    rule_value = entries["rule"]
+    rule = KeyRule(
+        noise=Noise(rule_value["noise"]),
+        scale=Fraction(rule_value["scale"]),
+        threshold=rule_value["threshold"],
     )
     return CategoryPlan(
-        attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=made
+        attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=rule
     )
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
     """Return the plan of a search for an attribute's categories.
 
-    Planning reads no data. The plan's `detectable_units` is the number of units with which most
-    searches find
-    a category.
+    Planning reads no data. The plan's `detectable_units` is the number of units with which 95% of
+    searches find a category.
 
     Args:
         attribute: its name, which also names its column unless its reading names another.

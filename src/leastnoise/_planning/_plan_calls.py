@@ -380,10 +380,10 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     complete = with_hidden_cells(plan.workload, incomplete)
     quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)
     try:
-        made = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
+        complete_plan = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
     except InputError:
         return None
-    errors = [each.expected_error().total_squared_error for each in (plan, made)]
+    errors = [each.expected_error().total_squared_error for each in (plan, complete_plan)]
     if errors[1] > 0:
         return math.sqrt(errors[0] / errors[1])
     return None
@@ -406,29 +406,29 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
     return {name for entry in public for name in entry["table"]["queries"]}
 
 
-def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     """Return the plan with public counts used in the estimate.
 
     Its expected error is computed again.
     """
     from leastnoise._estimation import read_public  # slow to import
 
-    if None not in made.workload.measures:
+    if None not in plan.workload.measures:
         raise InputError(
             "Public counts must go with tables that count rows; this workload has only sums or "
             "counts of units. Add a table of rows, or leave [[public]] out."
         )
-    exact = [table.block for table in read_public(made.domain, public)]
+    exact = [table.block for table in read_public(plan.domain, public)]
     if any(
         covariance.solver_cells
-        for covariance in covariance_by_measure(made.workload, made.measured(), exact).values()
+        for covariance in covariance_by_measure(plan.workload, plan.measured(), exact).values()
     ):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
     return evaluate_plan(
-        made.workload,
-        made.measured(),
-        made.strategy,
-        details=replace(made.details, public=tuple(public)),
+        plan.workload,
+        plan.measured(),
+        plan.strategy,
+        details=replace(plan.details, public=tuple(public)),
         exact=exact,
     )
 
@@ -462,10 +462,10 @@ def _plan_cached(
 
     if search.custom_planner is None:
         comparisons = [target.to_json() for target in search.comparisons]
-        kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
+        cache_path = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
-        kept_at = None
-    return cached_plan(kept_at, workload, privacy, make)
+        cache_path = None
+    return cached_plan(cache_path, workload, privacy, make)
 
 
 def is_data_dependent(strategy: str) -> bool:

@@ -298,14 +298,14 @@ def _find_categories(
     plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
 ) -> dict[str, tuple[str, ...]]:
     """Return the categories of each searched column; pay for those not found yet."""
-    found = {}
+    categories_by_column = {}
     with measured_spec(plan) as spec:
         data = spec.data(plan.request.source)
         searches = category_plans(spec.searches, plan.request.privacy())
         for number, table in enumerate(plan.searched_tables, start=1):
             directory = plan.folder / CATEGORY_FOLDER / str(number)
             if seed is None and holds_categories(directory):
-                found[table.attribute] = _read_paid_categories(directory, ledger)
+                categories_by_column[table.attribute] = _read_paid_categories(directory, ledger)
                 continue
             next_step = f"finding the categories of {table.attribute}"
             with observer.reading(spec, data, next_step) as progress:
@@ -317,8 +317,8 @@ def _find_categories(
                     seed=seed,
                     progress=progress,
                 )
-            found[table.attribute] = categories.texts
-    return found
+            categories_by_column[table.attribute] = categories.texts
+    return categories_by_column
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:

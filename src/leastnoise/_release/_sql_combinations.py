@@ -114,9 +114,9 @@ class CombinationReader:
         sides = (pair.first, pair.second)
         first, second = (self._estimated(side) for side in sides)
         total = np.zeros(self.shape)
-        for own, own_factor in _error_parts(pair.first, first):
+        for first_part, first_factor in _error_parts(pair.first, first):
             for other, other_factor in _error_parts(pair.second, second):
-                total = total + own_factor * other_factor * self._covariance(own, other)
+                total = total + first_factor * other_factor * self._covariance(first_part, other)
         covariance = total / (first.divisor * second.divisor)
         correlation = correlation_of(covariance, first, second)
         interval_of = quotient_interval if pair.is_ratio else difference_interval
@@ -174,19 +174,21 @@ class CombinationReader:
         # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
         is_noisy = bottom_variance > 0
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
-        rest = np.maximum(top_variance - slope * shared, 0.0)
-        rest = np.where(rest > _ROUNDING * top_variance, rest, 0.0)
+        residual_variance = np.maximum(top_variance - slope * shared, 0.0)
+        residual_variance = np.where(
+            residual_variance > _ROUNDING * top_variance, residual_variance, 0.0
+        )
         top_step = self._half_step(numerator) * np.ones_like(slope)
         if not any(term.part for term, _ in numerator.factors):  # of means the errors are centred
             top_step = top_step + np.abs(slope) * self._half_step(denominator)
         low, high = ratio_interval(
             top - slope * bottom,
             bottom,
-            rest,
+            residual_variance,
             bottom_variance,
             self.noise.multiplier,
             (-np.inf, np.inf),
-            steps=(np.where(rest > 0, top_step, 0.0), self._half_step(denominator)),
+            steps=(np.where(residual_variance > 0, top_step, 0.0), self._half_step(denominator)),
         )
         return low + slope, high + slope
 
@@ -311,11 +313,11 @@ class CombinationReader:
                 place for place in range(len(keys)) if windows[0][place] and windows[1][place]
             ]
             positions.append(shared)
-            for term, places, own in (
+            for term, places, first_part in (
                 (first, first_places, windows[0]),
                 (second, second_places, windows[1]),
             ):
-                kept = [own[place] for place in shared]
+                kept = [first_part[place] for place in shared]
                 places[name] = self._restricted(term, places[name], name, kept)
         covariances = np.zeros(self.shape)
         if not all(positions):

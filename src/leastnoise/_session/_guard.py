@@ -362,7 +362,7 @@ def judge_counts(
         counts[block.measure] = [int(value) // measured.grid for value in values]
     std = stds[None]
     used_rows, unused_rows = counts[None]
-    kept_rows = used_rows + unused_rows
+    all_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if not reason:
         reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
@@ -387,7 +387,7 @@ def judge_counts(
         charge=payment.charge,
         number=payment.number,
         used=used_rows,
-        kept=kept_rows,
+        kept=all_rows,
         noise_std=std,
         cut=counts[CUT][0] if CUT in counts else None,
         cut_std=stds.get(CUT),

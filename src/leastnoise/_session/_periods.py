@@ -381,13 +381,13 @@ def _count_due_periods(dates: Dates, through: str | None) -> int:
                 "(UTC). Nothing was spent."
             )
         return periods_over
-    periods_wanted = labels.index(one_of("--through", through, labels)) + 1
-    if periods_wanted > periods_over:
+    requested_periods = labels.index(one_of("--through", through, labels)) + 1
+    if requested_periods > periods_over:
         raise InputError(
-            f"The period {through} is not over; it ends on {dates.last_day(periods_wanted)} (UTC). "
+            f"The period {through} is not over; it ends on {dates.last_day(requested_periods)} (UTC). "
             "Nothing was spent."
         )
-    return periods_wanted
+    return requested_periods
 
 
 def _find_series_entry(ledger: Ledger, target: Path) -> Entry | None:

@@ -625,7 +625,7 @@ def _row_texts(
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
-        "missed": not all(target.kept for target in targets),
+        "missed": not all(target.is_met for target in targets),
         "price": price_text,
         "change": change,
     }
@@ -646,7 +646,7 @@ def _join_cells(cells: Iterable[str]) -> str:
 
 def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
     """Return a text on whether a target is met."""
-    if target.kept:
+    if target.is_met:
         return catalogue.say("st_kept")
     return catalogue.say("st_missed", error=catalogue.format_error(target.error))
 
@@ -686,7 +686,7 @@ def _statistic_verdict(
         else:
             key = "st_margin_of_mean"
         verdict = catalogue.say(key, margin=catalogue.format_error(margin), of=statistic.of)
-        return {"verdict": verdict, "missed": target is not None and not target.kept}
+        return {"verdict": verdict, "missed": target is not None and not target.is_met}
     return {}
 
 

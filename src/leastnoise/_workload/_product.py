@@ -316,7 +316,7 @@ class Product:
     @property
     def spec(self) -> dict[str, object]:
         """The query set of each attribute, as `queries` of a spec states it."""
-        return {name: asked.to_spec() for name, asked in self.along.items()}
+        return {name: query_set.to_spec() for name, query_set in self.along.items()}
 
     @property
     def importance(self) -> float:
@@ -756,9 +756,10 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
         return tuple((number, number) for number in range(kind.low, kind.high + 1))
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
-    known = ", ".join(_numeric_attributes(domain)) or "-"
+    numeric_names = ", ".join(_numeric_attributes(domain)) or "-"
     allowed = message(
-        "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known
+        "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})",
+        known=numeric_names,
     )
     raise refuse("the attribute of a distribution function", attribute, allowed)
 
