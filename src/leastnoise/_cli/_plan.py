@@ -361,7 +361,7 @@ def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
 
 
 def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
-    """Print the promised errors of differences and ratios."""
+    """Print the expected errors of differences and ratios."""
     if not statuses:
         return
     rows = []
@@ -598,7 +598,7 @@ def _selection_facts(reach: float | None, rows: float, plan: Plan) -> dict[str, 
 
 
 def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
-    """Return a target, the error compared with it, and whether it is kept."""
+    """Return a target, the error compared with it, and whether it is met."""
     if target is None:
         return {}
     return {
@@ -616,7 +616,7 @@ def _plan_json(
     *,
     has_searches: bool,
 ) -> dict[str, Any]:
-    """Return the promises of a plan as a JSON object with stable keys.
+    """Return the expected errors and the cost of a plan as a JSON object.
 
     Errors that depend on the data are null.
     """

@@ -245,7 +245,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return one table's nuclear norms: without total, whole, along the total."""
+    """Return the nuclear norms of a table: across the total, in all, along it."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, worth, nuclear_across),
@@ -693,9 +693,9 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return a lower bound on the nuclear norm for rows apart in one attribute.
+    """Return a lower bound on the nuclear norm if rows differ in one attribute.
 
-    The largest norm of tables with the same queries on all other attributes.
+    It is the largest norm of tables with the same queries on all other attributes.
 
     Args:
         products: the tables.

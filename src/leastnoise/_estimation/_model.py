@@ -74,7 +74,7 @@ _NOT_KEPT = 0.1
 # of a table that a model is fitted to afterwards
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
-_WAYS = (
+_STEPS_TO_MODEL = (
     0.0,
     0.25,
     0.5,
@@ -197,7 +197,7 @@ class NoisyTables:
 
         with BoundedThreadPool() as others:
             for draw, noise in enumerate(noises):
-                others.do(refit, draw, noise)
+                others.submit(refit, draw, noise)
         return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
@@ -684,8 +684,8 @@ class ShrunkToModel:
             for noise, refit in zip(noises, refits, strict=True)
         ]
         dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
-        ways = list[tuple[float, float, LocallyNonNegative]]()
-        for step in _WAYS:
+        candidates = list[tuple[float, float, LocallyNonNegative]]()
+        for step in _STEPS_TO_MODEL:
             tables = self._between(parts, model, step)
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
@@ -695,10 +695,10 @@ class ShrunkToModel:
                     - base
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
-            ways.append((squares / dimension - 1, step, tables))
+            candidates.append((squares / dimension - 1, step, tables))
         # Stein's estimate for the published cells: non-negative cells follow less of the noise,
         # where cells are empty.
-        least, step, tables = min(ways, key=lambda tried: tried[:2])
+        least, step, tables = min(candidates, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
     def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:

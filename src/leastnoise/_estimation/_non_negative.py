@@ -356,7 +356,7 @@ def projection_method(product: Product) -> str:
 
 def _divides_by_levels(product: Product) -> bool:
     """Return whether each attribute of a table has its cells or one level."""
-    return all(asked.kind in ("identity", "level") for asked in product.query_sets)
+    return all(query_set.kind in ("identity", "level") for query_set in product.query_sets)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:

@@ -45,7 +45,7 @@ _UNBOUNDED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ComparisonErrors:
-    """The errors that a plan promises for a comparison in any group.
+    """The expected errors of a comparison in any group.
 
     Attributes:
         margin: half the width of the interval, to its farther side; infinite where it has no end.
@@ -304,7 +304,7 @@ def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget,
 
 @dataclass(frozen=True, slots=True)
 class ComparisonStatus:
-    """A target of a comparison and the error that a plan promises.
+    """A target of a comparison and its expected error.
 
     ``error`` is infinite where the interval of a ratio has no end.
     """

@@ -417,7 +417,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload weighted so that all table ratios count alike."""
+    """Return the workload whose tables with targets have equal weight."""
     return _weighted(
         workload,
         goals,
@@ -691,7 +691,7 @@ OBJECTIVES = {
 
 
 class TargetStatus(NamedTuple):
-    """The target of a table, or of means, and the error that a plan promises."""
+    """The target of a table, or of means, and its expected error."""
 
     kind: str
     most: float
@@ -792,7 +792,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return the budget shares that some tables need, and save if left out."""
+    """Return the budget shares that some tables cost alone and save if omitted."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "

@@ -227,7 +227,7 @@ def _write_single_tables(
             level = _name_levels(table.product)
         else:
             level = None
-        pool.do(_write_result, table, directory / stem, formats, level)
+        pool.submit(_write_result, table, directory / stem, formats, level)
         yield table, stem
 
 
@@ -277,7 +277,7 @@ def _write_table_batches(
     part_numbers: dict[int, int] = {}
 
     def write(ways: int) -> None:
-        pool.do(
+        pool.submit(
             _write_batch,
             batches.pop(ways),
             directory / stem(ways),

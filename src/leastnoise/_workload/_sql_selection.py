@@ -1081,12 +1081,12 @@ def _without_function(window: Node, exp: Any) -> Node:
 
 
 def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return all of them together, without the last one, and so on to none."""
+    """Return the grouping sets of ROLLUP: all columns, all but the last, ..."""
     return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
 
 
 def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return every choice of them, the largest first."""
+    """Return the grouping sets of CUBE: every subset, the largest first."""
     return [
         tuple(chain.from_iterable(members))
         for size in range(len(sets), -1, -1)

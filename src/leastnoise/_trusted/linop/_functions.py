@@ -148,7 +148,7 @@ def _(operator: AllRanges | Ranges, x: Array) -> Array:
 @apply_transpose.register(AllRanges)
 @apply_transpose.register(Ranges)
 def _(operator: AllRanges | Ranges, y: Array) -> Array:
-    """Return, for every cell, the sum of the values of ranges with it."""
+    """Return, for every cell, the sum of the values of ranges that contain it."""
     low, high = _ends(operator)
     steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
     np.add.at(steps, low, y)
@@ -201,7 +201,7 @@ def _(operator: Tree, x: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Tree, y: Array) -> Array:
-    """Return, for every cell, the sum of the values of nodes with it."""
+    """Return, for every cell, the sum of the values of nodes that contain it."""
     parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
     carried = parts[0]
     for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
@@ -228,7 +228,7 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
-    """Return, for every cell, the sum of the weights of nodes with it."""
+    """Return, for every cell, the sum of the weights of nodes that contain it."""
     refuse_overflow(
         int(weights.max(initial=0)) * len(operator.widths)
     )  # a cell lies in one row of every level

@@ -281,7 +281,7 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     if plan.privacy.neighbours == "add_remove":
         return []
     names = dict.fromkeys(
-        name for factor in plan.factors if _is_beside(factor) for name in factor.attributes
+        name for factor in plan.factors if _is_other_factor(factor) for name in factor.attributes
     )
     if len(plan.blocks) * len(names) > _MOST_SPLIT:
         return []
@@ -290,7 +290,7 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     return [shift for shift in shifts if shift is not None]
 
 
-def _is_beside(factor: Factor) -> bool:
+def _is_other_factor(factor: Factor) -> bool:
     """Return whether a factor is neither cells, a total nor contrasts (S1)."""
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
@@ -487,7 +487,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
-_Beside: TypeAlias = tuple[
+_FormKey: TypeAlias = tuple[
     frozenset[Factor], str | None, Limits | None, bool
 ]  # factors, measure, limits and ends other than the cells
 _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits and ends
@@ -532,7 +532,7 @@ def _forms(
 
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
-) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
+) -> tuple[dict[_FormKey, dict[frozenset[str], int]], int]:
     """Return the summed coefficients of all blocks' forms, and their unit.
 
     They are grouped by the factors other than cells, in multiples of 1 / unit; returns them and the
@@ -549,7 +549,7 @@ def _summed_forms(
     unit = _unit(
         1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True)
     )
-    summed: dict[_Beside, dict[frozenset[str], int]] = {}
+    summed: dict[_FormKey, dict[frozenset[str], int]] = {}
     for group in plan.alike:
         weight = unit / group[0].scale ** power
         for block in group:
@@ -559,9 +559,9 @@ def _summed_forms(
     return summed, unit
 
 
-def _largest_amount(plan: Measurements, beside: _Beside) -> int:
+def _largest_amount(plan: Measurements, form_key: _FormKey) -> int:
     """Return the largest amount that one row adds to a measure's sum."""
-    return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
+    return int(plan.largest_values(Block((), Fraction(1), *form_key[1:])).max())
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
@@ -593,10 +593,10 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     replaced = plan.privacy.neighbours == "replace"
     apart: dict[_Amounts, Fraction] = {}
     together: dict[_Amounts, Fraction] = {}
-    for beside, summed in forms.items():
-        rest, measure, limits, ends = beside
+    for form_key, summed in forms.items():
+        rest, measure, limits, ends = form_key
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
-        norm = _largest_amount(plan, beside) ** 2 * math.prod(
+        norm = _largest_amount(plan, form_key) ** 2 * math.prod(
             (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
         )
         # without other factors, the form of the total is the squared sum of the amounts (S3)
@@ -728,18 +728,18 @@ def _split_along(
     factor on attributes of both kinds are returned separately and unchanged.
     """
     groups: dict[tuple[Factor, ...], list[Block]] = {}
-    beside: list[Block] = []
+    other_blocks: list[Block] = []
     for block in plan.blocks:
         factors = _along(block, bound)
         if factors is None:
-            beside.append(block)
+            other_blocks.append(block)
             continue
         limits = block.limits
         if limits is not None and limits.attribute in bound.attributes:
             limits = Limits(limits.values.max(keepdims=True))
         others = tuple(factor for factor in block.factors if factor not in factors)
         groups.setdefault(factors, []).append(replace(block, factors=others, limits=limits))
-    return groups, beside
+    return groups, other_blocks
 
 
 def _root_up(square: Fraction) -> Fraction:
@@ -794,8 +794,8 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     distance = np.zeros(
         1, dtype=object
     )  # Python's integers throughout, so that nothing wraps around
-    for beside, summed in forms.items():
-        rest, measure, _, ends = beside
+    for form_key, summed in forms.items():
+        rest, measure, _, ends = form_key
         norm, most = apart[rest]
         if kinds is None:
             always = summed.get(frozenset(), 0)
@@ -809,12 +809,12 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth = _largest_amount(plan, beside) ** power
+            worth = _largest_amount(plan, form_key) ** power
             low = min(plan.domain.measure(measure).low_units, 0)
             beyond = (
                 norm
                 * whole
-                * (2 * worth if ends else (_largest_amount(plan, beside) - low) ** power)
+                * (2 * worth if ends else (_largest_amount(plan, form_key) - low) ** power)
             )
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
@@ -823,7 +823,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
 
 def _kinds(
     plan: Measurements,
-    forms: Mapping[_Beside, Mapping[frozenset[str], int]],
+    forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
     """Return the kind of each attribute; kinds merge sets of attributes (R4).
