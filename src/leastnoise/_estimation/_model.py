@@ -617,7 +617,7 @@ class ShrunkToModel:
         # Only these are moved. A separate step for each component would follow its noise.
         parts = self._parts
         precision = self._precision
-        model = self._of_model(self.mixture)
+        model = self._model_components(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
         dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
         gaps = np.array(
@@ -653,7 +653,7 @@ class ShrunkToModel:
         deviation = {
             tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
         }
-        model = self._of_model(self.mixture)
+        model = self._model_components(self.mixture)
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
             """Join all components that are moved, in units of their noise."""
@@ -674,7 +674,7 @@ class ShrunkToModel:
 
         noises = [draw_noise() for _ in range(_REFITS)]
         refits = map(
-            self._of_model,
+            self._model_components,
             self.measured.refitted(
                 self.mixture, [list(self._cells_of(noise).values()) for noise in noises]
             ),
@@ -701,7 +701,7 @@ class ShrunkToModel:
         least, step, tables = min(candidates, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
-    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+    def _model_components(self, mixture: Mixture) -> dict[Names, FloatArray]:
         """Return the residual components of a mixture's tables, by attributes."""
         return _components(partial(self.measured.counts, mixture), self.tables)
 

@@ -83,7 +83,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
     return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
 
 
-def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
+def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
     """Raise for a bound on rows per cell that helps no table.
 
     Also raise if cells cannot hold ``max_rows`` under it.
@@ -272,7 +272,7 @@ def plan_workload(
     """Return the plan for a workload, with the public facts of the search."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     workload = workload_to_plan(workload, search)
-    _check_cell(workload, privacy)
+    _check_rows_per_cell(workload, privacy)
     strategy = search.strategy
     if is_data_dependent(strategy) and (objective != "total" or isinstance(privacy, Least)):
         raise refuse(
@@ -517,7 +517,7 @@ def compare(
             f"the least {privacy.of}",
             "a budget, because strategies are compared at one budget",
         )
-    _check_cell(workload, privacy)
+    _check_rows_per_cell(workload, privacy)
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
     with show_planning(

@@ -644,7 +644,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
     else:
-        measured = catalogue.say(finding.done[0], **finding.done[1])
+        measured = catalogue.say(finding.executed_steps[0], **finding.executed_steps[1])
         cost_key = "computed_aware"
     budget = sentences.format_budget(privacy, catalogue)
     definition = sentences.describe_definition(privacy, catalogue)[0]

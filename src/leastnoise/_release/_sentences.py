@@ -977,7 +977,10 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
     if not release.finding.linear:
         sentences = [
             catalogue.say("limit_aware"),
-            *(catalogue.say(key, **values) for key, values in release.finding.not_covered(domain)),
+            *(
+                catalogue.say(key, **values)
+                for key, values in release.finding.uncovered_errors(domain)
+            ),
         ]
     sentences += [
         catalogue.say(key, values=values) for key, values in format_public_facts(plan).items()

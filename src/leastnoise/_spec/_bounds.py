@@ -104,7 +104,7 @@ class BoundsRequest:
         return self.value_between(self.lowest, self.most)
 
     def value_between(self, low: Fraction, high: Fraction) -> Any:
-        """Return the value that replaces the table, for two bounds."""
+        """Return the setting that replaces the request in a spec, from two bounds."""
         if self.path[0] == "privacy":
             return int(high)
         if self.path[2] == "integers":

@@ -198,9 +198,9 @@ class Product:
         return Ranges(kind.size, places, places)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Return the groups of units along an attribute, with their places.
+        """Return where a count of units has each group of cells of an attribute.
 
-        The result is None if its cells are counted, or anything but units.
+        Groups are tuples of cells. None if units are counted by cell, or if rows are counted.
         """
         if not self.counts_groups:
             return None

@@ -406,12 +406,14 @@ def is_partition(operator: Operator) -> bool:
     return non_negative(operator) and bool((column_sums(operator, ones, 1) == 1).all())
 
 
-def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Raise for objects that are not of the operators' own classes (M6).
+def check_inner_operator(
+    name: str, operator: Operator, excluded: tuple[type, ...], allowed: str
+) -> None:
+    """Raise unless an inner operator is exactly of an allowed class (M6).
 
-    Subclasses are refused too, and classes that are not allowed inside this operator.
+    Subclasses of operators and the ``excluded`` classes are refused.
     """
-    if type(operator) not in operators() or type(operator) in without:
+    if type(operator) not in operators() or type(operator) in excluded:
         raise refuse(name, type(operator).__name__, allowed)
 
 
