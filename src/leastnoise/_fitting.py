@@ -128,13 +128,13 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
         return 1 + math.expm1(none_passes) / (cells * passing) <= risk
 
     rare = risk / cells
-    often = 1 - 1e-9
+    frequent = 1 - 1e-9
     for _ in range(_CHOICE_BITS):
-        middle = math.sqrt(rare * often)
+        middle = math.sqrt(rare * frequent)
         if is_exceeded_rarely(middle):
             rare = middle
         else:
-            often = middle
+            frequent = middle
     return -scale * math.log(rare)
 
 

@@ -165,8 +165,8 @@ _WITHOUT_EARLIER = (
     "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
     "the spec names in after."
 )
-_HELD = "no bound is above its claim"
-_NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
+_WITHIN_CLAIM = "no bound is above its claim"
+_ABOVE_CLAIM = "MORE IS LOST THAN IS CLAIMED"
 _NO_LOOK = (
     "Choose max_rows from public knowledge of how many rows people have. A lower limit leaves out "
     "more rows of a unit, which these errors do not count. Do not read the number off the data: "
@@ -1415,7 +1415,7 @@ def _print_audit(result: Audit) -> None:
         ("confidence", f"{100 * result.confidence:.4g}% for all bounds together"),
         ("trials", f"{result.trials:,} of each of two tables, which differ in {units}"),
         ("statistic", _AUDIT_STATISTIC),
-        ("verdict", _HELD if result.held else _NOT_HELD),
+        ("verdict", _WITHIN_CLAIM if result.held else _ABOVE_CLAIM),
     ]
     print_facts(facts)
 

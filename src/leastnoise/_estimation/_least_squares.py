@@ -138,8 +138,8 @@ class Estimate:
     @property
     def receipts(self) -> tuple[str, ...]:
         """The payments for all measurements; empty if the noise had a seed."""
-        own = self.observation.receipt
-        return (own, *self.earlier_receipts) if own else ()
+        receipt = self.observation.receipt
+        return (receipt, *self.earlier_receipts) if receipt else ()
 
     def least_squares(self) -> "Estimate":
         """Return this estimate."""

@@ -344,19 +344,19 @@ class ModelEstimator:
         It is the estimated risk beyond what refits to other noise explain.
         """
         sums = self._residual_sums
-        kept = self._shrinkage
+        shrinkage = self._shrinkage
         # more standard errors where few cells tell the risk, which may look like none
         above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
         risk = (
-            (1 - kept) ** 2 * sums.squared_gap
-            + (2 * kept - 1) * sums.noise
-            + 2 * (1 - kept) * sums.covariance
+            (1 - shrinkage) ** 2 * sums.squared_gap
+            + (2 * shrinkage - 1) * sums.noise
+            + 2 * (1 - shrinkage) * sums.covariance
             + above
         )
         explained = (
-            (1 - kept) ** 2 * sums.squared_move
-            + kept**2 * sums.noise
-            + 2 * kept * (1 - kept) * np.maximum(sums.covariance, 0)
+            (1 - shrinkage) ** 2 * sums.squared_move
+            + shrinkage**2 * sums.noise
+            + 2 * shrinkage * (1 - shrinkage) * np.maximum(sums.covariance, 0)
         )
         return np.asarray(np.maximum(risk - explained, 0) / np.maximum(sums.cells, 1))
 

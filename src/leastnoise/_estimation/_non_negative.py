@@ -383,9 +383,9 @@ def non_negative(
     method = projection_method(product)
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
-        known = public_on(product, public) or ()
-        if known:
-            return with_public_sums(projected, product, known)
+        public_sums = public_on(product, public) or ()
+        if public_sums:
+            return with_public_sums(projected, product, public_sums)
         return projected
     if method == "prefix":
         return monotone(answers, product.query_sets.index(prefix()))

@@ -300,7 +300,7 @@ def check_earlier(
     """
     dropped = _dropping(domain, attributes)
     hidden = {name for name in domain.names if domain.kind(name).hidden}
-    seen: dict[str, str] = {}
+    name_of_id: dict[str, str] = {}
     for release in earlier:
         name = f"The earlier release {quoted(release.name)}"
         check_domain(release, domain)
@@ -325,10 +325,10 @@ def check_earlier(
             )
         keys = (release.digest, *release.counted, *release.receipts)
         for key in keys:
-            if key in seen:
+            if key in name_of_id:
                 raise InputError(
                     "Every measurement must count once; the earlier releases "
-                    f"{quoted(seen[key])} and {quoted(release.name)} have the same ones. "
+                    f"{quoted(name_of_id[key])} and {quoted(release.name)} have the same ones. "
                     f"{_ADVICE}"
                 )
-        seen.update(dict.fromkeys(keys, release.name))
+        name_of_id.update(dict.fromkeys(keys, release.name))

@@ -485,7 +485,7 @@ def compare(
     *,
     seconds: float = SECONDS,
     by_name: bool = False,
-    own: Own = None,
+    custom_strategy: Own = None,
 ) -> Comparison:
     """Return all strategies side by side, least expected error first.
 
@@ -498,7 +498,7 @@ def compare(
         progress: called with the name of every strategy before it is tried.
         seconds: the CPU seconds of one core that all strategies together may take, by estimates.
         by_name: also try the strategies that ``auto`` does not try.
-        own: also try this user-supplied strategy, in the form that `plan` accepts.
+        custom_strategy: also try this user-supplied strategy, in the form that `plan` accepts.
 
     Returns:
         One candidate per strategy, with its plan and expected error, or the reason why it does not
@@ -523,11 +523,17 @@ def compare(
     with show_planning(
         progress, lambda: expected_seconds(workload, privacy, search)
     ) as report_strategy:
-        tried = [*cached_candidates(workload, privacy, replace(search, progress=report_strategy))]
+        candidates = [
+            *cached_candidates(workload, privacy, replace(search, progress=report_strategy))
+        ]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
         ):
-            tried += try_strategies(workload, privacy, name, progress=report_strategy)
-        if own is not None:
-            tried += try_strategies(workload, privacy, user_planner(own), progress=report_strategy)
-    return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))
+            candidates += try_strategies(workload, privacy, name, progress=report_strategy)
+        if custom_strategy is not None:
+            candidates += try_strategies(
+                workload, privacy, user_planner(custom_strategy), progress=report_strategy
+            )
+    return Comparison(
+        sorted(with_best_lower_bounds(candidates), key=lambda candidate: candidate.total)
+    )

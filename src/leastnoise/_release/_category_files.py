@@ -48,7 +48,7 @@ class FoundCategories:
 
     def kind(self) -> Categories:
         """Return the attribute with these categories, for a `Domain`."""
-        return self.plan.kind.found(self.texts)
+        return self.plan.kind.to_categories(self.texts)
 
     def search_facts(self) -> SearchFacts:
         """Return the facts about the search, for `Options.searches`.

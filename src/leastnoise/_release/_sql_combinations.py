@@ -317,8 +317,8 @@ class CombinationReader:
                 (first, first_places, windows[0]),
                 (second, second_places, windows[1]),
             ):
-                kept = [first_part[place] for place in shared]
-                places[name] = self._restricted(term, places[name], name, kept)
+                shared_parts = [first_part[place] for place in shared]
+                places[name] = self._restricted(term, places[name], name, shared_parts)
         covariances = np.zeros(self.shape)
         if not all(positions):
             return covariances

@@ -304,7 +304,7 @@ _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
     "unknown": (Unknown, "most", "longest", "share found", "unknown = { most = 10000 }"),
 }
 _SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unknown", "size")
-_BESIDE = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
+_ALSO_ALLOWED = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
 
 
 def kind_from_spec(
@@ -328,7 +328,7 @@ def kind_from_spec(
             "levels",
             "labels",
             *READING_KEYS,
-            *_BESIDE,
+            *_ALSO_ALLOWED,
         ],
     )
     shapes = [key for key in _SHAPES if key in settings]
@@ -339,13 +339,15 @@ def kind_from_spec(
             f"{where} must have exactly one of {allowed_shapes} and 'size'; got {listed_shapes}."
         )
     shape = shapes[0]
-    for key, owner in _BESIDE.items():
+    for key, owner in _ALSO_ALLOWED.items():
         if key in settings and owner != shape:
             raise InputError(
                 f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
             )
     arguments = {
-        key: settings[key] for key in ("outside", "null", "complete", *_BESIDE) if key in settings
+        key: settings[key]
+        for key in ("outside", "null", "complete", *_ALSO_ALLOWED)
+        if key in settings
     }
     with prefix_errors(message("[domain.{name}]: ", name=name)):
         value = settings[shape]

@@ -1242,10 +1242,10 @@ def _read_workloads(
     remaining_statements = iter(statements)
     workloads = []
     for number, entry in enumerate(entries, 1):
-        own_count = len(statements_by_entry[number - 1])
-        own_statements = list(islice(remaining_statements, own_count))
+        statement_count = len(statements_by_entry[number - 1])
+        entry_statements = list(islice(remaining_statements, statement_count))
         where = message("[[workload]] number {place}", place=number)
-        workloads.append(_read_part(domain, entry, unit, where, own_statements))
+        workloads.append(_read_part(domain, entry, unit, where, entry_statements))
     return workloads, tuple(statement.text for statement in statements)
 
 
@@ -1259,15 +1259,15 @@ def _read_statements(
     statements: list[list[Statement]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
-        own_statements: list[Statement] = []
+        entry_statements: list[Statement] = []
         if isinstance(entry, Mapping) and "sql" in entry:
             place = statement_files.get(number, f"[[workload]] number {number}")
             try:
                 _refuse_file_name(entry["sql"])
-                own_statements += read_statements(domain, [entry["sql"]], settings)
+                entry_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
                 faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
-        statements.append(own_statements)
+        statements.append(entry_statements)
     if faults:
         raise InputError("\n".join(faults))
     return statements

@@ -433,8 +433,10 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
                     along.append(AttributeQueries(name, positions[name], query_set, operator))
             all_numbers.append(number)
     widths = np.array([len(product.attributes) for product in products])
-    asked_by = np.array(all_numbers, dtype=np.int64)
-    return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
+    query_numbers = np.array(all_numbers, dtype=np.int64)
+    return QueryIndex(
+        tuple(along), tuple((rows, query_numbers[at]) for _, rows, at in by_width(widths))
+    )
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
@@ -688,9 +690,9 @@ def checked_statistic(
             "at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]'
         )
     shares = tuple(exact("at", share) for share in at or ())
-    known_size = None
+    exact_size = None
     if size is not None:
-        known_size = exact_positive("size", size)
+        exact_size = exact_positive("size", size)
     return Statistic(
         kind=kind,
         of=str(of),
@@ -698,7 +700,7 @@ def checked_statistic(
         by=(*groups,),
         groups=(*groups.values(),),
         at=shares,
-        size=known_size,
+        size=exact_size,
         target=error_target,
     )
 

@@ -501,7 +501,7 @@ def _forms(
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
     cells = set()
-    rest = set()
+    other_factors = set()
     split = []
     for factor in block.factors:
         plain = factor.row_weights is None
@@ -509,13 +509,13 @@ def _forms(
             cells |= {*factor.attributes} & {*names}
             # a factor of one cell marks the attribute, so that forms agree whichever attributes a
             # factor takes together
-            rest |= {
+            other_factors |= {
                 Factor((name,), Identity(1)) for name in factor.attributes if name not in names
             }
         elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
             split.append((factor.attributes, Fraction(-1, factor.operator.size)))
         elif not (plain and isinstance(factor.operator, Total)):
-            rest.add(factor)
+            other_factors.add(factor)
     for chosen in product((True, False), repeat=len(split)):
         along = {
             name
@@ -527,7 +527,7 @@ def _forms(
             (less for (_, less), kept in zip(split, chosen, strict=True) if not kept),
             start=Fraction(1),
         )
-        yield frozenset(cells | along), frozenset(rest), share
+        yield frozenset(cells | along), frozenset(other_factors), share
 
 
 def _summed_forms(
@@ -553,8 +553,10 @@ def _summed_forms(
     for group in plan.alike:
         weight = unit / group[0].scale ** power
         for block in group:
-            for cells, rest, share in _forms(block, names):
-                shares = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
+            for cells, other_factors, share in _forms(block, names):
+                shares = summed.setdefault(
+                    (other_factors, block.measure, block.limits, block.ends), {}
+                )
                 shares[cells] = shares.get(cells, 0) + math.ceil(share * weight)
     return summed, unit
 
@@ -594,15 +596,19 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     apart: dict[_Amounts, Fraction] = {}
     together: dict[_Amounts, Fraction] = {}
     for form_key, summed in forms.items():
-        rest, measure, limits, ends = form_key
+        other_factors, measure, limits, ends = form_key
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
         norm = _largest_amount(plan, form_key) ** 2 * math.prod(
-            (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
+            (_norm(factor, replaced=replaced) for factor in other_factors), start=Fraction(1)
         )
         # without other factors, the form of the total is the squared sum of the amounts (S3)
-        has_exact_total = not (replaced or signed or rest or ends)
+        has_exact_total = not (replaced or signed or other_factors or ends)
         for cells, share in summed.items():
-            pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
+            pairs = 1  # multiples of q or K^2 that the shift of replaced rows may reach (S4)
+            if replaced and signed:
+                pairs = 4
+            elif replaced and (cells or other_factors or ends):
+                pairs = 2
             if share < 0 and (cells or not has_exact_total):
                 continue  # S1
             prices = apart if cells == {*bound.attributes} else together
@@ -789,14 +795,14 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     Fraction(3, 1)
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
-    apart = {rest: _norm_and_distance(rest, power) for rest, *_ in forms}
+    apart = {other_factors: _norm_and_distance(other_factors, power) for other_factors, *_ in forms}
     kinds = _kinds(plan, forms, apart)
     distance = np.zeros(
         1, dtype=object
     )  # Python's integers throughout, so that nothing wraps around
     for form_key, summed in forms.items():
-        rest, measure, _, ends = form_key
-        norm, most = apart[rest]
+        other_factors, measure, _, ends = form_key
+        norm, most = apart[other_factors]
         if kinds is None:
             always = summed.get(frozenset(), 0)
             whole = sum(summed.values())
