@@ -115,7 +115,7 @@ class Background:
 
 
 class Margin(NamedTuple):
-    """The margins that a plan promises for one table.
+    """The expected margins of one table.
 
     They are in rows, or in the unit of its measure. ``share`` is the typical margin over the public
     size of the table; ``is_bound`` says that ``largest`` is only a bound.
@@ -661,7 +661,7 @@ def _format_change(ratio: float, catalogue: Catalogue) -> str:
 def _statistic_verdict(
     row: Row, statistics: list[Any], multiplier: float, catalogue: Catalogue
 ) -> dict[str, Any]:
-    """Return the verdict on a statistic with its promised margin.
+    """Return the verdict on a statistic with its expected margin.
 
     Empty for tables.
     """
@@ -691,7 +691,7 @@ def _statistic_verdict(
 
 
 def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
-    """Return the promised margins of covariances or coefficients."""
+    """Return the expected margins of covariances or coefficients."""
     if error.statistic.kind == "correlations":
         key = "st_margin_of_covariance"
     else:
