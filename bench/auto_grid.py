@@ -1,6 +1,6 @@
 """Mixed workloads, drawn by seed: the automatic choice beside every strategy by name that plans in the same time.
 
-    python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --steps]
+    python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table]
 
 A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on
 one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Cases
@@ -9,8 +9,7 @@ plan is made in a process of its own on one core; a strategy that takes more CPU
 given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not try in
 full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what
 OUT has:
-docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md; `--steps` measures what
-no clock can end, beside the estimates of it in src/leastnoise/_planner, as rows of that page.
+docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md.
 """
 
 import argparse
@@ -23,7 +22,6 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +29,7 @@ os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WIDEST = 2**20  # cells of a product
 FIRST_ONE_WAY = 60  # cases from here on are one-way tables
-NOT_TRIED = "too little of the", "its tables have no common product form"
-# What takes long between two looks at the clock: a strategy, cells, and what is asked.
-STEPS = [
-    *[("p_identity", size, ["prefix"]) for size in (8192, 12288, 16384)],
-    *[("haar", size, ["prefix"]) for size in (1600, 2048, 4096)],
-    *[("gaussian_optimum", 2048, kinds) for kinds in (["ranges"], ["identity", "prefix"])],
-    *[("workload", size, ["ranges"]) for size in (1024, 2048)],
-]
+NOT_TRIED = "its estimated time does not fit", "its tables have no common product form"
 BUDGETS = {
     "pure": {"epsilon": "1"},
     "rho": {"rho": "1/2"},
@@ -168,35 +159,6 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
-    """The most CPU seconds of a strategy between two looks at the clock, which is over after a fifth of a second."""
-    from leastnoise._error import lower_bound
-    from leastnoise._mechanisms._choice import _best_candidate_plan, noise_kinds
-    from leastnoise._strategies import PLANNERS, Deadline, PlanningProblem, time_limit
-    from leastnoise._trusted.accounting import Privacy
-
-    workload, budget = asked(case)
-    privacy = Privacy(budget)
-    looks = list[float]()
-    noise = next(noise for noise in noise_kinds(privacy) if noise.norm == norm)
-    lower_bound(workload, privacy, noise)  # once for all strategies, and here for none of them
-
-    def look() -> float:
-        looks.append(time.thread_time())
-        return looks[-1]
-
-    with time_limit(Deadline(look() + 0.2, look)) as clock:
-        plan, reason = _best_candidate_plan(
-            PLANNERS[name], PlanningProblem(workload, privacy, noise, 0.0), iterate=False
-        )
-    look()
-    return {
-        "seconds": max(late - early for early, late in pairwise(looks)),
-        "reason": reason,
-        "made": plan is not None or clock.ended,
-    }
-
-
 def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
     """What a function gives in a process of its own, which has loaded the library; it is stopped where it takes longer."""
     reading, writing = os.pipe()
@@ -211,41 +173,6 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
         text = file.read()
     os.waitpid(child, 0)
     return json.loads(text) if text else {"reason": "stopped: it takes longer", "seconds": limit}
-
-
-def steps(seconds: float) -> None:
-    """Of what no clock can end: the longest step, as estimated and as measured, as rows of the page of results."""
-    from leastnoise._strategies import PLANNERS
-
-    print("| strategy | cells | CPU s, estimated | measured | within 1.5 |\n|---|--:|--:|--:|---|")
-    for name, size, kinds in STEPS:
-        entries = [
-            {"kind": "queries", "along": {"a0": _given(size) if kind == "ranges" else kind}}
-            for kind in kinds
-        ]
-        case = {"budget": "(epsilon, delta)", "sizes": {"a0": size}, "entries": entries}
-        estimate = PLANNERS[name].step(asked(case)[0])
-        measured = apart(10 * seconds, longest_step, case, name, PLANNERS[name].norms[-1])[
-            "seconds"
-        ]
-        if 1 / 1.5 <= measured / estimate <= 1.5:
-            near = "yes"
-        else:
-            near = "no"
-        what = " and ".join(
-            {"identity": "cells", "prefix": "prefix sums", "ranges": "given ranges"}[kind]
-            for kind in kinds
-        )
-        print(
-            f"| `{name}` of {what} | {size:,} | {estimate:.1f} | {measured:.1f} | {near} |",
-            flush=True,
-        )
-
-
-def _given(size: int) -> dict[str, list[list[int]]]:
-    """Three ranges a cell."""
-    rng = random.Random(size)
-    return {"ranges": [sorted(rng.choices(range(size), k=2)) for _ in range(3 * size)]}
 
 
 def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -344,7 +271,6 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--cases", type=int, nargs="*", default=list(range(80)))
     options.add_argument("--table", action="store_true")
-    options.add_argument("--steps", action="store_true")
     given = options.parse_args()
     if given.out.exists():
         known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())}
@@ -352,9 +278,6 @@ def main() -> None:
         known = {}
     if given.table:
         table(list(known.values()))
-        return
-    if given.steps:
-        steps(given.seconds)
         return
     for case in sorted(
         map(drawn, given.cases),

@@ -375,14 +375,15 @@ def run(case: Case) -> tuple[float, str, float, float]:
 def permuted_by_gram(size: int, theirs: float) -> None:
     """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
     from leastnoise._families import dense_gram, gram_of
-    from leastnoise._families._p_identity import fit_p_identity
+    from leastnoise._families._p_identity import fit_p_identity, p_identity_rmse
 
     order = np.random.RandomState(0).permutation(size)
     gram = dense_gram(
         gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2
     )
     start = time.perf_counter()
-    ours = fit_p_identity(gram).rmse
+    found = fit_p_identity(gram)
+    ours = p_identity_rmse(gram, found.diagonal, found.rows)
     show(
         f"permuted ranges, by Gram, n = {size}",
         1,

@@ -25,6 +25,7 @@ from leastnoise._families import (
     fit_level_tree,
     fit_p_identity,
     gram_of,
+    p_identity_rmse,
     weighted_sum,
 )
 from leastnoise._families._p_identity import Support, p_identity_objective
@@ -171,7 +172,7 @@ def main() -> None:
                 "p-identity",
                 size,
                 kind,
-                found.rmse,
+                p_identity_rmse(KINDS[kind](size), found.diagonal, found.rows),
                 reference,
                 time.perf_counter() - begun,
                 f"p={len(found.rows)}",

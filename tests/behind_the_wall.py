@@ -11,7 +11,13 @@ from leastnoise._trusted.kernel._ledger_file import hash_row
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers, verify
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._trusted.kernel._plane import cut_counts
-from leastnoise._trusted.reading._column import Column, CountRequest, arrow_fields, to_column
+from leastnoise._trusted.reading._column import (
+    Column,
+    CountRequest,
+    TextColumn,
+    arrow_fields,
+    to_column,
+)
 from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder
 from leastnoise._trusted.reading._engine import values_of
 from leastnoise._trusted.reading._read import open_source

@@ -170,7 +170,7 @@ def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
     )[1]
     assert re.search(rf"^{needed} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
     edit(folder, ("seconds = 1", "seconds = 0"))
-    run.refused("seconds must be a number above 0, such as 20; got 0", "compare", "people.toml")
+    run.refused("seconds must be a number above 0, such as 5; got 0", "compare", "people.toml")
 
 
 def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypatch):

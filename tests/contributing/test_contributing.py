@@ -30,8 +30,9 @@ ADDED = (
 )
 # Files whose tests look at all parts, and among them tests that no added part can change.
 RULES = ("test_project", "test_docs", "test_public_names", "test_trusted", "test_proofs")
-RULES += ("test_options", "catalogues", "is_tried", "row_and", "another_form")
-RULES += ("bad_files", "not_one_source", "page_names", "page_of_strategies", "other_releases_lose")
+RULES += ("test_options", "catalogues", "is_tried", "row_and")
+RULES += ("bad_files", "another_form", "file_kind", "file_ending", "every_export", "missing_name")
+RULES += ("not_one_source", "page_names", "page_of_strategies", "other_releases_lose")
 UNCHANGED = (
     "containers",
     "page_commands",
@@ -48,6 +49,7 @@ TESTED = (
     "tests/contracts",
     "tests/trusted/reading/test_files.py",
     "tests/trusted/reading/test_neighbours.py",
+    "tests/cli/test_drafts.py",
     "tests/charts",
     "tests/exports",
     "tests/families/test_row_space.py",

@@ -78,7 +78,10 @@ def test_page_has_no_loss_above_its_claim() -> None:
 
 
 def test_missing_name_and_changed_share_are_detected() -> None:
-    assert losses.missing([line for line in LINES if line.name != "haar"]) == ["strategy haar"]
+    # what is new is missing from the page until `make losses`
+    new = losses.missing(LINES)
+    missing = losses.missing([line for line in LINES if line.name != "haar"])
+    assert [name for name in missing if name not in new] == ["strategy haar"]
     line = Line("guard", "guard", "epsilon, Laplace", {("replace", 1): "0.900"}, "")
     row = Row("guard", "guard", "epsilon, Laplace", 1.0, {("replace", 1): 1.0})
     assert stale([line], [row]) == [

@@ -212,6 +212,6 @@ def test_records_group_into_units_by_mean_size(tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
     with pytest.raises(
         ln.InputError,
-        match="where rows and units were counted in all; this release has no such counts",
+        match="where the release counts units; this release does not",
     ):
         released(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)

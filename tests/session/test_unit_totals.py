@@ -361,6 +361,17 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> No
     assert len(other.entries()) == 2
 
 
+def test_guard_admits_totals_of_which_no_table_has_all_attributes(tmp_path: Path) -> None:
+    asked = spec(
+        '[[workload]]\nqueries = { month = "identity" }\nsum = "revenue"\n[plan]\nguard = "1/10"',
+        ('null = "cell"\n', ""),
+    )
+    plan = ln.plan(asked.workload, asked.planned_privacy)
+    paid = {"ledger": tmp_path / "orders.ledger", "dataset": "orders", "options": asked.options}
+    (table,) = ln.release(plan, ORDERS, **paid).tables
+    assert np.allclose(table.answer, by_duckdb("month"), atol=0.1)
+
+
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
 def test_amounts_cut_match_every_unit(kind: str) -> None:
     """Three cells of 500, 20 and -400 under bounds of -50 and 70.50, with two of them counted."""

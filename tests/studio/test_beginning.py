@@ -350,13 +350,13 @@ def test_begin_page_faults_are_sentences_in_both_languages(data, change, message
 
 
 @pytest.mark.parametrize(
-    "wrong", ["no.csv", "a.txt", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
+    "wrong", ["no.csv", "a.md", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
 )
 def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, wrong):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
     for name, content in (
-        ("a.txt", b"a"),
+        ("a.md", b"a"),
         ("bad.parquet", b"no"),
         ("utf16.csv", "a,b".encode("utf-16")),
         ("empty.csv", b""),

@@ -22,7 +22,7 @@ from leastnoise._cli._output import (
     print_table,
     write_new_file,
 )
-from leastnoise._cli._plan import expected_tables, print_plan
+from leastnoise._cli._plan import print_plan
 from leastnoise._cli._release import CommandObserver, print_run
 from leastnoise._progress import Progress
 from leastnoise._release import Release
@@ -291,7 +291,7 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
     import numpy as np
 
     rows: list[list[str]] = []
-    promises = [table["rmse"] for table in expected_tables(release.plan)]
+    promises = [rmse for _, rmse, _ in release.plan.expected_error().table_errors()]
     sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
     for expected, table in zip(promises, release.tables, strict=True):
         exact = true_answers(table.product, people)

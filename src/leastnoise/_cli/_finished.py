@@ -40,9 +40,12 @@ from leastnoise._frames import number_or_null, pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
+    EXPORTS,
     FILL_IN,
+    FILL_IN_ADDRESS,
     SEEDED_NOISE,
     Catalogue,
+    Records,
     Release,
     StatisticTable,
     Table,
@@ -56,9 +59,11 @@ from leastnoise._release import (
     list_further_notices,
     make_records,
     open_draft,
+    render_utility_page,
     statistic_title,
     table_format,
     table_title,
+    utility_file,
     write_records,
     write_rounded,
 )
@@ -725,7 +730,7 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
     "form",
     required=True,
     metavar="FORM",
-    help="review, registry, mbi, notebook, csvw or dcat.",
+    help=f"One of: {', '.join(EXPORTS)}.",
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(directory: Path, form: str, out: Path) -> None:
@@ -739,10 +744,9 @@ def export(directory: Path, form: str, out: Path) -> None:
     check_new_file(out, _ADVICE)
     text = export_text(directory, form)
     write_new_file(out, text, _ADVICE)
-    click.echo(
-        f"{display_path(out)} is written."
-        + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else "")
-    )
+    marks = [repr(mark) for mark in (FILL_IN, FILL_IN_ADDRESS) if mark in text]
+    advice = f" Replace every {' and '.join(marks)} in it." if marks else ""
+    click.echo(f"{display_path(out)} is written.{advice}")
 
 
 @click.command("round")
@@ -803,9 +807,40 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
 @click.option(
     "--units",
     is_flag=True,
-    help="Group rows into units with the average number of rows that the release counted.",
+    help="Group rows into units; their number agrees with the units that the release counted.",
 )
-def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
+@click.option(
+    "--size",
+    metavar="NAME",
+    help="With it, the unit of a row has as many rows as this attribute says.",
+)
+@click.option(
+    "--weight",
+    metavar="NAME",
+    help="A measure; the records get weights that add up to its released sums.",
+)
+@click.option(
+    "--whole",
+    "whole_numbers",
+    metavar="NAME",
+    multiple=True,
+    help="An attribute in bins whose values are whole numbers; repeat it for several.",
+)
+@click.option(
+    "--page",
+    type=FILE,
+    help="The page that compares tables of the records with the release, .html.",
+)
+def synthesize(
+    directory: Path,
+    out: Path,
+    rows: int | None,
+    seed: int,
+    page: Path | None,
+    *,
+    units: bool,
+    **settings: Any,
+) -> None:
     """Draw synthetic records from a finished release.
 
     RELEASE is the directory that `leastnoise release` wrote. The records have the columns and
@@ -815,16 +850,25 @@ def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units
     """
     check_new_file(out, _ADVICE)
     check_records_file(out)
+    if page is not None:
+        check_new_file(page, _ADVICE)
     release = read_with_progress(directory)
     with Progress("making records", about=_SECONDS_PER_MODEL):
-        records = make_records(release.outcome, rows, seed, units=units)
+        records = make_records(release.outcome, rows, seed, units=units, **settings)
         with open_new_file(out, _ADVICE) as temporary:
             write_records(records, temporary)
+    if page is not None:
+        _write_utility_pages(records, release, page)
     click.echo(
         f"{len(records.codes):,} records of {pluralize(len(records.names), 'attribute')} are in "
         f"{display_path(out)}."
     )
-    count_tables = [table for table in release.tables if table.product.measure is None]
+    for column, numbers in records.units.items():
+        click.echo(
+            f"They form {numbers.max() + 1:,} units in the column {column}, of "
+            f"{len(numbers) / (numbers.max() + 1):.2f} records on average."
+        )
+    count_tables = [table for table in release.tables if records.answers(table.product) is not None]
     print_table(
         "How far tables of the records are from the answers of the release",
         (
@@ -843,3 +887,12 @@ def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units
     )
     if len(count_tables) > _MOST_TABLES:
         click.echo(f"... and {len(count_tables) - _MOST_TABLES:,} more tables.")
+
+
+def _write_utility_pages(records: Records, release: Release, page: Path) -> None:
+    """Write the utility page of records in every language of the release."""
+    for language in release.options.languages:
+        path = utility_file(page, language, release.options.languages[0])
+        text = render_utility_page(records, release, page, language)
+        write_new_file(path, text, _ADVICE)
+        click.echo(f"The utility page is {display_path(path)}.")

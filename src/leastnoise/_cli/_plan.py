@@ -5,8 +5,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -38,7 +38,13 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._domain import UnitCount
-from leastnoise._error import LEVEL, interval_multiplier, memory_limit, statistic_errors
+from leastnoise._error import (
+    LEVEL,
+    StatisticError,
+    interval_multiplier,
+    memory_limit,
+    statistic_errors,
+)
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import (
     BY_NAME,
@@ -55,6 +61,7 @@ from leastnoise._plan import (
     SearchPlan,
     StepChoice,
     Steps,
+    TableError,
     guard_share,
     with_guard,
 )
@@ -95,6 +102,7 @@ from leastnoise._release import (
     statistic_title,
     table_title,
     unit_of_sums,
+    write_record,
 )
 from leastnoise._session import (
     GuardForecast,
@@ -113,8 +121,8 @@ from leastnoise._spec import Spec, bounds_plans, category_plans
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
+    Budget,
     Charge,
-    budget_from_json,
     parameters,
     step_charge,
     whole_budget,
@@ -259,7 +267,7 @@ def plan(
         spec.options.level,
         _forecast_guard(spec, plan),
         error_over_complete(plan, spec.search()),
-        _search_facts(spec),
+        _preview_searches(spec),
         *_comparison_plans(plan, spec, **comparisons),
         comparison_statuses(plan, spec.targets, spec.options.level),
         spec.options.terminal_catalogue,
@@ -283,7 +291,7 @@ class _Preview(NamedTuple):
     level: float
     guard: GuardForecast | None
     error_over_complete: float | None
-    searches: list[dict[str, Any]]
+    searches: "list[_CategorySearchPreview | _BoundsSearchPreview]"
     plans_by_max_rows: dict[str, Plan]
     plans_by_budget: dict[str, Plan]
     prices: tuple[Price, ...]
@@ -324,12 +332,12 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
         guard = asdict(preview.guard)
     optional: dict[str, Any] = {
         "guard": guard,
-        "searches": preview.searches,
+        "searches": [write_record(search) for search in preview.searches],
         "periods": period_errors(preview.plan),
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
         "max_rows": [_errors_json(plan) for plan in preview.plans_by_max_rows.values()],
         "prices": [asdict(price) for price in preview.prices],
-        "targets": [_comparison_json(status) for status in preview.targets],
+        "targets": [{"name": status.name, **_target_json(status)} for status in preview.targets],
     }
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
@@ -346,35 +354,19 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     }
 
 
-def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
-    """Return the target and error of a difference or a ratio as JSON."""
-    if math.isfinite(status.error):
-        error = status.error
-    else:
-        error = None
-    return {
-        "name": status.name,
-        "target": {status.kind: status.most},
-        status.kind: error,
-        "is_met": status.is_met,
-    }
+def _target_json(status: TargetStatus | ComparisonStatus | None) -> dict[str, Any]:
+    """Return a target, the error compared with it, and whether it is met."""
+    if status is None:
+        return {}
+    error = status.error if math.isfinite(status.error) else None
+    return {"target": {status.kind: status.most}, status.kind: error, "is_met": status.is_met}
 
 
 def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
     """Print the expected errors of differences and ratios."""
     if not statuses:
         return
-    rows = []
-    for status in statuses:
-        if math.isinf(status.error):
-            error = "no bound"
-        else:
-            error = format_number(status.error)
-        if status.is_met:
-            remark = ""
-        else:
-            remark = ", missed"
-        rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
+    rows = [[status.name, _describe_target(status)] for status in statuses]
     print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
 
 
@@ -405,7 +397,7 @@ def _print_preview(preview: _Preview) -> None:
             [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in preview.prices],
         )
     for search in preview.searches:
-        click.echo("\n" + click.wrap_text(_describe_search(search), 78))
+        click.echo("\n" + click.wrap_text(search.describe(), 78))
 
 
 def _print_complete_gain(plan: Plan, error_ratio: float | None) -> None:
@@ -501,15 +493,32 @@ def _require_known_error(option: str, *plans: Plan) -> None:
         )
 
 
-def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
-    """Return the expected error of every table as JSON objects.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedTable:
+    """The expected error of a table; None where it depends on the data.
 
-    Errors of counts are in rows, errors of sums in the unit of the measure; they are null if they
-    depend on the data. A table with a target also has the target, the error that is compared with
-    it, and whether the target is kept.
+    Errors of counts are in rows, errors of sums in the unit of the measure.
     """
+
+    name: str
+    queries: int
+    rmse: float | None
+    largest_std: float | None
+    largest_is_bound: bool | None
+    weight: float
+    measure: str | None
+    leaves_out: tuple[str, ...]
+    target: TargetStatus | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, with the target only if there is one."""
+        return {**write_record(replace(self, target=None)), **_target_json(self.target)}
+
+
+def expected_tables(plan: Plan, level: float = 0.95) -> list[ExpectedTable]:
+    """Return the expected error of every table."""
     products = plan.workload.products
-    table_errors: Sequence[Any] = [None] * len(products)
+    table_errors: Sequence[TableError | None] = [None] * len(products)
     targets: Sequence[TargetStatus | None] = [None] * len(products)
     if plan.promise is not None:
         table_errors = plan.promise.tables
@@ -519,93 +528,112 @@ def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     for product, error, target in zip(products, table_errors, targets, strict=True):
         name_counts[product.name] += 1
         count = name_counts[product.name]
-        errors: dict[str, Any] = dict.fromkeys(("rmse", "largest_std", "largest_is_bound"))
-        if error is not None:
-            errors["rmse"] = error.rmse * product.unit
-            errors["largest_std"] = error.largest_std * product.unit
-            errors["largest_is_bound"] = error.largest_is_bound
-        name = product.name
-        if count > 1:
-            name = f"{product.name} ({count})"
         tables.append(
-            {
-                "name": name,
-                "queries": product.rows,
-                **errors,
-                "weight": float(product.weight),
-                "measure": product.measure,
-                "leaves_out": list(leaves_out(product)),
-                **_target_facts(target),
-            }
+            ExpectedTable(
+                name=product.name if count == 1 else f"{product.name} ({count})",
+                queries=product.rows,
+                rmse=None if error is None else error.rmse * product.unit,
+                largest_std=None if error is None else error.largest_std * product.unit,
+                largest_is_bound=None if error is None else error.largest_is_bound,
+                weight=float(product.weight),
+                measure=product.measure,
+                leaves_out=tuple(leaves_out(product)),
+                target=target,
+            )
         )
     return tables
 
 
-def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
-    """Return the expected errors of means, quantiles and CDFs as JSON objects.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExpectedStatistic:
+    """The expected error of means, quantiles or a CDF.
 
-    Each has the error of its counts, and its own error where the spec states a public size.
+    Attributes:
+        name: its title, or its name.
+        error: the error of its counts, and its own where the spec states a public size.
+        size_is: whether its size is a number of rows or a sum of weights.
+        margin_of_counts: the margin of the counts up to a cell; None if quantiles cannot be chosen
+            within it.
+        selected_within: how far a private choice may be from a quantile's rank, in rows.
+        target: its target and the error compared with it; None without one.
+    """
+
+    name: str
+    error: StatisticError
+    size_is: str
+    margin_of_counts: float | None
+    selected_within: float | None
+    target: TargetStatus | None
+
+    @property
+    def statistic(self) -> Statistic:
+        """The statistic."""
+        return self.error.statistic
+
+    @property
+    def size(self) -> str:
+        """The public size of its groups as text."""
+        return format_number(float(self.statistic.size or 0))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, with the further facts only where there are any."""
+        error = self.error
+        statistic = self.statistic
+        optional = {
+            "margin_of_counts": self.margin_of_counts,
+            "selected_within": self.selected_within,
+        }
+        return {
+            "name": self.name,
+            "asked": statistic.to_json(),
+            "tables": list(error.tables),
+            "rows": error.rows,
+            "largest_rows": error.largest_rows,
+            "size": None if statistic.size is None else float(statistic.size),
+            "size_is": self.size_is,
+            "std_error": error.std_error,
+            **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
+            "method": _METHODS.get(statistic.kind, _BY_SHARE),
+            **{name: number for name, number in optional.items() if number is not None},
+            **_target_json(self.target),
+        }
+
+
+def _expected_statistics(
+    plan: Plan, level: float, catalogue: Catalogue = ENGLISH
+) -> list[_ExpectedStatistic]:
+    """Return the expected errors of means, quantiles and CDFs.
+
+    They have titles if the catalogue has display names.
     """
     if isinstance(plan, AdaptivePlan):
         return []
-    errors = statistic_errors(plan)
     reaches: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
         reaches = largest_reaches(plan.workload, plan.privacy)
     targets = mean_target_statuses(plan, level)
-    facts = []
-    for error, target in zip(errors, targets, strict=True):
+    multiplier = interval_multiplier(plan.measured().noise, LEVEL)
+    statistics = []
+    for error, target in zip(statistic_errors(plan), targets, strict=True):
         statistic = error.statistic
-        size = None
-        if statistic.size is not None:
-            size = float(statistic.size)
-        size_unit = "weights"
-        if plan.workload.weight_of(statistic) is None:
-            size_unit = "rows"
-        facts.append(
-            {
-                "name": statistic.name,
-                "asked": statistic.to_json(),
-                "tables": list(error.tables),
-                "rows": error.rows,
-                "largest_rows": error.largest_rows,
-                "size": size,
-                "size_is": size_unit,
-                "std_error": error.std_error,
-                **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
-                "method": _METHODS.get(statistic.kind, _BY_SHARE),
-                **_selection_facts(reaches.get(statistic), error.rows, plan),
-                **_target_facts(target),
-            }
+        name = statistic.name
+        if not catalogue.names.is_empty:
+            name = statistic_title(statistic, plan.domain, catalogue)
+        margin = error.rows * multiplier
+        reach = reaches.get(statistic)
+        is_selectable = reach is not None and reach <= margin
+        is_weighted = plan.workload.weight_of(statistic) is not None
+        statistics.append(
+            _ExpectedStatistic(
+                name=name,
+                error=error,
+                size_is="weights" if is_weighted else "rows",
+                margin_of_counts=margin if is_selectable else None,
+                selected_within=reach if is_selectable else None,
+                target=target,
+            )
         )
-    return facts
-
-
-def _selection_facts(reach: float | None, rows: float, plan: Plan) -> dict[str, Any]:
-    """Return how far a private choice may be from a quantile's rank, in rows.
-
-    Empty unless they are at most the margin of the counts up to a cell.
-
-    Args:
-        reach: in rows, for all data; None if quantiles cannot be chosen.
-        rows: the standard error of the counts up to a cell.
-        plan: of the counts.
-    """
-    margin = rows * interval_multiplier(plan.measured().noise, LEVEL)
-    if reach is None or reach > margin:
-        return {}
-    return {"margin_of_counts": margin, "selected_within": reach}
-
-
-def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
-    """Return a target, the error compared with it, and whether it is met."""
-    if target is None:
-        return {}
-    return {
-        "target": {target.kind: target.most},
-        target.kind: target.error,
-        "is_met": target.is_met,
-    }
+    return statistics
 
 
 def _plan_json(
@@ -633,7 +661,7 @@ def _plan_json(
         errors["error_over_least_possible"] = promise.times_least
     rows = describe_plan(plan)[-1]
     optional = {
-        "statistics": _expected_statistics(plan, level),
+        "statistics": [item.to_json() for item in _expected_statistics(plan, level)],
         "values": [fact.text for fact in list_facts([rows], "values")],
         "left_out": [fact.text for fact in list_facts([rows], "left_out")],
         "not_protected": dict(format_public_facts(plan)),
@@ -649,19 +677,17 @@ def _plan_json(
             published_part(plan, has_searches=has_searches),
         ),
         "cost": cost,
-        "queries": sum(table["queries"] for table in tables),
+        "queries": sum(table.queries for table in tables),
         **errors,
-        "rmse": {table["name"]: table["rmse"] for table in tables},
-        "tables": tables,
+        "rmse": {table.name: table.rmse for table in tables},
+        "tables": [table.to_json() for table in tables],
         **{name: value for name, value in optional.items() if value},
         "seconds": round(seconds, 3),
         **_data_aware_facts(explanation, tables),
     }
 
 
-def _data_aware_facts(
-    explanation: Explanation, tables: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _data_aware_facts(explanation: Explanation, tables: Sequence[ExpectedTable]) -> dict[str, Any]:
     """Return the steps and the reference of a data-dependent plan as JSON.
 
     Empty for other plans.
@@ -673,7 +699,7 @@ def _data_aware_facts(
     else:
         reference = explanation.reference.to_json()
     if reference is not None:
-        names = (table["name"] for table in tables)
+        names = (table.name for table in tables)
         reference["rmse"] = dict(zip(names, reference["rmse"], strict=True))
     return {
         "data_aware": True,
@@ -711,11 +737,7 @@ def print_plan(
         totals = _print_steps(explanation, tables)
     else:
         totals = _print_expected_errors(plan, tables, catalogue)
-    statistics = _expected_statistics(plan, level)
-    if not catalogue.names.is_empty:
-        for expected, statistic in zip(statistics, plan.workload.statistics, strict=True):
-            expected["name"] = statistic_title(statistic, plan.domain, catalogue)
-    _print_statistics(statistics)
+    _print_statistics(_expected_statistics(plan, level, catalogue))
     remark = ""
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
@@ -743,15 +765,15 @@ def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
 
 
 def _with_titles(
-    tables: list[dict[str, Any]], plan: Plan, catalogue: Catalogue
-) -> list[dict[str, Any]]:
-    """Return the facts of tables, named by titles if there are display names."""
+    tables: list[ExpectedTable], plan: Plan, catalogue: Catalogue
+) -> list[ExpectedTable]:
+    """Return the expected errors of tables, named by titles if there are display names."""
     if catalogue.names.is_empty:
         return tables
-    titled = []
-    for facts, product in zip(tables, plan.workload.products, strict=True):
-        titled.append({**facts, "name": table_title(product, catalogue)})
-    return titled
+    return [
+        replace(table, name=table_title(product, catalogue))
+        for table, product in zip(tables, plan.workload.products, strict=True)
+    ]
 
 
 def _shown_cost(plan: Plan) -> Charge:
@@ -770,12 +792,12 @@ class _Column(NamedTuple):
 
     heading: str
     alignment: str
-    cell: Callable[[Mapping[str, Any], str], str]
+    cell: Callable[[ExpectedTable, str], str]
     is_shown: bool = True
 
 
 def _print_expected_errors(
-    plan: Plan, tables: Sequence[dict[str, Any]], catalogue: Catalogue
+    plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[tuple[str, str]]:
     """Print a row for each table, and return the facts about the total error.
 
@@ -789,8 +811,8 @@ def _print_expected_errors(
     ]
     print_table("Expected error", [column[:2] for column in columns], rows)
     if remaining := tables[_MOST_TABLES:]:
-        errors = [table["rmse"] for table in remaining]
-        queries = pluralize(sum(table["queries"] for table in remaining), "query", "queries")
+        errors = [table.rmse for table in remaining if table.rmse is not None]
+        queries = pluralize(sum(table.queries for table in remaining), "query", "queries")
         click.echo(
             f"and {pluralize(len(remaining), 'more table')}, {queries}, rmse "
             f"{format_number(min(errors))} to {format_number(max(errors))} (--json)\n"
@@ -817,165 +839,154 @@ def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
 
 
 def _error_columns(
-    plan: Plan, tables: Sequence[Mapping[str, Any]], catalogue: Catalogue
+    plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[_Column]:
     """Return the columns of the table of expected errors."""
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
-    def largest_error(table: Mapping[str, Any], _unit: str) -> str:
-        if table["largest_is_bound"]:
+    def largest_error(table: ExpectedTable, _unit: str) -> str:
+        if table.largest_is_bound:
             sign = "<= "
         else:
             sign = ""
-        return sign + format_number(table["largest_std"])
+        return sign + _format_optional(table.largest_std)
 
-    def hidden_left_out(table: Mapping[str, Any], _unit: str) -> str:
+    def hidden_left_out(table: ExpectedTable, _unit: str) -> str:
         return ", ".join(
-            name_attribute(name, catalogue) for name in table["leaves_out"] if name in hidden
+            name_attribute(name, catalogue) for name in table.leaves_out if name in hidden
         )
 
-    has_weights = any(table["weight"] != 1 for table in tables)
-    has_targets = any("target" in table for table in tables)
+    has_weights = any(table.weight != 1 for table in tables)
+    has_targets = any(table.target is not None for table in tables)
     has_units = len({*_table_units(plan, catalogue), name_rows(catalogue)}) > 1
     return [
-        _Column("table", "fold", lambda table, _: table["name"]),
-        _Column("queries", "right", lambda table, _: f"{table['queries']:,}"),
-        _Column("rmse", "right", lambda table, _: format_number(table["rmse"])),
+        _Column("table", "fold", lambda table, _: table.name),
+        _Column("queries", "right", lambda table, _: f"{table.queries:,}"),
+        _Column("rmse", "right", lambda table, _: _format_optional(table.rmse)),
         _Column("largest\nstd error", "right", largest_error),
         _Column("in", "fold", lambda _, unit: unit, has_units),
-        _Column("weight", "right", lambda table, _: f"{table['weight']:g}", has_weights),
-        _Column("target", "left", lambda table, _: _describe_target(table), has_targets),
+        _Column("weight", "right", lambda table, _: f"{table.weight:g}", has_weights),
+        _Column("target", "left", lambda table, _: _describe_target(table.target), has_targets),
         _Column("leaves out\nrows without", "fold", hidden_left_out, bool(hidden)),
     ]
 
 
-def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
+def _print_statistics(statistics: Sequence[_ExpectedStatistic]) -> None:
     """Print the expected errors of means, quantiles and distribution functions."""
     if not statistics:
         return
     rows = [
-        [statistic["name"], _describe_error(statistic), _describe_target(statistic)]
-        for statistic in statistics
+        [expected.name, _describe_error(expected), _describe_target(expected.target)]
+        for expected in statistics
     ]
     columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
-    if any("target" in statistic for statistic in statistics):
+    if any(expected.target is not None for expected in statistics):
         column_count = 3
     else:
         column_count = 2
     print_table("", columns[:column_count], [row[:column_count] for row in rows])
 
 
-def _describe_error(statistic: Mapping[str, Any]) -> str:
+def _describe_error(expected: _ExpectedStatistic) -> str:
     """Describe the expected error of a mean, a variance, quantiles or a CDF."""
-    if "means" in statistic["asked"]:
-        return _describe_mean_error(statistic)
-    if "variances" in statistic["asked"]:
-        return _describe_variance_error(statistic)
-    if "correlations" in statistic["asked"] or "regression" in statistic["asked"]:
-        return _describe_errors_of_parts(statistic)
-    if statistic["size_is"] == "weights":
-        return _describe_weighted_share_error(statistic)
-    words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
-    if statistic["std_error"] is not None:
-        std_error = format_number(statistic["std_error"])
-        words = f"{words}, {std_error} of {format_number(statistic['size'])} rows"
-    if "selected_within" not in statistic:
+    kind = expected.statistic.kind
+    if kind == "means":
+        return _describe_mean_error(expected)
+    if kind == "variances":
+        return _describe_variance_error(expected)
+    if kind in ("correlations", "regression"):
+        return _describe_errors_of_parts(expected)
+    if expected.size_is == "weights":
+        return _describe_weighted_share_error(expected)
+    error = expected.error
+    words = f"standard error of the counts up to a cell {format_number(error.rows)} rows"
+    if error.std_error is not None:
+        words = f"{words}, {format_number(error.std_error)} of {expected.size} rows"
+    if expected.selected_within is None:
         return words
     return (
         f'{words}; strategy = "selected_quantiles" would choose values within '
-        f"{format_number(statistic['selected_within'])} rows of their ranks (95%), with wider "
+        f"{format_number(expected.selected_within)} rows of their ranks (95%), with wider "
         "intervals"
     )
 
 
-def _describe_weighted_share_error(statistic: Mapping[str, Any]) -> str:
+def _describe_weighted_share_error(expected: _ExpectedStatistic) -> str:
     """Describe the error of weighted shares at the public sum of weights."""
-    if statistic["std_error"] is None:
+    if expected.error.std_error is None:
         return "depends on the sum of the weights of a group; state it as size for the error"
-    std_error = format_number(statistic["std_error"])
     return (
-        f"standard error of the shares up to a cell {std_error} in a group with weights of "
-        f"{format_number(statistic['size'])} in all"
+        f"standard error of the shares up to a cell {format_number(expected.error.std_error)} in a "
+        f"group with weights of {expected.size} in all"
     )
 
 
-def _describe_mean_error(mean: Mapping[str, Any]) -> str:
+def _describe_mean_error(expected: _ExpectedStatistic) -> str:
     """Describe the error of a mean at the public size of its groups.
 
     Without a public size, say which size is needed.
     """
-    is_weighted = mean["size_is"] == "weights"
-    if mean["std_error"] is None:
-        if is_weighted:
-            size = "sum of the weights"
-        else:
-            size = "rows"
-        if is_weighted:
-            remark = ", about their sum of weights,"
-        else:
-            remark = ""
+    size = "rows"
+    remark = ""
+    group = f"of {expected.size} rows"
+    if expected.size_is == "weights":
+        size = "sum of the weights"
+        remark = ", about their sum of weights,"
+        group = f"with weights of {expected.size} in all"
+    if expected.error.std_error is None:
         return (
             f"depends on the {size} of a group; state a public size{remark} for the error of a mean"
         )
-    size = format_number(mean["size"])
-    if is_weighted:
-        group = f"with weights of {size} in all"
-    else:
-        group = f"of {size} rows"
-    std_error = format_number(mean["std_error"])
+    std_error = format_number(expected.error.std_error)
     return f"standard error at most {std_error} in a group {group} (delta method)"
 
 
-def _describe_variance_error(variance: Mapping[str, Any]) -> str:
+def _describe_variance_error(expected: _ExpectedStatistic) -> str:
     """Describe the error of a variance at the public size of its groups."""
-    if variance["std_error"] is None:
+    if expected.error.std_error is None:
         return (
             "depends on the rows of a group; state a public size for the largest error of a "
             "variance"
         )
-    std_error = format_number(variance["std_error"])
-    size = format_number(variance["size"])
+    std_error = format_number(expected.error.std_error)
     return (
-        f"standard error of the variance at most {std_error} in a group of {size} rows (delta "
-        "method); of the standard deviation this over twice the standard deviation"
+        f"standard error of the variance at most {std_error} in a group of {expected.size} rows "
+        "(delta method); of the standard deviation this over twice the standard deviation"
     )
 
 
-def _describe_errors_of_parts(statistic: Mapping[str, Any]) -> str:
+def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
     """Describe the errors of covariances or coefficients at a public size."""
-    is_regression = "regression" in statistic["asked"]
-    if statistic["std_error"] is None:
+    is_regression = expected.statistic.kind == "regression"
+    if expected.error.std_error is None:
         numbers = "each coefficient" if is_regression else "each covariance"
         return f"depends on the rows of a group; state a public size for the error of {numbers}"
-    listed = ", ".join(
-        f"{name} {format_number(error)}" for name, error in statistic["parts"].items()
-    )
-    size = format_number(statistic["size"])
+    listed = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
     if is_regression:
         return (
-            f"standard error of each coefficient in a group of {size} rows, at public scales: "
-            f"{listed}"
+            f"standard error of each coefficient in a group of {expected.size} rows, at public "
+            f"scales: {listed}"
         )
     return (
-        f"standard error of each covariance in a group of {size} rows, at most: {listed} (delta "
-        "method); divided by both standard deviations it is about the error of the correlation"
+        f"standard error of each covariance in a group of {expected.size} rows, at most: {listed} "
+        "(delta method); divided by both standard deviations it is about the error of the "
+        "correlation"
     )
 
 
-def _describe_target(table: Mapping[str, Any]) -> str:
+def _describe_target(status: TargetStatus | ComparisonStatus | None) -> str:
     """Describe a target and the error compared with it: "margin 50: 48.2"."""
-    if "target" not in table:
+    if status is None:
         return ""
-    ((kind, most),) = table["target"].items()
-    if table["is_met"]:
-        remark = ""
-    else:
-        remark = ", missed"
-    return f"{kind} {format_number(most)}: {format_number(table[kind])}{remark}"
+    error = "no bound"
+    if math.isfinite(status.error):
+        error = format_number(status.error)
+    remark = "" if status.is_met else ", missed"
+    return f"{status.kind} {format_number(status.most)}: {error}{remark}"
 
 
 def _print_steps(
-    explanation: Explanation, tables: Sequence[Mapping[str, Any]]
+    explanation: Explanation, tables: Sequence[ExpectedTable]
 ) -> list[tuple[str, str]]:
     """Print a data-dependent plan's steps; return errors of its reference.
 
@@ -996,7 +1007,7 @@ def _print_steps(
     if reference is None:
         return []
     rows = [
-        [table["name"], f"{table['queries']:,}", format_number(rmse)]
+        [table.name, f"{table.queries:,}", format_number(rmse)]
         for table, rmse in zip(tables, reference.rmse, strict=True)
     ]
     title = (
@@ -1084,83 +1095,93 @@ def _format_optional(error: float | None) -> str:
     return format_number(error)
 
 
-def _search_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return cost and results of the searches, as JSON objects with stable keys."""
-    facts = _bounds_facts(spec)
-    plans = category_plans(spec.searches, spec.privacy)
-    for search in spec.searches:
-        plan = plans[search.attribute]
-        categories = None
-        if search.result is not None:
-            categories = len(search.result.texts)
-        facts.append(
-            {
-                "attribute": search.attribute,
-                "budget": plan.privacy.budget.to_json(),
-                "threshold": plan.threshold,
-                "detectable_units": plan.detectable_units,
-                "most": search.kind.most,
-                "found": categories,
-            }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CategorySearchPreview:
+    """The cost and the chances of a search for categories; ``found`` counts those of a past one."""
+
+    attribute: str
+    budget: Budget
+    threshold: int
+    detectable_units: int
+    most: int
+    found: int | None
+
+    def describe(self) -> str:
+        """Describe the cost and the result of the search."""
+        price = format_budget(self.budget, up=True)
+        if self.found is not None:
+            return (
+                f"The {self.found:,} categories of {self.attribute} were found and paid before "
+                f"({price}). The cost above does not include them."
+            )
+        chances = describe_search_chances(self.detectable_units, self.threshold)
+        return (
+            f"Before the release, {price} pays for finding the categories of {self.attribute}. The "
+            f"search finds {chances}. The errors above are for {self.most:,} categories."
         )
-    return facts
 
 
-def _bounds_facts(spec: Spec) -> list[dict[str, Any]]:
-    """Return cost, rule and results of the searches for bounds, as JSON objects."""
-    plans = bounds_plans(spec.bounds_searches, spec.privacy)
-    facts = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BoundsSearchPreview:
+    """The cost and the rule of a search for bounds; ``bounds`` are those of a past one."""
+
+    attribute: str
+    budget: Budget
+    covers: str
+    rank_error: int
+    rule: str
+    widest: tuple[str, str]
+    bounds: tuple[str, str] | None
+
+    def describe(self) -> str:
+        """Describe the cost of the search, its rule and its result."""
+        price = format_budget(self.budget, up=True)
+        if self.bounds is not None:
+            return (
+                f"The bounds {' and '.join(self.bounds)} of {self.attribute} were found and paid "
+                f"before ({price}). The cost above does not include them."
+            )
+        return (
+            f"Before the release, {price} pays for finding {self.attribute}. {self.rule} The "
+            f"errors above are for the widest bounds, {' and '.join(self.widest)}."
+        )
+
+
+def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearchPreview]:
+    """Return cost and results of the searches of a spec, bounds first."""
+    searches: list[_CategorySearchPreview | _BoundsSearchPreview] = []
+    plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
     for search in spec.bounds_searches:
-        plan = plans[search.name]
-        found_bounds = None
+        plan = plans_for_bounds[search.name]
+        bounds = None
         if search.result is not None:
-            found_bounds = [number_text(search.result.low), number_text(search.result.high)]
-        facts.append(
-            {
-                "attribute": search.name,
-                "budget": plan.privacy.budget.to_json(),
-                "covers": number_text(plan.covers),
-                "rank_error": plan.rank_error,
-                "rule": describe_bounds_search(plan),
-                "widest": [number_text(plan.kind.low), number_text(plan.kind.high)],
-                "bounds": found_bounds,
-            }
+            bounds = (number_text(search.result.low), number_text(search.result.high))
+        searches.append(
+            _BoundsSearchPreview(
+                attribute=search.name,
+                budget=plan.privacy.budget,
+                covers=number_text(plan.covers),
+                rank_error=plan.rank_error,
+                rule=describe_bounds_search(plan),
+                widest=(number_text(plan.kind.low), number_text(plan.kind.high)),
+                bounds=bounds,
+            )
         )
-    return facts
-
-
-def _describe_search(fact: Mapping[str, Any]) -> str:
-    """Describe the cost and the result of a search."""
-    price = format_budget(budget_from_json(fact["budget"]), up=True)
-    name = fact["attribute"]
-    if "rule" in fact:
-        return _describe_bounds(fact, price)
-    if fact["found"] is not None:
-        return (
-            f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
-            "cost above does not include them."
+    plans_for_categories = category_plans(spec.searches, spec.privacy)
+    for category_search in spec.searches:
+        category_plan = plans_for_categories[category_search.attribute]
+        result = category_search.result
+        searches.append(
+            _CategorySearchPreview(
+                attribute=category_search.attribute,
+                budget=category_plan.privacy.budget,
+                threshold=category_plan.threshold,
+                detectable_units=category_plan.detectable_units,
+                most=category_search.kind.most,
+                found=None if result is None else len(result.texts),
+            )
         )
-    chances = describe_search_chances(fact["detectable_units"], fact["threshold"])
-    return (
-        f"Before the release, {price} pays for finding the categories of {name}. The search finds "
-        f"{chances}. The errors above are for {fact['most']:,} categories."
-    )
-
-
-def _describe_bounds(fact: Mapping[str, Any], price: str) -> str:
-    """Describe the cost of a search for bounds, its rule and its result."""
-    name = fact["attribute"]
-    if fact["bounds"] is not None:
-        low, high = fact["bounds"]
-        return (
-            f"The bounds {low} and {high} of {name} were found and paid before ({price}). The cost "
-            "above does not include them."
-        )
-    low, high = fact["widest"]
-    return (
-        f"Before the release, {price} pays for finding {name}. {fact['rule']} The errors above are "
-        f"for the widest bounds, {low} and {high}."
-    )
+    return searches
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
@@ -1168,7 +1189,7 @@ def _errors_json(plan: Plan) -> dict[str, Any]:
     return {
         "privacy": plan.privacy.to_json(),
         "expected_total_squared_error": plan.expected_error().total_squared_error,
-        "rmse": {table["name"]: table["rmse"] for table in expected_tables(plan)},
+        "rmse": {table.name: table.rmse for table in expected_tables(plan)},
     }
 
 

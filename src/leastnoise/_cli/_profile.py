@@ -15,19 +15,23 @@ from leastnoise._cli._output import (
     print_facts,
     print_table,
 )
-from leastnoise._cli._plan import expected_tables
 from leastnoise._cli._release import CommandObserver
+from leastnoise._plan import Plan
 from leastnoise._profile import (
+    COVERED_UNITS,
+    SIZE_SHARE,
     ColumnFindings,
     Profile,
     ProfilePlan,
     ProfileRequest,
+    UnitSizes,
     measured_spec,
     plan_profile,
+    plan_unit_sizes,
     run_profile,
     summarize_column,
 )
-from leastnoise._release import describe_search, load_catalogue
+from leastnoise._release import Catalogue, describe_search, load_catalogue
 from leastnoise._session import DatabaseTable
 from leastnoise._spec import category_plans
 from leastnoise._trusted.accounting import Privacy
@@ -48,7 +52,11 @@ _MOST_PRINTED_COLUMNS = 60
         "The epsilon of a new ledger: this profile and the later releases.  [default: --epsilon]",
     ),
     ("--unit", str, "The column that names a person, or row if every row is another person."),
-    ("--max-rows", int, "The most rows of a person that count, with a --unit that is a column."),
+    (
+        "--max-rows",
+        int,
+        "The most rows of a person that count.  [default: from the counts of persons by their rows]",
+    ),
     ("--out", FILE, "The directory to write.  [default: the name of DATA and -profile]"),
     ("--ledger", FILE, "The ledger.  [default: next to the data, created if it does not exist]"),
     ("--delimiter", str, "The character between the fields of a CSV file."),
@@ -133,24 +141,56 @@ def _print_cost(plan: ProfilePlan) -> None:
         measured += f", after {searches} searches for categories"
     left_out = [column.name for column in plan.columns.listed if column.left_out]
     facts = [("costs", cost), ("protects", unit), ("measures", measured)]
+    if plan.measures_unit_sizes:
+        facts.append(("units", _unit_size_text(plan)))
     if left_out:
         facts.append(("left out", ", ".join(left_out)))
     print_facts(facts)
 
 
+def _unit_size_text(plan: ProfilePlan) -> str:
+    """Return the cost of the counts of units, and the rule of ``max_rows``."""
+    counted = f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
+    rule = f"about {COVERED_UNITS:.0%} of the units have at most max_rows rows"
+    if plan.request.max_rows is None:
+        return f"{counted}; {rule}, in the tables and in the draft"
+    return (
+        f"{counted}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
+    )
+
+
 def _print_dry_run(plan: ProfilePlan) -> None:
-    """Print the error of every table and search of a profile."""
+    """Print the error of every table and search of a profile.
+
+    The tables are those for one row of a unit if no limit is stated.
+    """
     with measured_spec(plan) as spec:
         if isinstance(spec.privacy, Privacy):
             for attribute, search in category_plans(spec.searches, spec.privacy).items():
                 click.echo(f"{attribute}: {describe_search(search)}")
         error_plan, _ = plan_with_progress(spec)
-    rows = [
-        [table["name"], f"{table['queries']:,}", format_number(table["rmse"])]
-        for table in expected_tables(error_plan)
-    ]
+    factor = 1.0
+    if plan.measures_unit_sizes and plan.searched_tables:
+        # the spec cannot leave out the share of the counts of units, whose noise is Gaussian
+        factor = float(1 - SIZE_SHARE) ** -0.5
+    rows = _table_lines(error_plan, factor)
+    if plan.measures_unit_sizes:
+        rows = [*_table_lines(plan_unit_sizes(plan.unit_size_privacy())), *rows]
     print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
+    if plan.measures_unit_sizes and plan.request.max_rows is None:
+        click.echo(
+            "The errors of the tables of columns are for max_rows = 1; they grow in proportion to it."
+        )
     click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
+
+
+def _table_lines(plan: Plan, factor: float = 1.0) -> list[list[str]]:
+    """Return name, cells and standard error times a factor of each table of a plan."""
+    errors = plan.expected_error().table_errors()
+    return [
+        [name, f"{product.rows:,}", format_number(factor * rmse)]
+        for product, (name, rmse, _) in zip(plan.workload, errors, strict=True)
+    ]
 
 
 def _print_profile(finished: Profile) -> None:
@@ -163,6 +203,8 @@ def _print_profile(finished: Profile) -> None:
     print_table("", headings, lines)
     more = len(columns) - len(lines)
     facts = [("rows", catalogue.format_answer(rows.value, rows.margin))]
+    if finished.findings.unit_sizes is not None:
+        facts += _unit_facts(finished.findings.unit_sizes, catalogue)
     if more > 0:
         facts.append(("more", f"{more} further columns are on the page"))
     facts += [("page", display_path(finished.page)), ("draft", display_path(finished.draft))]
@@ -174,6 +216,23 @@ def _print_profile(finished: Profile) -> None:
         facts.insert(1, ("note", catalogue.say("profile_no_rows")))
     print_facts(facts)
     click.echo(f"Next: leastnoise plan {display_path(finished.draft)}")
+
+
+def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Return the number of units, their mean number of rows, and the limit."""
+    if not sizes.has_units:
+        return [("units", catalogue.say("profile_units_too_noisy"))]
+    mean = sizes.mean_rows
+    mean_text = f"{mean.value:.1f} ({mean.low:.1f} to {mean.high:.1f})"
+    effect = sizes.draft_effect
+    return [
+        ("units", catalogue.format_answer(sizes.units.value, sizes.units.margin)),
+        ("rows per unit", f"{mean_text}, for units with at most {sizes.largest:,} rows"),
+        (
+            "max_rows",
+            f"{effect.max_rows}; {effect.cut_units.value:.1%} of the units have more rows",
+        ),
+    ]
 
 
 def _column_line(column: ColumnFindings) -> list[str]:

@@ -73,6 +73,7 @@ from leastnoise._estimation._model import (
     ShrunkToModel,
     draw_records,
     fitted_model,
+    impossible_rows,
     round_systematically,
 )
 from leastnoise._estimation._moments import EstimatedMoments

@@ -820,7 +820,7 @@ def draw_records(
     """
     codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
-        wrong = np.flatnonzero(_impossible_rows(codes, impossible))
+        wrong = np.flatnonzero(impossible_rows(codes, impossible))
         if not len(wrong):
             break
         _refuse_endless(again, len(wrong))
@@ -888,11 +888,11 @@ def _project_to_public_counts(
                     np.flatnonzero(group_of == at)[0]
                     for group_of, at in zip(sums.groups, indices, strict=True)
                 ]
-        right = ~_impossible_rows(moved, impossible)
+        right = ~impossible_rows(moved, impossible)
         codes[surplus[right]] = moved[right]
 
 
-def _impossible_rows(
+def impossible_rows(
     codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
 ) -> BoolArray:
     """Return which records have an impossible combination of values."""

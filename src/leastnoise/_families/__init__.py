@@ -5,7 +5,7 @@ Each file holds one family.
 For a planner a family is a `Fit`: a function from the `Gram` matrix of the workload and the norm of
 the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the `GramInverse`
 of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is registered for the
-operator. Begin with these two files, then with a short family, ``_contrasts``.
+operator. Begin with these two files, then with a short family: `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``

@@ -418,7 +418,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     theta = support.to_matrix(optimum[:count])
     above = optimum[count:].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
-    inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
+    inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma)
     return BlockPIdentity(
         inner, 1 + above.sum(axis=0), above[0], above[1:], math.sqrt(least / gram.queries)
     )

@@ -352,8 +352,11 @@ def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
     weights = factor.weights.astype(float)
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
     below = operator.below * weights[operator.size :, None]
+    from scipy.linalg import solve_triangular
+
     lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
-    return IdentityInverse(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+    lifted = solve_triangular(lower, below * inverse_squares, lower=True, check_finite=False)
+    return IdentityInverse(inverse_squares, lifted)
 
 
 @structured_inverse.register

@@ -103,11 +103,17 @@ def time_limit(clock: Deadline) -> Iterator[Deadline]:
 
 
 def minimize_lbfgs(
-    objective: Objective, start: FloatArray, most: float | FloatArray, steps: int
+    objective: Objective,
+    start: FloatArray,
+    most: float | FloatArray,
+    steps: int,
+    *,
+    gain: float = 0.0,
 ) -> tuple[FloatArray, float]:
     """Return coefficients in [0, ``most``] of a small objective, and its value.
 
-    Takes at most ``steps`` steps of L-BFGS; returns the last point and its error.
+    Takes at most ``steps`` steps of L-BFGS, and ends where ten of them lower the logarithm of the
+    objective by less than ``gain``; returns the last point and its error.
     """
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
@@ -117,6 +123,7 @@ def minimize_lbfgs(
     point = np.clip(start, 0, most)
     value, slope = logarithm(point)
     memory: _Memory = deque(maxlen=_MEMORY)
+    last_values: deque[float] = deque(maxlen=_MEMORY)
     for _ in range(steps):
         if deadline_passed():
             break
@@ -137,6 +144,10 @@ def minimize_lbfgs(
         point, value, slope = reached
         if gained <= _LEAST_GAIN * max(1.0, abs(value)):
             break
+        is_slow = len(last_values) == _MEMORY and last_values[0] - value < gain
+        if is_slow:
+            break
+        last_values.append(value)
     return point, math.exp(value)
 
 
@@ -197,7 +208,11 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 
 
 def dual_ascent(
-    step: Step[Rest], weights: FloatArray, gap: float, steps: int
+    step: Step[Rest],
+    weights: FloatArray,
+    gap: float,
+    steps: int,
+    excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
 ) -> tuple[float, FloatArray, float, Rest]:
     """Return the step of smallest largest cost: cost, weights, value, result.
 
@@ -207,10 +222,12 @@ def dual_ascent(
         weights: to start from, of sum 1.
         gap: at which to stop.
         steps: at most.
+        excess: maps costs, weights and result to what the result exceeds the optimum by; by
+            default the largest cost less 1.
 
     Returns:
-        The largest cost, the weights, the dual value and the result of the step whose largest cost
-        is least.
+        1 and the excess, the weights, the dual value and the result of the step whose excess is
+        least.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
     # squares take half the steps of the first power; a third power oscillates
@@ -218,8 +235,11 @@ def dual_ascent(
     power = 2.0
     for _ in range(steps):
         costs, value, details = step(weights)
-        if best is None or costs.max() < best[0]:
-            best = float(costs.max()), weights, value, details
+        largest = float(costs.max())
+        if excess is not None:
+            largest = 1 + excess(costs, weights, details)
+        if best is None or largest < best[0]:
+            best = largest, weights, value, details
         if best[0] - 1 <= gap or deadline_passed():
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it,

@@ -60,6 +60,7 @@ class ColumnFit:
         clipped: such rows that are counted in the nearest cell; of a measure, at its nearest bound.
         other: such rows that are counted in the cell ``other``; of a measure, as zero.
         values: the most frequent values outside, as text, with their numbers of rows.
+        in_other_tables: whether the rows that are left out count in tables without the attribute.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ColumnFit:
     clipped: int
     other: int
     values: tuple[tuple[str, int], ...] = ()
+    in_other_tables: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,6 +413,7 @@ class _Tally:
         return ColumnFit(
             name=self._name,
             values=tuple((value_texts[number], rows) for number, rows in most_frequent),
+            in_other_tables=bool(getattr(self._kind, "hidden", False)),
             **counts,
         )
 
@@ -559,9 +562,8 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             yield f"doubled keys   {_format_share(join.doubled, join.keys)} of the second table: {several} rows have none for it"
             yield "    keep one row of each key there, and they have one"
     yield from _used_rows_lines(fit)
-    in_some = {name for names, _ in fit.left_out for name in names}
     for column in fit.attributes:
-        if column.name in in_some:
+        if column.in_other_tables:
             dropped = "left out of tables with this attribute"
         else:
             dropped = "dropped from every table"

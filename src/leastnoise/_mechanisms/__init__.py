@@ -15,7 +15,6 @@ from leastnoise._mechanisms._choice import (
     Comparison,
     Progress,
     Search,
-    allocate_time,
     choose_plan,
     memory_error_reason,
     noise_kinds,
@@ -23,6 +22,7 @@ from leastnoise._mechanisms._choice import (
     reweight_plan,
     search_again,
     tables_with_high_error,
+    time_requests,
     try_strategies,
     with_best_lower_bounds,
 )

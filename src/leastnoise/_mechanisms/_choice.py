@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 20.0  # default CPU seconds of planning
+SECONDS = 5.0  # default CPU seconds of planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Search:
             raise refuse(
                 "seconds",
                 seconds,
-                "a number above 0, such as 20",
+                "a number above 0, such as 5",
                 "It says how much CPU time the search for a plan may take.",
             )
         object.__setattr__(self, "seconds", float(seconds))
@@ -82,28 +82,24 @@ class Search:
 
 
 _MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
-# Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
-# all searches end, so that with the last error and the look for crowded tables planning ends by
-# 1.5.
-_QUICK_SHARE = 1 / 20
-_END_OF_SEARCHES = 1.3  # times the stated seconds, until when a search may end itself
+_QUICK_SHARE = 1 / 10  # part of the given seconds up to which a planner is quick
+_CHECK_SHARE = 1 / 10  # part of the given seconds for the check of crowded tables
+_SEARCH_SHARE = 1 / 2  # part of the seconds left that a search may take beyond its least
+_DEADLINE = 1.3  # times the given seconds: estimates of seconds may be too low
 _GRACE_SECONDS = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
-# how likely the best plan has the other kind of noise, and that more steps of a search find it
-_CHANCE_OF_OTHER_NOISE = 1 / 8
-_CHANCE_OF_FURTHER_STEPS = 1 / 2
-_ESTIMATE_ERROR = 1.5  # the factor by which estimates of seconds may be wrong
+_CHANCE_OF_OTHER_NOISE = 1 / 8  # that the best plan has noise of another kind
 # part of the squared error of quick planners that searches reach under Laplace noise; under
 # Gaussian noise these are near the best
 _LAPLACE_SEARCH_GAIN = 1 / 2
-_NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
+_NO_GAIN = 2e-3  # of the squared error: a tenth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 _FAR_BEHIND = (
     "quick strategies with this noise have more than {times} times the least squared error, "
     "which searches with it hardly ever make up for; ask for it by name"
 )
 _NO_TIME = (
-    "too little of the {seconds} CPU seconds was left to start it; allow more seconds, or "
-    "choose it by name"
+    "its estimated time does not fit into the rest of the {seconds} CPU seconds; allow more "
+    "seconds, or choose it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
 _CROWDED = 2.0  # times the error of a table in a separate plan
@@ -197,9 +193,10 @@ def try_strategies(
 ) -> Iterator[Candidate]:
     """Try strategies one by one, and yield a candidate for each.
 
-    The automatic choice ends a search that would take the CPU seconds that others may need, and all
-    searches at 1.3 times the given seconds. Estimates decide the order and what others may need;
-    planners without a share of the time are tried last, in the time that is left.
+    Quick planners are tried first, then the others by their seconds over the likelihood that they
+    find the best plan. Estimates of seconds decide which planners are tried and how long they
+    search, so the plan does not depend on the machine. One deadline ends all searches on machines
+    that are much slower than the estimates.
 
     Args:
         workload: the queries to answer.
@@ -211,7 +208,7 @@ def try_strategies(
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
-    while trials.problems:
+    while trials.waiting:
         trial = trials.next_trial()
         reason = trials.reason_to_skip(trial, every=every)
         if reason:
@@ -223,7 +220,11 @@ def try_strategies(
 
 
 class _Trials:
-    """The planners that remain to be tried, and the results of those before."""
+    """The planners that remain to be tried, and the results of those before.
+
+    Attributes:
+        waiting: the planners that remain, the next one first.
+    """
 
     def __init__(
         self,
@@ -237,41 +238,41 @@ class _Trials:
         self._privacy = privacy
         self._seconds = seconds
         self._now = now
-        self._begun = now()
         self._is_automatic = strategy == "auto"
-        if self._is_automatic:
-            self.problems = allocate_time(workload, privacy, seconds)
-        else:
-            self.problems = _problems_of(_planner_of(strategy), workload, privacy)
         self._has_many_tables = len(workload.products) > _MANY_TABLES
-        if self._has_many_tables:
-            self.problems.sort(key=lambda pair: not pair[0].contains(workload))
         self._results = _ResultsSoFar(noise_kinds(privacy))
-        self._is_ordered = (
-            not self._is_automatic or self._has_many_tables or len(self._results.least) == 1
-        )
+        self._seconds_left = math.inf
+        self._deadline = math.inf
+        if self._is_automatic:
+            self.waiting = time_requests(workload, privacy, seconds)
+            self._seconds_left = seconds - bound_seconds(workload)
+            self._deadline = now() + max(_DEADLINE * seconds, seconds + _GRACE_SECONDS)
+        else:
+            self.waiting = _requests_of(_planner_of(strategy), privacy)
+        if self._has_many_tables:
+            self.waiting.sort(key=lambda request: not request.planner.contains(workload))
+        self._is_ordered = not self._is_automatic or self._has_many_tables
 
     def next_trial(self) -> "_Trial":
-        """Return the next planner to try, which is not among the problems any more."""
-        if not self._is_ordered and _is_slow(*self.problems[0], self._seconds):
-            self._order_slow_problems()
-        planner, problem = self.problems.pop(0)
-        start = time.perf_counter()
-        deadline = Deadline()
-        if self._is_automatic:
-            deadline = _search_deadline(
-                planner, problem, self.problems, self._begun, self._seconds, self._now
-            )
-        is_slow = _is_slow(planner, problem, self._seconds)
-        needless = self._results.reason_against(planner, problem.noise) if is_slow else ""
-        return _Trial(planner, problem, deadline, start, is_slow=is_slow, needless=needless)
-
-    def _order_slow_problems(self) -> None:
-        """Order the rest, which is slow, by the noise of the best plans so far."""
-        self._is_ordered = True
-        order = self._results.promising_noise()
-        ordered_problems = allocate_time(self._workload, self._privacy, self._seconds, order)
-        self.problems = ordered_problems[-len(self.problems) :]
+        """Return the next planner to try, and remove it from those that wait."""
+        if not self._is_ordered and self.waiting[0].is_slow:
+            self._is_ordered = True
+            order = self._results.promising_noise()
+            self.waiting.sort(key=lambda request: request.rank(order))
+        request = self.waiting.pop(0)
+        seconds = request.granted(self._seconds_left)
+        needless = ""
+        if request.is_slow:
+            needless = self._results.reason_against(request.planner, request.noise)
+        problem = PlanningProblem(
+            self._workload,
+            self._privacy,
+            request.noise,
+            seconds / _planning_passes(self._workload),
+        )
+        return _Trial(
+            request, problem, Deadline(self._deadline, self._now), time.perf_counter(), needless
+        )
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
         """Return why a planner is not tried; empty if it is.
@@ -279,34 +280,35 @@ class _Trials:
         Quick planners are always tried, unless others have them as special cases.
         """
         reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
-        if reason or not trial.is_slow or self._results.best == math.inf:
+        if reason or not trial.request.is_slow or self._results.best == math.inf:
             return reason
         if trial.needless and not every:
             return trial.needless
-        return _reason_of_time(trial.deadline, self._seconds)
+        if not trial.problem.seconds > 0 or trial.deadline.has_passed():
+            return message(_NO_TIME, seconds=f"{self._seconds:g}")
+        return ""
 
     def carry_out(self, trial: "_Trial") -> Candidate:
         """Try a planner, record its result and return its candidate."""
         planner, noise = trial.planner, trial.problem.noise
-        best_before = self._results.best
         with time_limit(trial.deadline):
             plan, error = _best_candidate_plan(
                 planner, trial.problem, iterate=not self._is_automatic
             )
+        is_unsuited = isinstance(error, NotApplicable)
+        if self._is_automatic and not is_unsuited:  # one that does not apply says so at once
+            self._seconds_left -= _planning_passes(self._workload) * trial.problem.seconds
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
             self._results.add(noise, plan, needless=needless)
             if self._has_many_tables:
                 contained = planner.contains(self._workload)
                 self._results.add_contained(planner, noise, contained)
-        # without a share of the time it counts as ended only if it found the best plan
-        is_awaited = trial.problem.seconds > 0 or self._results.best < best_before
         return replace(
             trial.without_plan("" if error is None else str(error)),
             plan=plan,
             needless=needless,
-            ended=trial.deadline.ended and is_awaited,
-            unsuited=isinstance(error, NotApplicable),
+            unsuited=is_unsuited,
         )
 
 
@@ -316,16 +318,19 @@ class _Trial:
 
     Attributes:
         start: when the trial began.
-        is_slow: whether the planner is no quick one.
         needless: why it can gain next to nothing; empty if it may gain more.
     """
 
-    planner: Planner
+    request: "TimeRequest"
     problem: PlanningProblem
     deadline: Deadline
     start: float
-    is_slow: bool
     needless: str
+
+    @property
+    def planner(self) -> Planner:
+        """The planner to try."""
+        return self.request.planner
 
     def without_plan(self, reason: str) -> Candidate:
         """Return the candidate without a plan.
@@ -334,9 +339,9 @@ class _Trial:
         """
         useful_seconds = 0.0
         is_needless = reason and reason == self.needless
-        if not is_needless and (self.deadline.ended or self.planner.most):
+        if not is_needless:
             most_seconds = self.planner.most_seconds(self.problem.workload, self.problem.norm)
-            if most_seconds > self.problem.seconds:
+            if self.deadline.ended or most_seconds > self.problem.seconds:
                 useful_seconds = most_seconds
         return Candidate(
             self.planner.name,
@@ -346,22 +351,8 @@ class _Trial:
             time.perf_counter() - self.start,
             useful_seconds,
             bool(self.needless),
-            self.deadline.ended and self.problem.seconds > 0,
+            self.deadline.ended,
         )
-
-
-def _reason_of_time(deadline: Deadline, seconds: float) -> str:
-    """Return why there is no time for a planner; empty if there is."""
-    if deadline.has_passed():
-        return message(_NO_TIME, seconds=f"{seconds:g}")
-    return ""
-
-
-def _problems_of(
-    planner: Planner, workload: Workload, privacy: Privacy
-) -> list[tuple[Planner, PlanningProblem]]:
-    """Return the problems of one planner, for each kind of noise."""
-    return [(planner, PlanningProblem(workload, privacy, noise)) for noise in noise_kinds(privacy)]
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
@@ -444,44 +435,6 @@ class _ResultsSoFar:
             self.contained[name, noise] = planner.name
 
 
-def _is_slow(planner: Planner, problem: PlanningProblem, seconds: float) -> bool:
-    """Return whether a planner has no share of the time, or needs a large one."""
-    cost = _planning_passes(problem.workload) * planner.least_seconds(
-        problem.workload, problem.norm
-    )
-    return problem.norm in planner.norms and (
-        cost > _QUICK_SHARE * seconds or not problem.seconds > 0
-    )
-
-
-def _search_deadline(
-    planner: Planner,
-    problem: PlanningProblem,
-    other_searches: Sequence[tuple[Planner, PlanningProblem]],
-    begun: float,
-    seconds: float,
-    now: Callable[[], float],
-) -> Deadline:
-    """Return the deadline of a search.
-
-    It leaves others their shares, but its own share may be underestimated by a factor.
-    """
-    # The last step of a search, which no clock ends, must be over by then.
-    passes = _planning_passes(problem.workload)
-    end = begun + max(_END_OF_SEARCHES * seconds, seconds + _GRACE_SECONDS)
-    if not _is_slow(planner, problem, seconds):
-        return Deadline(end, now)
-    if problem.seconds > 0:
-        needed = min(problem.seconds, planner.least_seconds(problem.workload, problem.norm))
-        end = max(
-            end - passes * sum(other.seconds for _, other in other_searches),
-            min(end, now() + _ESTIMATE_ERROR * passes * needed),
-        )
-    else:
-        end = begun + max(seconds / 2, seconds - _GRACE_SECONDS)  # a second is what loading takes
-    return Deadline(end - planner.step(problem.workload), now)
-
-
 def _best_candidate_plan(
     planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
@@ -551,86 +504,71 @@ def _check_finite(plan: Plan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _TimeRequest:
-    """CPU seconds that a planner could use.
-
-    Requests are granted in order.
+class TimeRequest:
+    """The CPU seconds that a planner needs, by estimates.
 
     Attributes:
-        is_slow: quick planners come first.
-        seconds_per_chance: the seconds over the likelihood that they find the best plan; the
-            smallest comes first among slow planners.
         planner: the planner.
         noise: its kind of noise.
-        seconds: all passes together.
+        least: seconds for any strategy; 0 if it does not support the noise.
+        most: seconds for the best strategy that it can find.
+        likely: how likely it is to be the best under this noise, in proportion to others.
+        is_slow: whether its most exceed a small share of the seconds.
     """
 
-    is_slow: bool
-    seconds_per_chance: float
     planner: Planner
     noise: Noise
-    seconds: float
+    least: float
+    most: float
+    likely: float
+    is_slow: bool
+
+    def rank(self, order: Sequence[Noise]) -> tuple[bool, float]:
+        """Return the key that orders requests, for kinds of noise in this order.
+
+        Quick planners come first, then those with the least seconds for their chance to be best.
+        """
+        if not self.is_slow:
+            return False, order.index(self.noise)
+        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** order.index(self.noise)
+        return True, self.least / (chance_of_noise * self.likely)
+
+    def granted(self, seconds_left: float) -> float:
+        """Return the seconds that its search may take; 0 if too few are left."""
+        if self.least > seconds_left and self.is_slow:
+            return 0.0
+        return min(self.most, max(self.least, _SEARCH_SHARE * seconds_left))
 
 
-def _time_requests(
-    workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
-) -> list[_TimeRequest]:
-    """Return the CPU seconds each planner needs, in the order of planning.
+def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[TimeRequest]:
+    """Return the requests of all planners of the automatic choice, in their order.
 
-    Quick planners come first, then those with the least time for their chance to win. Further
-    steps of a search count as one more planner.
+    Args:
+        workload: the queries to answer.
+        privacy: budget, neighbours and privacy unit.
+        seconds: CPU seconds that the automatic choice may take.
     """
     passes = _planning_passes(workload)
     noises = noise_kinds(privacy)
-    requests: list[_TimeRequest] = []
+    requests: list[TimeRequest] = []
     for noise in noises:
-        chance_of_noise = _CHANCE_OF_OTHER_NOISE ** [*order, *noises].index(noise)
         for planner in PLANNERS.values():
             if not planner.automatic:
                 continue
             least = passes * planner.least_seconds(workload, noise.norm)
             most = passes * planner.most_seconds(workload, noise.norm)
-            is_slow = least > _QUICK_SHARE * seconds
-            per_chance = 0.0
-            if is_slow:
-                per_chance = least / (chance_of_noise * planner.likely(workload))
-            requests.append(_TimeRequest(is_slow, per_chance, planner, noise, least))
-            if most > least > 0:
-                per_chance = max(least, most - least) / (chance_of_noise * _CHANCE_OF_FURTHER_STEPS)
-                requests.append(_TimeRequest(True, per_chance, planner, noise, most - least))
-    return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
+            is_slow = most > _QUICK_SHARE * seconds
+            likely = planner.likely(workload)
+            requests.append(TimeRequest(planner, noise, least, most, likely, is_slow))
+    return sorted(requests, key=lambda request: request.rank(noises))
 
 
-def allocate_time(
-    workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
-) -> list[tuple[Planner, PlanningProblem]]:
-    """Return the planning problems in order, each with its share of the time.
-
-    Quick planners come first, then the others by their seconds over the likelihood that they find
-    the best plan. Shares are parts of estimates, so the same workload has the same plan on every
-    machine. Planners without a share come last, in the same order.
-    """
-    seconds_left = seconds - bound_seconds(workload)
-    shares: dict[tuple[Planner, Noise], float] = {}
-    for request in _time_requests(workload, privacy, seconds, order):
-        key = request.planner, request.noise
-        share = 0.0
-        if key in shares:  # further steps of a search, in the remaining time
-            if shares[key] > 0:
-                share = min(max(seconds_left, 0.0), request.seconds)
-        else:
-            # the first planner has a share even if the lower bound takes all the time
-            limit = max(seconds_left, 0.0 if shares else _QUICK_SHARE * seconds)
-            if request.seconds <= limit:
-                share = request.seconds
-        shares[key] = shares.get(key, 0.0) + share
-        seconds_left -= share
-    passes = _planning_passes(workload)
-    problems = [
-        (planner, PlanningProblem(workload, privacy, noise, share / passes))
-        for (planner, noise), share in shares.items()
+def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
+    """Return the requests of one planner without a limit of time."""
+    return [
+        TimeRequest(planner, noise, math.inf, math.inf, 1.0, is_slow=False)
+        for noise in noise_kinds(privacy)
     ]
-    return sorted(problems, key=lambda pair: not pair[1].seconds > 0)
 
 
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
@@ -670,9 +608,13 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     A data-dependent mechanism needs 0.
     """
     if search.strategy == "auto":
-        return _planning_passes(workload) * sum(
-            problem.seconds for _, problem in allocate_time(workload, privacy, search.seconds)
-        )
+        seconds_left = search.seconds - bound_seconds(workload)
+        total = 0.0
+        for request in time_requests(workload, privacy, search.seconds):
+            seconds = request.granted(seconds_left)
+            seconds_left -= seconds
+            total += seconds
+        return total
     planner = search.planner
     if planner is None:
         return 0.0
@@ -838,7 +780,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
-    end = search.now() + search.seconds * 2 * _QUICK_SHARE
+    end = search.now() + search.seconds * _CHECK_SHARE
     for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
@@ -855,7 +797,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             tried, _ = choose_plan(
                 single_workload,
                 even,
-                Search(strategy, seconds=search.seconds * _QUICK_SHARE, now=search.now),
+                Search(strategy, seconds=search.seconds * _CHECK_SHARE / 2, now=search.now),
             )
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}

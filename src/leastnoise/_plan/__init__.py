@@ -6,6 +6,7 @@ Plans, measurements and observations are read from JSON that any release of the 
 from leastnoise._plan._bounds import (
     COVERS,
     RISK,
+    ROWS_OF_UNIT,
     BoundsPlan,
     SearchPlan,
     candidate_edges,

@@ -284,6 +284,8 @@ class PlanDetails:
             strategies that minimise the largest one.
         impossible: combinations of cells that no row has, by attribute.
         public: tables of counts that are public: a table of a workload and its counts.
+        counts_unit_sizes: whether each unit is counted once, by its number of rows. The only
+            attribute is this number then, and no other column than the unit's is read.
     """
 
     objective: str = "total"
@@ -293,6 +295,7 @@ class PlanDetails:
     largest_variance_over_least: float | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
+    counts_unit_sizes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("ended_early", "high_errors", "impossible", "public"):
@@ -312,6 +315,8 @@ class PlanDetails:
             value["unit_bound"] = self.unit_bound
         if self.largest_variance_over_least is not None:
             value["largest_variance_over_least"] = self.largest_variance_over_least
+        if self.counts_unit_sizes:
+            value["counts_unit_sizes"] = True
         return value
 
     @staticmethod
@@ -340,6 +345,7 @@ class PlanDetails:
             ),
             impossible=tuple(_cells(domain, combination) for combination in impossible),
             public=tuple(_mapping(counts) for counts in public),
+            counts_unit_sizes=entries.get("counts_unit_sizes", False) is True,
         )
 
 

@@ -166,6 +166,25 @@ class Plan(ABC):
                 "The strategy of a plan must be a name, and its details PlanDetails. Make the plan "
                 "again; nothing was spent."
             )
+        if self.details.counts_unit_sizes:
+            self._check_unit_sizes()
+
+    def _check_unit_sizes(self) -> None:
+        """Refuse to count units by their rows unless each unit has one row."""
+        domain = self.workload.domain
+        unit = self.privacy
+        if (
+            not isinstance(self, LinearPlan)
+            or isinstance(self, SeriesPlan)
+            or (len(domain.names), len(domain.measures)) != (1, 0)
+            or unit.unit_column is None
+            or (unit.max_rows, unit.max_per_cell) != (1, None)
+        ):
+            raise InputError(
+                "A plan that counts units by their number of rows must have fixed measurements, one "
+                "attribute, no measure, a unit with a column, and max_rows = 1. Make the plan again; "
+                "nothing was spent."
+            )
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"

@@ -13,13 +13,12 @@ from leastnoise._profile._columns import (
 )
 from leastnoise._profile._draft import DRAFT_FILE, draft_text, round_down
 from leastnoise._profile._findings import (
-    FALSE_CELL_RATE,
     TAIL_SHARE,
     ColumnFindings,
-    Interval,
     ProfileFindings,
     compute_findings,
 )
+from leastnoise._profile._intervals import FALSE_CELL_RATE, Interval
 from leastnoise._profile._page import page_file, render_page, summarize_column
 from leastnoise._profile._request import (
     RELEASE_FOLDER,
@@ -29,3 +28,12 @@ from leastnoise._profile._request import (
     plan_profile,
 )
 from leastnoise._profile._run import Profile, measured_spec, profile, run_profile
+from leastnoise._profile._unit_sizes import (
+    COVERED_UNITS,
+    SIZE_SHARE,
+    LimitEffect,
+    UnitSizes,
+    describe_unit_sizes,
+    plan_unit_sizes,
+    unit_size_cells,
+)

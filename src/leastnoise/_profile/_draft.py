@@ -7,7 +7,9 @@ from typing import Any
 
 from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
+from leastnoise._profile._intervals import Interval
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
+from leastnoise._profile._unit_sizes import COVERED_UNITS
 from leastnoise._session import Ledger
 from leastnoise._spec import (
     escape_comment,
@@ -71,7 +73,7 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
     if source := plan.source_settings():
         parts.append(format_section("source", source))
     parts += ["\n[privacy]\n", *_budget_lines(plan, budget_left)]
-    parts.append(f"unit = {format_toml_value(plan.unit_setting())}\n")
+    parts += _unit_lines(plan, findings)
     by_column = findings.by_column()
     for column in plan.columns.listed:
         if column.name in by_column:
@@ -83,6 +85,31 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
         settings = {"path": path_for_spec(ledger.path, draft_path), "dataset": ledger.dataset}
         parts.append(format_section("ledger", settings))
     return "".join(parts)
+
+
+def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
+    """Yield the unit, with the limit on its rows from the counts of units."""
+    sizes = findings.unit_sizes
+    setting = plan.unit_setting()
+    if sizes is None:
+        yield f"unit = {format_toml_value(setting)}\n"
+        return
+    if not sizes.has_units:
+        yield f"unit = {format_toml_value(setting)}     # the number of units cannot be told from\n"
+        yield "# noise, so choose max_rows from public knowledge\n"
+        return
+    effect = sizes.draft_effect
+    setting = {**setting, "max_rows": effect.max_rows}
+    yield f"unit = {format_toml_value(setting)}     # max_rows from the profile: about\n"
+    yield f"# {COVERED_UNITS:.0%} of the units have at most that many rows. {_share(effect.cut_units)} of the\n"
+    yield f"# units have more, and {_share(effect.cut_rows)} of the rows are not used.\n"
+
+
+def _share(share: Interval | None) -> str:
+    """Return a share with the ends of its interval."""
+    if share is None:
+        return "an unknown share"
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
 def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str]:

@@ -10,44 +10,27 @@ import numpy as np
 
 from leastnoise._estimation import quantiles
 from leastnoise._profile._columns import NARROW_WIDTH, MeasuredColumn
+from leastnoise._profile._intervals import (
+    FALSE_CELL_RATE,
+    ZERO,
+    Interval,
+    interval_at,
+    share_of,
+)
 from leastnoise._profile._request import ProfilePlan
+from leastnoise._profile._unit_sizes import UnitSizes
 from leastnoise._release import Release, Table
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import marginals, predicates, queries
 
 TAIL_SHARE = 0.005
 """Share of the counted rows that may lie below, and above, the drafted bounds."""
-FALSE_CELL_RATE = 0.05
-"""Probability that any empty cell of the profile is taken for an occupied one."""
 _RUN_LENGTHS = (1, 2, 4, 8)  # cells next to a bound that are tested together
 _RUN_LEVEL = 0.99
 """Level of the interval of a run: a false alarm only widens the bounds."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _SPECIAL_CELLS = 2  # the last cells of every table: (null) and (outside)
 _TYPE_SHARE = 0.5  # of the values that are present: below, they are no numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with its interval.
-
-    Attributes:
-        value: the estimate.
-        low: the lower end.
-        high: the upper end.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def margin(self) -> float:
-        """The larger half of the interval."""
-        return max(self.high - self.value, self.value - self.low)
-
-
-_NO_ROWS = Interval(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -150,10 +133,12 @@ class ProfileFindings:
     Attributes:
         rows: the number of rows that count.
         columns: one entry for each table.
+        unit_sizes: the units by their number of rows; None if every row is a unit.
     """
 
     rows: Interval
     columns: tuple[ColumnFindings, ...]
+    unit_sizes: UnitSizes | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -170,12 +155,15 @@ class ProfileFindings:
         return best
 
 
-def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
+def compute_findings(
+    plan: ProfilePlan, release: Release, unit_sizes: UnitSizes | None = None
+) -> ProfileFindings:
     """Compute the findings of a profile by post-processing.
 
     Args:
         plan: the tables of the profile.
         release: the release that measured them.
+        unit_sizes: the findings about the rows of units; None if every row is a unit.
     """
     by_attribute = {table.attribute: table for table in plan.tables}
     # A share is wrong only if its part or the whole is: half of the error probability for each.
@@ -193,7 +181,9 @@ def compute_findings(plan: ProfilePlan, release: Release) -> ProfileFindings:
         measured = by_attribute[stated.product.attributes[0]]
         tables = _ColumnTables(stated, careful, strict)
         columns.append(_column_findings(measured, release, tables, careful_rows))
-    return ProfileFindings(rows=_first_interval(row_table), columns=tuple(columns))
+    return ProfileFindings(
+        rows=_first_interval(row_table), columns=tuple(columns), unit_sizes=unit_sizes
+    )
 
 
 class _ColumnTables(NamedTuple):
@@ -211,23 +201,7 @@ class _ColumnTables(NamedTuple):
 
 
 def _first_interval(table: Table) -> Interval:
-    return _interval_at(table, 0)
-
-
-def _interval_at(table: Table, position: int) -> Interval:
-    """Return the answer of a cell, with its interval cut at 0."""
-    value = max(0.0, float(table.answer.reshape(-1)[position]))
-    low = max(0.0, float(table.low.reshape(-1)[position]))
-    return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
-
-
-def _share_of(part: Interval, whole: Interval) -> Interval:
-    """Return a part of a whole; its interval holds if both intervals hold."""
-    if whole.value <= 0:
-        return Interval(0.0, 0.0, 1.0)
-    low = part.low / whole.high
-    high = part.high / whole.low if whole.low > 0 else 1.0
-    return Interval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))
+    return interval_at(table, 0)
 
 
 def _column_findings(
@@ -237,8 +211,8 @@ def _column_findings(
     cells = tables.stated.answer.size - _SPECIAL_CELLS
     answers = tables.stated.answer.reshape(-1)
     margins = tables.stated.margins.reshape(-1)
-    missing = _interval_at(tables.careful, cells)
-    unreadable = _interval_at(tables.careful, cells + 1)
+    missing = interval_at(tables.careful, cells)
+    unreadable = interval_at(tables.careful, cells + 1)
     low_ends = tables.strict.low.reshape(-1)[:cells]
     labels = tuple(str(label) for label in tables.stated.labels[0][:cells])
     threshold = float((answers[:cells] - low_ends).max(initial=0.0))
@@ -248,15 +222,15 @@ def _column_findings(
         counts=answers[:cells],
         margins=margins[:cells],
         occupied=low_ends > 0,
-        missing=_interval_at(tables.stated, cells),
-        unreadable=_interval_at(tables.stated, cells + 1),
-        missing_share=_share_of(missing, careful_rows),
-        unreadable_share=_share_of(unreadable, careful_rows),
+        missing=interval_at(tables.stated, cells),
+        unreadable=interval_at(tables.stated, cells + 1),
+        missing_share=share_of(missing, careful_rows),
+        unreadable_share=share_of(unreadable, careful_rows),
         quartiles=(),
         threshold=threshold,
         range_cells=(0, cells - 1),
-        rows_below=_NO_ROWS,
-        rows_above=_NO_ROWS,
+        rows_below=ZERO,
+        rows_above=ZERO,
     )
     if findings.is_too_noisy or not findings.fits_type:
         return findings
@@ -324,11 +298,11 @@ def _rows_in_runs(
 ) -> list[Interval]:
     """Return the rows in runs of cells from a first to before a last one."""
     if runs[0][0] == runs[0][1]:
-        return [_NO_ROWS] * len(runs)
+        return [ZERO] * len(runs)
     cell_sets = predicates([findings.labels[start:stop] for start, stop in runs])
     question = queries(release.plan.domain, {findings.measured.attribute: cell_sets})
     (table,) = release.answer(question, level=level)
-    return [_interval_at(table, position) for position in range(len(runs))]
+    return [interval_at(table, position) for position in range(len(runs))]
 
 
 def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:

@@ -1,13 +1,16 @@
 """Render the page of a profile, which a colleague reads in two minutes."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
 from leastnoise._profile._draft import DRAFT_FILE
-from leastnoise._profile._findings import ColumnFindings, Interval, ProfileFindings
-from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, ProfilePlan
+from leastnoise._profile._findings import ColumnFindings, ProfileFindings
+from leastnoise._profile._intervals import Interval
+from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan
+from leastnoise._profile._unit_sizes import LimitEffect, UnitSizes
 from leastnoise._release import (
     TEMPLATES,
     Catalogue,
@@ -62,6 +65,38 @@ class ColumnView(NamedTuple):
     hidden_note: str
 
 
+class SizeBar(NamedTuple):
+    """A cell of units by their number of rows on the page.
+
+    Attributes:
+        label: the number of rows.
+        width: of its bar, in percent of the largest cell.
+        units: its units, with the margin.
+        cut_units: the share of the units with more rows.
+        cut_rows: the share of the rows that this limit cuts.
+    """
+
+    label: str
+    width: int
+    units: str
+    cut_units: str
+    cut_rows: str
+
+
+class UnitView(NamedTuple):
+    """The units by their number of rows on the page.
+
+    Attributes:
+        sentences: number of units, mean, and drafted limit.
+        bars: the occupied cells.
+        hidden_note: how many cells are hidden, and why; empty if none is.
+    """
+
+    sentences: tuple[str, ...]
+    bars: tuple[SizeBar, ...]
+    hidden_note: str
+
+
 def page_file(language: str) -> str:
     """Return the name of the page in a language."""
     return "profile.html" if language == "en" else f"profile.{language}.html"
@@ -99,6 +134,7 @@ def render_page(
             private=release.private,
             has_rows=findings.has_rows,
             rows=catalogue.format_answer(rows.value, rows.margin),
+            units=_view_units(plan, findings, catalogue),
             views=views,
             columns=len(views),
             promise=describe_promise(privacy, catalogue),
@@ -120,6 +156,87 @@ def _cost_text(plan: ProfilePlan) -> str:
     if request.delta is None:
         return f"epsilon = {request.epsilon}"
     return f"epsilon = {request.epsilon}, delta = {request.delta}"
+
+
+def _view_units(
+    plan: ProfilePlan, findings: ProfileFindings, catalogue: Catalogue
+) -> UnitView | None:
+    """Return the rows of units as the page shows them; None if a row is a unit."""
+    sizes = findings.unit_sizes
+    if sizes is None:
+        return None
+    sentences = tuple(_unit_sentences(plan, sizes, catalogue))
+    if not sizes.has_units:
+        return UnitView(sentences, (), "")
+    bars = tuple(_size_bars(sizes, catalogue))
+    hidden = len(sizes.cells) - len(bars)
+    hidden_note = ""
+    if hidden:
+        units = round(sizes.threshold)
+        hidden_note = catalogue.say("profile_units_hidden", count=hidden, units=units)
+    return UnitView(sentences, bars, hidden_note)
+
+
+def _unit_sentences(plan: ProfilePlan, sizes: UnitSizes, catalogue: Catalogue) -> Iterator[str]:
+    """Yield the sentences about units, their mean and the drafted limit."""
+    counted = catalogue.say(
+        "profile_units_counted", limit=plan.request.max_rows, folder=UNIT_SIZE_FOLDER
+    )
+    if not sizes.has_units:
+        yield catalogue.say("profile_units_too_noisy")
+        yield counted
+        return
+    yield catalogue.say(
+        "profile_units",
+        column=plan.request.unit_column,
+        units=catalogue.format_answer(sizes.units.value, sizes.units.margin),
+        mean=_format_quartile(sizes.mean_rows, catalogue),
+    )
+    if sizes.units_beyond.high >= 1:
+        yield catalogue.say(
+            "profile_units_beyond",
+            count=math.floor(sizes.units_beyond.high),
+            largest=sizes.largest,
+        )
+    effect = sizes.draft_effect
+    yield catalogue.say(
+        "profile_units_limit",
+        limit=effect.max_rows,
+        units=_format_share(effect.cut_units, catalogue),
+        rows=_format_cut_rows(effect, catalogue),
+    )
+    yield counted
+
+
+def _size_bars(sizes: UnitSizes, catalogue: Catalogue) -> Iterator[SizeBar]:
+    """Yield the bars of the occupied cells of units by their number of rows."""
+    effects = {effect.max_rows: effect for effect in sizes.limits}
+    top = max((float(sizes.counts[position]) for position in sizes.shown_cells), default=1.0)
+    for position in sizes.shown_cells:
+        first, last = sizes.cells[position]
+        count = float(sizes.counts[position])
+        effect = effects.get(last)
+        yield SizeBar(
+            label=size_label(first, last, catalogue),
+            width=max(1, round(100 * count / top)),
+            units=catalogue.format_answer(count, float(sizes.margins[position])),
+            cut_units="" if effect is None else _format_share(effect.cut_units, catalogue),
+            cut_rows="" if effect is None else _format_cut_rows(effect, catalogue),
+        )
+
+
+def _format_cut_rows(effect: LimitEffect, catalogue: Catalogue) -> str:
+    """Return the share of the rows that a limit cuts, or that it is unknown."""
+    if effect.cut_rows is None:
+        return catalogue.say("profile_unit_unknown")
+    return _format_share(effect.cut_rows, catalogue)
+
+
+def size_label(first: int, last: int, catalogue: Catalogue) -> str:
+    """Return the numbers of rows of a cell of units, such as 6 to 7."""
+    if first == last:
+        return catalogue.format_value(last)
+    return catalogue.say("profile_unit_range", first=first, last=last)
 
 
 def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> ColumnView:

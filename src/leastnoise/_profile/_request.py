@@ -12,6 +12,7 @@ from leastnoise._profile._columns import (
     choose_measured_columns,
     with_categories,
 )
+from leastnoise._profile._unit_sizes import SIZE_SHARE
 from leastnoise._session import CSV, DatabaseTable, schema
 from leastnoise._spec import (
     SourceColumns,
@@ -25,6 +26,7 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive, number_
 
 SPEC_FILE = "profile.toml"
 RELEASE_FOLDER = "release"
+UNIT_SIZE_FOLDER = "unit-sizes"
 _HEAD = """\
 # The measurements of `leastnoise profile`. The cells follow from the names and types of the columns, and
 # categories come from a search that was paid. Do not edit it: the same command finishes a stopped profile.
@@ -51,7 +53,8 @@ class ProfileRequest:
         epsilon: the budget of the profile.
         delta: the delta of the profile, for the search of categories; None for none.
         unit: ``"row"``, or the column that names a person; None if no column may name one.
-        max_rows: the most rows of a person that count; None for ``"row"``.
+        max_rows: the most rows of a person that count; None for ``"row"``, or to take it from the
+            histogram of persons by their number of rows.
         layout: the keys of ``[source]`` that say how a file is read, such as ``delimiter``.
     """
 
@@ -75,7 +78,10 @@ class ProfileRequest:
         return None if self.unit in {None, "row"} else self.unit
 
     def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
-        """Return the budget times a factor, with the unit."""
+        """Return the budget times a factor, with the unit.
+
+        Without ``max_rows``, one row of a unit counts until the histogram of units is measured.
+        """
         return Privacy(self.budget(factor), "add_remove", self.unit_column, self.max_rows or 1)
 
 
@@ -113,7 +119,21 @@ class ProfilePlan:
         """Return the value of ``unit`` in ``[privacy]``."""
         if self.request.unit_column is None:
             return "row"
-        return {"column": self.request.unit_column, "max_rows": self.request.max_rows}
+        return {"column": self.request.unit_column, "max_rows": self.request.max_rows or 1}
+
+    @property
+    def measures_unit_sizes(self) -> bool:
+        """Whether the units are counted by their number of rows."""
+        return self.request.unit_column is not None
+
+    def unit_size_privacy(self) -> Privacy:
+        """Return the budget of the histogram of units, with the unit.
+
+        It is a share of the budget that the searches for categories leave.
+        """
+        share = 1 - SEARCH_SHARE if self.searched_tables else self.table_share
+        budget = self.request.budget(share)
+        return self.request.privacy().within(budget.share(SIZE_SHARE))
 
     @property
     def searched_tables(self) -> tuple[MeasuredColumn, ...]:
@@ -130,10 +150,22 @@ class ProfilePlan:
         table_share = 1 - SEARCH_SHARE if categories else self.table_share
         return replace(self, tables=tables, table_share=table_share)
 
+    def with_max_rows(self, max_rows: int) -> "ProfilePlan":
+        """Return the plan with this limit on the rows of a unit, unless one is stated."""
+        if self.request.max_rows is not None:
+            return self
+        return replace(self, request=replace(self.request, max_rows=max_rows))
+
     def spec_text(self) -> str:
-        """Return the text of the spec that measures the tables."""
+        """Return the text of the spec that measures the tables.
+
+        The share of the histogram of units is left out only after the searches, because a budget
+        with searches has no shares.
+        """
         budget = parameters(self.request.budget(self.table_share))
         privacy: dict[str, Any] = {name: number_text(number) for name, number in budget.items()}
+        if self.measures_unit_sizes and not self.searched_tables:
+            privacy["share"] = str(1 - SIZE_SHARE)
         privacy["unit"] = self.unit_setting()
         parts = [_HEAD]
         if source := self.source_settings():
@@ -176,15 +208,15 @@ def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
 
 
 def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
-    """Refuse a unit that is not stated, or a person without a limit on rows."""
+    """Refuse a unit that is not stated or that no column names."""
     if request.unit is None:
         names = [column.name for column in columns.listed if column.names_person]
         candidates = names or list(columns.candidates)
         if candidates:
             raise InputError(
                 f"A profile must know whose rows are protected; got no unit, and {candidates[0]!r} may "
-                f"name persons. Give --unit {candidates[0]!r} with --max-rows, the most rows of a person "
-                "that count, or --unit row if every row is another person."
+                f"name persons. Give --unit {candidates[0]!r}, or --unit row if every row is another "
+                "person."
             )
     if request.unit_column is None:
         if request.max_rows is not None:
@@ -197,9 +229,5 @@ def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
         raise InputError(
             f"The unit must be 'row' or a column of the data; got {request.unit!r}. Name such a column."
         )
-    if request.max_rows is None:
-        raise InputError(
-            f"The unit {request.unit!r} needs max_rows, the most rows of a person that count; got none. "
-            "Choose it from public knowledge, such as --max-rows 5."
-        )
-    whole("max_rows", request.max_rows, 1)
+    if request.max_rows is not None:
+        whole("max_rows", request.max_rows, 1)

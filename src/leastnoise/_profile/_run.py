@@ -13,19 +13,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from leastnoise._plan import ROWS_OF_UNIT, Plan
 from leastnoise._profile._draft import DRAFT_FILE, draft_text
 from leastnoise._profile._findings import ProfileFindings, compute_findings
-from leastnoise._profile._page import page_file, render_page
+from leastnoise._profile._page import page_file, render_page, size_label
 from leastnoise._profile._request import (
     RELEASE_FOLDER,
     SPEC_FILE,
+    UNIT_SIZE_FOLDER,
     ProfilePlan,
     ProfileRequest,
     plan_profile,
 )
+from leastnoise._profile._unit_sizes import (
+    describe_unit_sizes,
+    plan_unit_sizes,
+    size_attribute,
+    unit_size_cells,
+)
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
     LANGUAGES,
+    Options,
     Release,
     holds_categories,
     load_catalogue,
@@ -42,7 +51,9 @@ from leastnoise._session import (
     find_categories,
     ledger_beside,
     open_or_create_ledger_of,
+    read_release,
     read_spec,
+    release,
     require_release,
     run_spec,
 )
@@ -52,6 +63,11 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive
 
 REQUEST_FILE = "request.toml"
 """The spec of a profile before its searches; a stopped profile is recognised by it."""
+_SIZE_NAMES = {
+    "rows": {"en": "units", "de": "Einheiten"},
+    "attributes": {ROWS_OF_UNIT: {"en": "rows of a unit", "de": "Zeilen einer Einheit"}},
+}
+"""Display names of the histogram of units, in which a row is a unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +125,8 @@ def profile(
         total: the epsilon of the data set, for a ledger that is made now: this profile and the
             releases after it. The delta grows in proportion. None for the budget of the profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
-        max_rows: the most rows of a person that count; required with a unit column.
+        max_rows: the most rows of a person that count. None with a unit column takes it from the
+            histogram of units by their number of rows, which gets a tenth of the tables' budget.
         ledger: the file of the ledger; by default next to the data.
         seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
 
@@ -179,6 +196,10 @@ def run_profile(
         _write_request(plan.folder, request_text)
     if plan.searched_tables:
         plan = plan.with_categories(_find_categories(plan, ledger, seed, observer))
+    unit_sizes = None
+    if plan.measures_unit_sizes:
+        unit_sizes = describe_unit_sizes(_release_unit_sizes(plan, ledger, seed, observer))
+        plan = plan.with_max_rows(unit_sizes.max_rows)
     spec = _write_spec(plan, seed)
     run = run_spec(
         spec,
@@ -189,10 +210,10 @@ def run_profile(
         observer=_TableObserver(observer),
         note="profile",
     )
-    release = require_release(run)
-    findings = compute_findings(plan, release)
+    finished = require_release(run)
+    findings = compute_findings(plan, finished, unit_sizes)
     for language in LANGUAGES:
-        page = render_page(plan, findings, release, load_catalogue(language))
+        page = render_page(plan, findings, finished, load_catalogue(language))
         _replace_file(plan.folder / page_file(language), page)
     draft = plan.folder / DRAFT_FILE
     if not draft.exists():  # it may have been edited
@@ -324,15 +345,78 @@ def _find_categories(
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
     """Return the categories of an earlier run; refuse unpaid ones."""
     categories = read_categories(directory)
-    receipts = set()
-    if ledger is not None:
-        receipts = {entry.id for entry in Ledger.open(ledger).entries()}
-    if not categories.private or categories.receipt.id not in receipts:
+    if not categories.private or categories.receipt.id not in _receipts(ledger):
         raise InputError(
             f"The categories in {directory} must have been paid from the ledger {ledger}; they were "
             "not. Choose another directory for this profile."
         )
     return categories.texts
+
+
+def _receipts(ledger: Path | None) -> set[str]:
+    """Return the ids of all payments of a ledger."""
+    if ledger is None:
+        return set()
+    return {entry.id for entry in Ledger.open(ledger).entries()}
+
+
+def _release_unit_sizes(
+    plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
+) -> Release:
+    """Return the histogram of units by their number of rows; pay unless it was paid.
+
+    Args:
+        plan: the plan of the profile, after the searches.
+        ledger: the file of the ledger; None with a seed.
+        seed: of noise that protects nobody; nothing is written then.
+        observer: of the run.
+    """
+    size_plan = plan_unit_sizes(plan.unit_size_privacy())
+    directory = None
+    if seed is None:
+        directory = plan.folder / UNIT_SIZE_FOLDER
+        if directory.exists():
+            return _read_paid_unit_sizes(directory, size_plan, ledger)
+    with measured_spec(plan) as spec:
+        data = spec.data(plan.request.source)
+        with observer.reading(spec, data, "counting units by their rows") as progress:
+            return release(
+                size_plan,
+                data,
+                ledger=ledger,
+                out=directory,
+                options=Options(formats=("csv",), names=_SIZE_NAMES, labels=_size_labels()),
+                seed=seed,
+                progress=progress,
+                note="profile",
+            )
+
+
+def _size_labels() -> dict[str, dict[str, Any]]:
+    """Return the numbers of rows of each cell, as a reader writes them."""
+    labels = size_attribute().labels
+    texts: dict[str, Any] = {}
+    for label, (first, last) in zip(labels, unit_size_cells(), strict=True):
+        texts[str(label)] = {
+            language: size_label(first, last, load_catalogue(language)) for language in LANGUAGES
+        }
+    return {ROWS_OF_UNIT: texts}
+
+
+def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None) -> Release:
+    """Return the histogram of an earlier run; refuse another or an unpaid one."""
+    earlier = read_release(directory)
+    is_same = (
+        earlier.plan.details.counts_unit_sizes
+        and earlier.plan.workload == size_plan.workload
+        and earlier.plan.privacy == size_plan.privacy
+    )
+    if not is_same or earlier.observation.receipt not in _receipts(ledger):
+        raise InputError(
+            f"The counts in {directory} must be those of this profile, paid from the ledger "
+            f"{ledger}; they are not. Choose another directory for this profile."
+        )
+    return earlier
 
 
 def _write_spec(plan: ProfilePlan, seed: int | None) -> SpecFile:

@@ -45,7 +45,7 @@ from leastnoise._release._found_bounds import (
 from leastnoise._release._json_records import ALWAYS_WRITTEN, flat, read_record, write_record
 from leastnoise._release._manifest import Manifest, read_manifest
 from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
-from leastnoise._release._metadata import FILL_IN, Publication
+from leastnoise._release._metadata import FILL_IN, FILL_IN_ADDRESS, Publication
 from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
@@ -71,7 +71,7 @@ from leastnoise._release._receipt import (
     SearchFacts,
     SecondTable,
 )
-from leastnoise._release._records import make_records
+from leastnoise._release._records import Records, make_records
 from leastnoise._release._release import (
     SEEDED_NOISE,
     Release,
@@ -130,6 +130,7 @@ from leastnoise._release._texts import (
     table_title,
     unit_of_sums,
 )
+from leastnoise._release._utility_page import render_utility_page, utility_file
 from leastnoise._release._writing import (
     WRITERS,
     check_records_file,

@@ -26,7 +26,7 @@ _LARGEST_NUMBER = 1e150  # its square is still a double
 _PREFIX = "prefix"
 _IS_WRITTEN = "is written"
 ALWAYS_WRITTEN = {_IS_WRITTEN: True}
-"""Metadata of a field that is written also if it has its default value."""
+"""Metadata of a field that is written also if it has its default value, and required."""
 _Record = TypeVar("_Record")
 
 
@@ -98,7 +98,7 @@ def _read_entries(kind: type[_Record], entries: Mapping[str, Any], place: str) -
                 values[name] = value
         elif name in entries:
             values[name] = _read_value(field_kind, entries[name], f"{place}{name}")
-        elif record_field.default is MISSING:
+        elif record_field.default is MISSING or _IS_WRITTEN in record_field.metadata:
             raise InputError(f"{place}{name} is missing. Use an intact copy.")
     return kind(**values)
 

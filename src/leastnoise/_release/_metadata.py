@@ -7,6 +7,7 @@ Facts that are not in the release are ``FILL IN``.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +25,12 @@ from leastnoise._release._quantities import describe_columns
 from leastnoise._release._release import Release
 from leastnoise._release._report import report_file
 from leastnoise._release._tables import ResultTable
-from leastnoise._release._texts import Catalogue
+from leastnoise._release._texts import Catalogue, name_attribute
 from leastnoise._trusted.check import InputError
 
 FILL_IN = "FILL IN"
+FILL_IN_ADDRESS = "https://example.org/FILL-IN"
+"""An address to replace: JSON-LD is read as nothing if an address is not valid."""
 _MOST_DESCRIBED_TABLES = 200  # more tables share files
 _AUTHORITY = "http://publications.europa.eu/resource/authority"
 _LANGUAGES = {"en": "ENG", "de": "DEU"}
@@ -43,6 +46,7 @@ _DCAT_CONTEXT = {
     "dct": "http://purl.org/dc/terms/",
     "foaf": "http://xmlns.com/foaf/0.1/",
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
     "vcard": "http://www.w3.org/2006/vcard/ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
@@ -165,7 +169,7 @@ def format_dcat(publication: Publication) -> str:
     options = release.options
     facts: dict[str, Any] = {
         "@context": _DCAT_CONTEXT,
-        "@id": FILL_IN,
+        "@id": FILL_IN_ADDRESS,
         "@type": "dcat:Dataset",
         "dct:title": _in_languages(
             options, lambda language: options.text("title", language) or FILL_IN
@@ -179,18 +183,19 @@ def format_dcat(publication: Publication) -> str:
                 options, lambda language: options.text("agency", language) or FILL_IN
             ),
         },
-        "dcat:contactPoint": {
-            "@type": "vcard:Kind",
-            "vcard:fn": options.text("contact") or FILL_IN,
-        },
+        "dcat:contactPoint": _describe_contact(options.text("contact")),
+        "dcat:keyword": _list_keywords(release),
         "dct:issued": _date(publication.manifest.written.isoformat()),
         "dct:language": [
-            {"@id": f"{_AUTHORITY}/language/{_LANGUAGES[language]}"}
+            _concept(f"{_AUTHORITY}/language/{_LANGUAGES[language]}", "dct:LinguisticSystem")
             for language in options.languages
         ],
-        "dct:accessRights": {"@id": f"{_AUTHORITY}/access-right/PUBLIC"},
-        "dcat:theme": {"@id": FILL_IN},
-        "dct:spatial": {"@id": FILL_IN},
+        "dct:accessRights": _concept(f"{_AUTHORITY}/access-right/PUBLIC", "dct:RightsStatement"),
+        "dcat:theme": {
+            **_concept(f"{FILL_IN_ADDRESS}/theme", "skos:Concept"),
+            "skos:prefLabel": FILL_IN,
+        },
+        "dct:spatial": _concept(f"{FILL_IN_ADDRESS}/place", "dct:Location"),
         **_describe_time(release),
     }
     if options.text("source"):
@@ -199,16 +204,51 @@ def format_dcat(publication: Publication) -> str:
             "rdfs:label": _option_text(options, "source"),
         }
     facts["dcat:distribution"] = [
-        {
-            "@type": "dcat:Distribution",
-            "dct:title": file,
-            "dcat:accessURL": {"@id": FILL_IN},
-            "dct:format": {"@id": f"{_AUTHORITY}/file-type/{file_type}"},
-            "dct:license": {"@id": FILL_IN},
-        }
+        _describe_distribution(file, file_type, options)
         for file, file_type in _list_distributions(options)
     ]
     return _to_json(facts)
+
+
+def _describe_distribution(file: str, file_type: str, options: Options) -> dict[str, Any]:
+    """Return the facts about one kind of files of a release."""
+    catalogues = _catalogues(options)
+    return {
+        "@type": "dcat:Distribution",
+        "dct:title": file,
+        "dct:description": _in_languages(
+            options, lambda language: catalogues[language].say("meta_file", format=file_type)
+        ),
+        "dcat:accessURL": _concept(f"{FILL_IN_ADDRESS}/file", "rdfs:Resource"),
+        "dct:format": _concept(f"{_AUTHORITY}/file-type/{file_type}", "dct:MediaTypeOrExtent"),
+        "dct:license": _concept(f"{FILL_IN_ADDRESS}/license", "dct:LicenseDocument"),
+    }
+
+
+def _concept(address: str, kind: str) -> dict[str, str]:
+    """Return a value with an address and its class, which validators of ranges need."""
+    return {"@id": address, "@type": kind}
+
+
+def _describe_contact(contact: str) -> dict[str, Any]:
+    """Return the contact point, with the address of an e-mail if it is one."""
+    facts: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": contact or FILL_IN}
+    if re.fullmatch(r"[^@\s]+@[^@\s]+", contact):
+        facts["vcard:hasEmail"] = {"@id": f"mailto:{contact}"}
+    return facts
+
+
+def _list_keywords(release: Release) -> list[dict[str, str]]:
+    """Return the names of the attributes and measures in each language."""
+    options = release.options
+    domain = release.plan.domain
+    used = {name for product in release.workload for name in product.attributes}
+    keywords = []
+    for language, catalogue in _catalogues(options).items():
+        names = [catalogue.say("meta_keyword")]
+        names += [name_attribute(name, catalogue) for name in domain.names if name in used]
+        keywords += [{"@value": name, "@language": language} for name in dict.fromkeys(names)]
+    return keywords
 
 
 def _describe_tables(release: Release, catalogue: Catalogue) -> str:
@@ -236,7 +276,7 @@ def _describe_time(release: Release) -> dict[str, Any]:
     }
     if isinstance(release.plan, SeriesPlan) and kind.by in _FREQUENCIES:
         frequency = f"{_AUTHORITY}/frequency/{_FREQUENCIES[kind.by]}"
-        facts["dct:accrualPeriodicity"] = {"@id": frequency}
+        facts["dct:accrualPeriodicity"] = _concept(frequency, "dct:Frequency")
     return facts
 
 

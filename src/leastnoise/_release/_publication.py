@@ -130,7 +130,7 @@ def make_publication_table(
         product = result.product
         title = table_title(product, catalogue)
         unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
-        unit = name_with_row_limit(unit, release.privacy, catalogue)
+        unit = name_with_row_limit(unit, result.privacy, catalogue)
         blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
         spread = result.typical_margin

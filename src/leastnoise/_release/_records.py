@@ -6,10 +6,12 @@ nothing was measured inside. Records are post-processing and cost nothing.
 """
 
 import datetime as dt
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
+from fractions import Fraction
+from functools import partial, singledispatch
 from itertools import pairwise
 from math import floor, log10
 from typing import Any
@@ -22,15 +24,27 @@ from leastnoise._estimation import (
     Outcome,
     draw_records,
     fitted_model,
+    impossible_rows,
     public_counts_of_plan,
 )
+from leastnoise._release._record_units import (
+    Positions,
+    UnitCounts,
+    count_units,
+    group_rows,
+    group_rows_by_size,
+    sizes_of_codes,
+)
+from leastnoise._release._record_weights import list_weight_totals, rake_weights
 from leastnoise._release._tables import Table
-from leastnoise._trusted.check import InputError, whole
-from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
+from leastnoise._trusted.check import InputError, one_of, whole
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, marginals
 
 _HOURS = 24
+_LEAST_VARIANCE = 1e-300
+_LEAST_WHOLE_WIDTH = 100  # of bins: the three digits of a value in a bin are then whole
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
 
 
@@ -45,6 +59,9 @@ class Records:
         counted: the number of rows that the release counted.
         seed: the seed of the values within cells.
         units: the unit of each row, by the column of units; empty if rows are not grouped.
+        weights: the weight of each row in units of its measure, by the measure; empty without.
+        whole: the attributes in bins whose values are whole numbers.
+        drawn: the number of rows before they were grouped, which repeats or leaves out a few.
     """
 
     domain: Domain
@@ -53,17 +70,59 @@ class Records:
     counted: float
     seed: int
     units: Mapping[str, IntArray] = field(default_factory=dict)
+    weights: Mapping[str, FloatArray] = field(default_factory=dict)
+    whole: tuple[str, ...] = ()
+    drawn: int = 0
+
+    def answers(self, product: Product) -> FloatArray | None:
+        """Return what a table would be with these records; None if they cannot tell.
+
+        Rows are counted, units are counted if rows are grouped, and weights are added up.
+        """
+        if product.measure is None:
+            return self.counts(product)
+        measure = self.domain.measures[product.measure]
+        if product.measure in self.weights:
+            weights = self.weights[product.measure] * float(measure.unit)
+            return self._count_cells(product, np.arange(len(self.codes)), weights)
+        if not isinstance(measure, UnitCount) or not self.units:
+            return None
+        if not measure.attributes:  # all rows of a unit are in one cell
+            (units,) = self.units.values()
+            return self._count_cells(product, np.unique(units, return_index=True)[1])
+        if measure.attributes == product.attributes and product.asks_single_cells:
+            return self._count_cells(product, self._rows_of_units_in_cells(product))
+        return None
 
     def counts(self, product: Product) -> FloatArray:
         """Return the answers of these records to the queries of a table."""
+        return self._count_cells(product, np.arange(len(self.codes)))
+
+    def _rows_of_units_in_cells(self, product: Product) -> IntArray:
+        """Return one row for each unit in each cell of a table."""
+        (units,) = self.units.values()
+        positions = [self.names.index(name) for name in product.attributes]
+        keys = np.column_stack([units, self.codes[:, positions]])
+        return np.unique(keys, axis=0, return_index=True)[1]
+
+    def _count_cells(
+        self, product: Product, rows: IntArray, weights: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the answers of a table to its queries from some rows.
+
+        Args:
+            product: the table.
+            rows: the positions of the rows that count.
+            weights: of these rows; None for 1.
+        """
         sizes = [self.domain.kind(name).size for name in product.attributes]
-        codes = [self.codes[:, self.names.index(name)] for name in product.attributes]
+        codes = [self.codes[rows, self.names.index(name)] for name in product.attributes]
         if codes:
             flat = np.ravel_multi_index(codes, sizes)
         else:
-            flat = np.zeros(len(self.codes), dtype=np.int64)
+            flat = np.zeros(len(rows), dtype=np.int64)
         cells: Any = (
-            np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64)))
+            np.bincount(flat, weights, minlength=int(np.prod(sizes, dtype=np.int64)))
             .reshape(sizes)
             .astype(np.float64)
         )
@@ -72,12 +131,26 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: Table) -> float:
-        """Return the RMS difference between a table's answers and these counts.
+        """Return the RMS difference between a table's answers and these records'.
 
-        The counts are scaled to the number of rows that the release counted.
+        NaN if the records cannot answer the table.
         """
-        scaled = self.counts(table.product) * self.counted / len(self.codes)
-        return float(np.sqrt(np.mean((scaled.reshape(-1) - table.answer.reshape(-1)) ** 2)))
+        differences = self.differences(table)
+        if differences is None:
+            return float("nan")
+        return float(np.sqrt(np.mean(differences**2)))
+
+    def differences(self, table: Table) -> FloatArray | None:
+        """Return the answers of these records minus those of a table.
+
+        They are scaled to the number of rows that the release counted. None if the records cannot
+        answer the table.
+        """
+        answers = self.answers(table.product)
+        if answers is None:
+            return None
+        scaled = answers * self.counted / (self.drawn or len(self.codes))
+        return np.asarray(scaled.reshape(-1) - table.answer.reshape(-1))
 
     def columns(self) -> dict[str, Array]:
         """Return the values by column name.
@@ -99,28 +172,53 @@ class Records:
             },
             **{
                 column_of_name[name]: _spell_values(
-                    self.domain.kind(name), self.codes[:, index], random
+                    self.domain.kind(name),
+                    self.codes[:, index],
+                    random,
+                    is_whole=name in self.whole,
                 )
                 for index, name in enumerate(self.names)
                 if name in column_of_name
             },
+            **{
+                self._weight_column(name): weights * float(self.domain.measures[name].unit)
+                for name, weights in self.weights.items()
+            },
         }
+
+    def _weight_column(self, name: str) -> str:
+        """Return the column of a weight in the data."""
+        reading = self.domain.measure(name).reading
+        return reading.column or name
 
 
 def make_records(
-    outcome: Outcome, rows: int | None = None, seed: int = 0, *, units: bool = False
+    outcome: Outcome,
+    rows: int | None = None,
+    seed: int = 0,
+    *,
+    units: bool = False,
+    size: str | None = None,
+    weight: str | None = None,
+    whole_numbers: Sequence[str] = (),
 ) -> Records:
     """Draw records from a release.
 
-    By default their number is the number of counted rows, and they are not grouped into units.
+    Args:
+        outcome: of the release.
+        rows: the number of records; None for the number of counted rows.
+        seed: of the rounding.
+        units: whether to group rows into units.
+        size: an attribute with the number of rows of a unit; the rows are grouped by it.
+        weight: a measure whose sums the weights of the records agree with.
+        whole_numbers: the attributes in bins whose values are whole numbers.
     """
-    if units:
-        rows_per_unit = _mean_rows_per_unit(outcome)
-    else:
-        rows_per_unit = 0.0
     workload = outcome.plan.workload
     model, mixture = fitted_model(outcome.estimator(), workload.products)
     names = model.names
+    for name in whole_numbers:
+        one_of("a column of whole numbers", name, names)
+    unit_counts = count_units(outcome, names) if units or size is not None else None
     impossible = [
         {names.index(name): codes for name, codes in cells.items()}
         for cells in outcome.plan.details.impossible
@@ -134,40 +232,116 @@ def make_records(
     ]
     fixed_sums = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
     codes = draw_records(mixture, count, whole("seed", seed, 0), impossible, fixed_sums)
-    records = Records(outcome.plan.domain, names, codes, model.total, seed)
-    if not units:
-        return records
-    # all units have as many rows, but for one more: how they differ was not counted
-    unit_count = min(
-        max(round(count / rows_per_unit), -(-count // outcome.plan.privacy.max_rows)), count
+    records = Records(
+        outcome.plan.domain,
+        names,
+        codes,
+        model.total,
+        seed,
+        whole=tuple(whole_numbers),
+        drawn=count,
     )
-    unit_of_row = np.random.default_rng([seed, 4]).permutation(np.arange(count) % unit_count)
-    return replace(records, units={str(outcome.plan.privacy.unit_column): unit_of_row})
+    if unit_counts is not None:
+        scaled = unit_counts.scaled(count / max(model.total, 1.0))
+        records = _with_units(
+            records, outcome, scaled, size, partial(impossible_rows, impossible=impossible)
+        )
+    if weight is not None:
+        totals = list_weight_totals(outcome, names, weight)
+        scale = count / max(model.total, 1.0)
+        measure = outcome.plan.domain.measures[weight]
+        random = np.random.default_rng([records.seed, 5])
+        weights = rake_weights(records.codes, totals, measure, scale, random)
+        records = replace(records, weights={weight: weights})
+    return records
 
 
-def _mean_rows_per_unit(outcome: Outcome) -> float:
-    """Return the mean number of rows of a unit, from noisy counts of both."""
-    total = marginals(outcome.plan.domain, ways=0).products[0]
-    for product in outcome.plan.workload:
-        if not product.attributes and isinstance(
-            outcome.plan.domain.measures.get(str(product.measure)), UnitCount
-        ):
-            estimator = outcome.estimator()
-            try:
-                rows = float(estimator.estimate(total).values)
-            except InputError:
-                break
-            return max(rows, 1.0) / max(float(estimator.estimate(product).values), 1.0)
-    raise InputError(
-        "Records can be grouped into units where rows and units were counted in all; this release "
-        "has no such counts. Leave out --units, "
-        "or ask in a release for marginals = { ways = 0 }, once as it is and once with count = "
-        '"units".'
+def _with_units(
+    records: Records,
+    outcome: Outcome,
+    unit_counts: UnitCounts,
+    size: str | None,
+    impossible: Callable[[IntArray], BoolArray],
+) -> Records:
+    """Return records whose rows are grouped into units.
+
+    Args:
+        records: the records.
+        outcome: of the release.
+        unit_counts: the noisy units, for this number of rows.
+        size: an attribute with the number of rows of a unit; None for about equal sizes.
+        impossible: tells which rows are impossible.
+    """
+    random = np.random.default_rng([records.seed, 4])
+    domain = records.domain
+    max_rows = outcome.plan.privacy.max_rows
+    positions = Positions(
+        cells=tuple(records.names.index(name) for name in unit_counts.attributes),
+        shared=tuple(records.names.index(name) for name in unit_counts.shared),
     )
+    if size is None:
+        grouping = group_rows(records.codes, unit_counts, positions, max_rows, impossible, random)
+    else:
+        position = records.names.index(one_of("size", size, records.names))
+        size_of_code = sizes_of_codes(domain.kind(size), max_rows)
+        grouping = group_rows_by_size(
+            records.codes,
+            size_of_code[records.codes[:, position]],
+            list(dict.fromkeys([position, *positions.shared])),
+            _units_by_size(records, outcome, unit_counts, size, size_of_code),
+            impossible,
+            random,
+        )
+    unit_column = str(outcome.plan.privacy.unit_column)
+    return replace(records, codes=grouping.codes, units={unit_column: grouping.units})
 
 
-def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
+def _units_by_size(
+    records: Records,
+    outcome: Outcome,
+    unit_counts: UnitCounts,
+    size: str,
+    size_of_code: IntArray,
+) -> dict[int, float]:
+    """Return the number of units of each size; empty if no table counts them by size.
+
+    It is the mean of the counted units and of the rows over the size, weighted by precision.
+    """
+    if size not in unit_counts.attributes:
+        return {}
+    axis = unit_counts.attributes.index(size)
+    others = tuple(other for other in range(unit_counts.counts.ndim) if other != axis)
+    units_by_code = unit_counts.counts.sum(axis=others)
+    unit_variance = float(np.mean((unit_counts.std**2).sum(axis=others)))
+    rows_by_size = np.bincount(size_of_code[records.codes[:, records.names.index(size)]])
+    row_variance = _variance_of_rows(outcome, size)
+    units: dict[int, float] = {}
+    for rows in np.unique(size_of_code[size_of_code > 0]).tolist():
+        is_size = size_of_code == rows
+        variance_by_units = unit_variance * int(is_size.sum())
+        variance_by_rows = row_variance * int(is_size.sum()) / rows**2
+        weight = variance_by_rows / max(variance_by_units + variance_by_rows, _LEAST_VARIANCE)
+        from_rows = rows_by_size[rows] / rows if rows < len(rows_by_size) else 0.0
+        units[rows] = weight * float(units_by_code[is_size].sum()) + (1 - weight) * from_rows
+    return units
+
+
+def _variance_of_rows(outcome: Outcome, size: str) -> float:
+    """Return the mean variance of the rows by an attribute; 0 if it is not determined."""
+    table = marginals(outcome.plan.domain, ways=1, of=[size]).products[0]
+    try:
+        std = outcome.estimator().estimate(table).noise_std
+    except InputError:
+        return 0.0
+    return float(np.mean(std**2))
+
+
+def _spell_values(
+    kind: Kind, codes: IntArray, random: np.random.Generator, *, is_whole: bool
+) -> Array:
     """Return a value for every code, as the data would spell it.
+
+    In bins, values are whole numbers if ``is_whole``.
 
     A cell behind the regular cells gives a null, or a text that no cell has. The hidden cell gives
     a null.
@@ -177,7 +351,11 @@ def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> A
         further_values[kind.null_cell] = next(iter(kind.reading.nulls), None)
     if kind.hidden:
         further_values[kind.published] = None
-    values = _draw_values(kind, np.minimum(codes, kind.regular - 1), random)
+    regular_codes = np.minimum(codes, kind.regular - 1)
+    if isinstance(kind, (Bins, Edges)) and (is_whole or _has_wide_whole_bins(kind)):
+        values = _draw_whole_numbers(kind, regular_codes, random)
+    else:
+        values = _draw_values(kind, regular_codes, random)
     if further_values:
         values = [
             further_values.get(code, value)
@@ -195,6 +373,40 @@ def _text_or_null(value: object) -> str | None:
     if value is None:
         return None
     return str(value)
+
+
+def _has_wide_whole_bins(kind: Bins | Edges) -> bool:
+    """Whether whole numbers have all digits that a value in a bin has."""
+    edges = [Fraction(edge) for edge in kind.edges]
+    return all(edge.denominator == 1 for edge in edges) and all(
+        high - low >= _LEAST_WHOLE_WIDTH for low, high in pairwise(edges)
+    )
+
+
+def _draw_whole_numbers(
+    kind: Bins | Edges, codes: IntArray, random: np.random.Generator
+) -> list[Any]:
+    """Return a random whole number in the bin of each code.
+
+    Raises:
+        InputError: a bin has no whole number.
+    """
+    edges = [Fraction(edge) for edge in kind.edges]
+    if kind.closed == "left":
+        first = [math.ceil(low) for low in edges[:-1]]
+        last = [math.ceil(high) - 1 for high in edges[1:]]
+    else:
+        first = [math.floor(low) + 1 for low in edges[:-1]]
+        last = [math.floor(high) for high in edges[1:]]
+    for low, high, label in zip(first, last, kind.regular_labels, strict=True):
+        if low > high:
+            raise InputError(
+                f"Whole numbers need one in every bin; the bin {label} has none. Leave out the "
+                "column, or choose wider bins in a release."
+            )
+    lows = np.array(first, dtype=np.int64)
+    highs = np.array(last, dtype=np.int64)
+    return list(random.integers(lows[codes], highs[codes], endpoint=True).tolist())
 
 
 @singledispatch

@@ -491,7 +491,7 @@ class Release:
                 options,
                 interval,
                 library=self.library,
-                privacy=self.privacy,
+                privacy=_privacy_with_row_limit(self.plan),
             )
         )
 
@@ -573,6 +573,9 @@ class Release:
         *,
         seed: int = 0,
         units: bool = False,
+        size: str | None = None,
+        weight: str | None = None,
+        whole_numbers: Sequence[str] = (),
         library: str | None = None,
     ) -> Any:
         """Return synthetic records that agree with the release, at no cost.
@@ -585,14 +588,19 @@ class Release:
         Args:
             rows: the number of records; None for the number that the release counted.
             seed: the seed of the rounding, any whole number from 0; nothing here is private.
-            units: whether to group rows into units, each with about the mean number of rows, by
-                the release's counts of rows and units.
+            units: whether to group rows into units, so that the number of units in each cell of
+                the largest table of units agrees with the release. The rows of a unit share the
+                attributes of that table.
+            size: an attribute whose value is the number of rows of the unit, such as the size of
+                a household; units have as many rows as it says.
+            weight: a measure; the records get weights that add up to its released sums.
+            whole_numbers: attributes in bins whose values are whole numbers.
             library: pandas, polars or pyarrow; None for the data's library, or else the first that
                 is installed.
 
         Raises:
             InputError: the release has no counts, the cells of an attribute are not determined,
-                there are over 2^27 rows, or no counts of units.
+                there are over 2^27 rows, no counts of units, or no sums of the weight by cells.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
@@ -600,9 +608,16 @@ class Release:
         >>> release.synthesize(rows=3).shape
         (3, 2)
         """
-        return to_frame(
-            make_records(self.outcome, rows, seed, units=units).columns(), library or self.library
+        records = make_records(
+            self.outcome,
+            rows,
+            seed,
+            units=units,
+            size=size,
+            weight=weight,
+            whole_numbers=whole_numbers,
         )
+        return to_frame(records.columns(), library or self.library)
 
     @one_thread()
     def with_nnls(self) -> "Release":
@@ -840,7 +855,7 @@ def build_release(
         joint_estimates,
         local_estimates,
         library,
-        outcome.plan.privacy,
+        _privacy_with_row_limit(outcome.plan),
         public_counts,
         read_combinations(outcome.plan.domain, outcome.plan.details.impossible),
     )
@@ -861,6 +876,13 @@ def build_release(
         tables=tables,
         statistics=statistics,
     )
+
+
+def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
+    """Return the privacy whose row limit tables name; None if units count by their rows."""
+    if plan.details.counts_unit_sizes:
+        return None
+    return plan.privacy
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:

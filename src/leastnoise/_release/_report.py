@@ -208,6 +208,9 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
     privacy = release.privacy
     if privacy.unit_column is None:
         return catalogue.say("about_row")
+    if release.plan.details.counts_unit_sizes:
+        column = catalogue.quote(privacy.unit_column)
+        return catalogue.say("profile_about_unit", column=column)
     return catalogue.say_count(
         "about_unit", privacy.max_rows, column=catalogue.quote(privacy.unit_column)
     )

@@ -627,6 +627,8 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Return a phrase on the row limit of a unit; "" if units have none."""
+    if release.plan.details.counts_unit_sizes:
+        return ""
     return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
 
 
@@ -642,6 +644,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         not (product.of_values and product.is_per_unit) for product in release.workload
     )
     if privacy.unit_column is None or not has_other_tables:
+        return None
+    if release.plan.details.counts_unit_sizes:
         return None
     parts = [
         catalogue.say_count("cut", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
@@ -989,7 +993,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
         sentences.append(
             f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
-    if privacy.unit_column is not None:
+    if privacy.unit_column is not None and not plan.details.counts_unit_sizes:
         column = catalogue.quote(privacy.unit_column)
         cell_limit = privacy.max_per_cell
         if cell_limit is None:

@@ -106,8 +106,7 @@ def partial_columns(plan: Plan) -> tuple[str, ...]:
     >>> partial_columns(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
     ('sex', 'age')
     """
-    names = {name for product in plan.workload for name in product.attributes}
-    return tuple(name for name in plan.used()[0] if name in names and plan.domain.kind(name).hidden)
+    return tuple(name for name in plan.used()[0] if plan.domain.kind(name).hidden)
 
 
 def guard_measurements(

@@ -329,7 +329,9 @@ def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
     """Refuse data without the columns that a plan needs."""
     attributes: tuple[str, ...]
     measures: tuple[str, ...] = ()
-    if isinstance(plan, Plan):
+    if isinstance(plan, Plan) and plan.details.counts_unit_sizes:
+        attributes = ()
+    elif isinstance(plan, Plan):
         attributes, measures = plan.used()
     elif isinstance(plan, BoundsPlan) and plan.bounds_row_counts:
         attributes = ()

@@ -37,6 +37,7 @@ from leastnoise._plan import (
 )
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
+    ALWAYS_WRITTEN,
     EXPORTS,
     NO_RECEIPT,
     Draft,
@@ -105,7 +106,7 @@ class ReleaseRequest:
     """
 
     options: Options = field(default_factory=Options)
-    source: Any = None
+    source: Any = field(default=None, metadata=ALWAYS_WRITTEN)
     receipt: ReceiptFacts = NO_RECEIPT
     library: str | None = None
 
@@ -253,6 +254,14 @@ def read_table(
         return _read_categories_table(plan, source, progress)
     if isinstance(plan, BoundsPlan):
         return _read_bounds_table(plan, source, progress)
+    if plan.details.counts_unit_sizes:
+        if usage:
+            raise InputError(
+                "A release that counts units by their number of rows must have no guard, because no "
+                "row is left out of it. Leave out the guard; nothing was spent."
+            )
+        (attribute,) = plan.domain.names
+        return _read_unit_sizes(plan, attribute, source, progress)
     unit = plan.privacy
     attributes, measures = plan.used()
     return reading.read(
@@ -293,21 +302,29 @@ def _read_categories_table(
 
 def _read_bounds_table(plan: BoundsPlan, source: Any, progress: RowProgress | None) -> "Table":
     """Return the table of the values, or rows of units, that a search bounds."""
+    if plan.bounds_row_counts:
+        return _read_unit_sizes(plan, plan.attribute, source, progress)
     unit = plan.privacy
-    if plan.bounds_row_counts and unit.unit_column is not None:
-        return reading.read_unit_sizes(
-            source,
-            plan.domain,
-            plan.attribute,
-            unit_column=unit.unit_column,
-            unit_reading=unit.unit_reading,
-            progress=progress,
-        )
     return reading.read(
         source,
         plan.domain,
         unit_column=unit.unit_column,
         max_rows=unit.max_rows,
+        unit_reading=unit.unit_reading,
+        progress=progress,
+    )
+
+
+def _read_unit_sizes(
+    plan: Plan | BoundsPlan, attribute: str, source: Any, progress: RowProgress | None
+) -> "Table":
+    """Return the table with one row for each unit: its number of rows."""
+    unit = plan.privacy
+    return reading.read_unit_sizes(
+        source,
+        plan.domain,
+        attribute,
+        unit_column=str(unit.unit_column),
         unit_reading=unit.unit_reading,
         progress=progress,
     )

@@ -1,13 +1,14 @@
 """Planners turn a workload into a strategy and never see data.
 
-A planner is a record (`Planner` in ``_strategy``) with a function from a `PlanningProblem` to a `Strategy`.
-``_tables`` decides which tables are measured with which weights, by the programme of
-``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
-levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy
-along every attribute, ``_union`` two tables for two parts of the questions, ``_tilted`` residual
-spaces by fitted rows. ``_papers`` has strategies of papers by name, ``_own`` strategies of users,
-``_together`` counts and sums measured together. ``_aware`` and ``_sums`` plan the public part of
-mechanisms that look at the data.
+A planner is a record (`Planner` in ``_planning_problem``) with a function from a `PlanningProblem`
+to a `Strategy`. ``_tables`` decides which tables are measured with which weights, by the programme
+of ``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
+levels, ``_covering`` larger tables that contain the requested ones, ``_kronecker`` a fitted strategy
+along every attribute, ``_union`` two tables for two parts of the queries, ``_tilted`` residual
+spaces by fitted rows, ``_k_norm`` counts and sums by one noise of the K-norm.
+``_datacube_baselines`` has strategies of papers by name, ``_user_strategy`` strategies of users,
+``_counts_and_sums`` counts and sums measured together. ``_data_aware`` and ``_sums`` plan the public
+part of mechanisms that look at the data.
 """
 
 from collections.abc import Mapping
@@ -49,16 +50,7 @@ from leastnoise._strategies._datacube_baselines import (
     walsh_functions,
 )
 from leastnoise._strategies._k_norm import K_NORM
-from leastnoise._strategies._kronecker import (
-    EIGEN_DESIGN,
-    GAUSSIAN_OPTIMUM,
-    HAAR,
-    HIERARCHY,
-    LEVEL_TREE,
-    P_IDENTITY,
-    P_IDENTITY_BLOCKS,
-    TOEPLITZ_ROOT,
-)
+from leastnoise._strategies._kronecker import FAMILIES
 from leastnoise._strategies._marginals import MARGINALS
 from leastnoise._strategies._planning_problem import (
     Planner,
@@ -112,7 +104,8 @@ from leastnoise._strategies._tilted import TILTED
 from leastnoise._strategies._union import UNION
 from leastnoise._strategies._user_strategy import OWN, Own, user_planner
 
-# All planners, in the order in which they are shown: a new one is an import and a line here.
+# All planners, in the order in which they are shown: a new one is an import and a line here; that of
+# a family along every attribute is in `FAMILIES`.
 _ALL = (
     IDENTITY,
     WORKLOAD,
@@ -121,14 +114,7 @@ _ALL = (
     K_NORM,
     RESIDUAL,
     TILTED,
-    HIERARCHY,
-    HAAR,
-    LEVEL_TREE,
-    TOEPLITZ_ROOT,
-    EIGEN_DESIGN,
-    P_IDENTITY,
-    P_IDENTITY_BLOCKS,
-    GAUSSIAN_OPTIMUM,
+    *FAMILIES,
     UNION,
     RESIDUAL_MAX,
     WORKLOAD_EVEN,

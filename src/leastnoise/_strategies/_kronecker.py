@@ -105,8 +105,12 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return how many times to fit each attribute with the others fixed."""
-    if len(workload.beyond_cells) > 1:
+    """Return how many times to fit each attribute with the others fixed.
+
+    Once suffices if no product combines two attributes that are fitted.
+    """
+    fitted = {*workload.beyond_cells}
+    if any(len(fitted.intersection(product.attributes)) > 1 for product in workload):
         return 3
     return 1
 
@@ -224,7 +228,8 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
-    Takes as many steps as the time allows, most of them in the last sweep.
+    Takes as many steps as the time allows. The first sweeps fit hierarchies, which takes little
+    time and shows as well how much the queries along each attribute matter.
     """
     least, most = (
         seconds(problem.workload, 1)
@@ -237,7 +242,7 @@ def _p_identity(problem: PlanningProblem) -> Strategy:
         "p_identity",
         partial(p_identity, effort=effort),
         problem,
-        partial(p_identity, effort=LEAST_EFFORT),
+        best_hierarchy,
     )
 
 
@@ -275,7 +280,7 @@ def _chain_seconds(workload: Workload) -> float:
 
     Under Laplace noise.
     """
-    return joint_design_seconds(workload) + 0.2 * sum(
+    return joint_design_seconds(workload) + 0.12 * sum(
         line.fits * (line.cells / 2**14) ** 0.5 for line in attribute_costs(workload).values()
     )
 
@@ -290,13 +295,6 @@ HIERARCHY = Planner(
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 2,
 )
-_HAAR_SECONDS = seconds_per_attribute(
-    lambda line: (
-        0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3
-        if line.cells <= MOST_DENSE
-        else 0.0
-    )
-)
 HAAR = Planner(
     name="haar",
     propose=partial(kronecker, "haar", haar),
@@ -304,8 +302,13 @@ HAAR = Planner(
     made_for="ranges",
     limits="attributes of 4096 cells",
     paper="Xiao et al., ICDE 2010",
-    seconds=_HAAR_SECONDS,
-    step=_HAAR_SECONDS,
+    seconds=seconds_per_attribute(
+        lambda line: (
+            0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3
+            if line.cells <= MOST_DENSE
+            else 0.0
+        )
+    ),
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 8,
 )
@@ -317,7 +320,7 @@ LEVEL_TREE = Planner(
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
     seconds=seconds_per_attribute(
-        lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
+        lambda line: 0.04 * min(1.0, line.cells / 64) + 0.12 * (line.cells / 2**14) ** 0.5
     ),
     laplace=_chain_seconds,
     likely=lambda _: 1 / 2,
@@ -332,7 +335,8 @@ TOEPLITZ_ROOT = Planner(
     paper="arXiv 2202.11205",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
-    seconds=seconds_per_attribute(lambda line: 0.01 + 4e-6 * line.cells),
+    seconds=seconds_per_attribute(lambda line: 0.01 + 3e-6 * line.cells),
+    likely=lambda _: 2.0,
 )
 EIGEN_DESIGN = Planner(
     name="eigen_design",
@@ -362,13 +366,10 @@ P_IDENTITY = Planner(
     instead="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
     seconds=seconds_per_attribute(
-        lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
+        lambda line: p_identity_seconds(line.cells, in_line=line.structured)[0]
     ),  # of starts that are compared, and of the first steps
     most=seconds_per_attribute(_whole_p_identity_seconds),
     laplace=joint_design_seconds,
-    step=seconds_per_attribute(
-        lambda line: 12.5 * (line.cells / 2**14) ** 2.5
-    ),  # the inverse of one bell for every 18 cells
     reference=fits_within_a_minute,
     likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
 )
@@ -398,7 +399,20 @@ GAUSSIAN_OPTIMUM = Planner(
     "choose p_identity",
     limits="attributes of 4096 cells",
     seconds=seconds_per_attribute(lambda line: 4 * _optimum_step(line)),
-    step=seconds_per_attribute(_optimum_step),
     reference=fits_within_a_minute,
     likely=lambda _: 8,
+)
+
+
+# One planner for each family that is used along all attributes, in the order in which they are
+# shown: a new family has its record above and a line here.
+FAMILIES = (
+    HIERARCHY,
+    HAAR,
+    LEVEL_TREE,
+    TOEPLITZ_ROOT,
+    EIGEN_DESIGN,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    GAUSSIAN_OPTIMUM,
 )

@@ -131,11 +131,11 @@ def base_seconds(workload: Workload) -> float:
         for _, _, operator in workload.along
     )
     return (
-        0.01
-        + 0.004 * len(workload.along)
-        + 3e-7 * cells
-        + 4e-7 * beyond
-        + (0.05 if workload.counted_sums else 0.0)
+        0.005
+        + 0.002 * len(workload.along)
+        + 1e-7 * cells
+        + 1e-7 * beyond
+        + (0.02 if workload.counted_sums else 0.0)
     )
 
 
@@ -193,7 +193,6 @@ class Planner:
             than ``seconds`` does not help.
         contains: the planners whose strategies are never better.
         laplace: estimated CPU seconds that it takes more under Laplace noise.
-        step: estimated CPU seconds of its longest step, which no clock ends.
         likely: how likely it is to be the best, in proportion to others.
         reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
             compared with it.
@@ -213,7 +212,6 @@ class Planner:
     most: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     laplace: Seconds = lambda _: 0.0
-    step: Seconds = lambda _: 0.0
     likely: Callable[[Workload], float] = lambda _: 1.0
     reference: Callable[[Workload], bool] = lambda _: False
     has_independent_noise: bool = True

@@ -37,7 +37,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -65,7 +65,7 @@ from leastnoise._strategies._residual_algebra import (
 from leastnoise._strategies._residual_prices import residual_prices
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._trusted.linop import Contrasts, Identity, dense
+from leastnoise._trusted.linop import Contrasts, Identity, Operator, dense
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
@@ -132,12 +132,7 @@ def residual_coefficients(
     domain = products[0].domain
     query_index = index_queries(products)
     means, spreads = (
-        np.array(
-            [
-                invert_gram(factors[entry.name]).split_sums(entry.operator)
-                for entry in query_index.along
-            ]
-        )
+        np.array([_split_sums(factors[entry.name], entry.operator) for entry in query_index.along])
         .reshape(-1, 2)
         .T
     )
@@ -165,6 +160,12 @@ def residual_coefficients(
             kappa[at] = invert_gram(factors[name]).kappa
     closure = DownwardClosure(tuple(kappa.tolist()), tuple(taus for taus, _ in sums))
     return closure, np.concatenate([values / kappa[taus].prod(axis=1) for taus, values in sums])
+
+
+@lru_cache(maxsize=16)
+def _split_sums(factor: Factor, operator: Operator) -> tuple[float, float]:
+    """Return `GramInverse.split_sums`; several choices of tables use the same ones."""
+    return invert_gram(factor).split_sums(operator)
 
 
 def weighted_strategy(
@@ -477,7 +478,6 @@ WORKLOAD = Planner(
     limits="2^22 queries",
     paper="Q+ in Cormode et al., arXiv 1207.6096",
     seconds=_workload_seconds,
-    step=_inverse_seconds,
     likely=lambda _: 1 / 8,
 )
 WORKLOAD_EVEN = replace(

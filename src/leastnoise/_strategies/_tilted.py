@@ -278,7 +278,9 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
-        for index, gram in enumerate(group.grams or [np.eye(n)] * len(group.operators)):
+        values[group.slot : group.slot + 2 * len(group.operators) : 2] = 1 / n
+        values[group.slot + 1 : group.slot + 2 * len(group.operators) : 2] = (n - 1) ** 2 / n
+        for index, gram in enumerate(group.grams):
             mean = float(gram.sum()) / n**2
             values[group.slot + 2 * index : group.slot + 2 * index + 2] = (
                 mean,

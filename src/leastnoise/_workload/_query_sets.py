@@ -385,6 +385,8 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
         return None
     if isinstance(kind, Decimals):
         return kind.cell_of_number(exact(f"a bound of {range_name}", end))
+    if isinstance(kind, Integers) and isinstance(end, (int, np.integer)):
+        return kind.cell_of_number(Fraction(int(end)))  # without a table of all labels
     cell = kind.names.find(end)
     if cell is not None and cell < kind.regular:
         return cell

@@ -57,7 +57,9 @@ POLICIES = ("drop", "other", "cell")
 
 def categories_of(rng, null, outside):
     """Texts, some of them with another spelling."""
-    chosen = list(rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))])
+    drawn = rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]
+    # 1.0 and 1 are one category
+    chosen = list({text.removesuffix(".0"): text for text in drawn}.values())
     if rng.random() < 0.5:
         return Categories(chosen, null=null, outside=outside)
     folded = list({text.strip().lower(): text for text in chosen}.values())

@@ -8,11 +8,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from behind_the_wall import Column, amount_encoder, is_null, text
+from behind_the_wall import Column, amount_encoder, is_null, text, to_column
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -409,3 +410,49 @@ def test_stored_integers_encode_as_their_texts(low, high, outside):
             None if missing else str(number) for number, missing in zip(numbers, null, strict=True)
         ]
         assert found.tolist() == encode(Column(texts)).tolist()
+
+
+PLAIN = [
+    "17",
+    "017",
+    "-5",
+    "0.5",
+    "-0.0",
+    "1.",
+    ".5",
+    "1.2.3",
+    "1-2",
+    "--1",
+    "-",
+    ".",
+    "",
+    "9" * 20,
+]
+PLAIN += ["9" * 21, "0.1234567890123456789", "123456789.123456789", "1e3", "+1", "1,5", " 7", "NA"]
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading(),
+        Reading(nulls=["NA", "-9"]),
+        Reading(nulls=["n/a"], trim=True, ignore_case=True),
+        Reading(decimal=",", thousands="."),
+    ],
+    ids=str,
+)
+def test_many_texts_encode_like_single_ones(reading):
+    """Plain decimals are read together where there are many texts."""
+    generator = np.random.default_rng(7)
+    digits = [f"{number:.2f}" for number in generator.normal(0, 100, 300)]
+    texts = [text.encode() for text in [*PLAIN, "-9", "-9.0", "\u0665", *digits]] + [
+        b"\xff",
+        b"7\0",
+    ]
+    column = to_column(pa.array(texts, pa.binary()))
+    for encode in (
+        amount_encoder(Measure("pay", -200, 200, unit="0.01", reading=reading)),
+        cell_encoder(Integers(-9, 99, outside="clip", null="other", reading=reading)),
+    ):
+        single = [encode(Column([value])).item() for value in texts]
+        assert encode(column).tolist() == single

@@ -17,7 +17,7 @@ from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.reading import PeriodFiles, _files, dataset_name, ledger_beside, read
 from leastnoise._trusted.reading._column import FileKind
 from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import Columns, columns_of
 from trusted.reading.encoders import refused
 from trusted.reading.test_read import lines, rows_of
 
@@ -80,7 +80,7 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
         (
             "x.xlsx",
             b"",
-            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .txt",
         ),
         (
             "x.csv",
@@ -146,11 +146,6 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             b"sex,sex\nSECRETMARK,1\n",
             "must have one column 'sex'; it has 2 of that name. Rename the others.",
         ),
-        (
-            "x.parquet",
-            b"SECRETMARK",
-            "cannot be read as Parquet. Check that the file is whole and is a Parquet file.",
-        ),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):
@@ -158,6 +153,18 @@ def test_bad_files(tmp_path, name, content, message):
         (tmp_path / name).write_bytes(content)
     with refused(message):
         read(tmp_path / name, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in _files.KINDS if not kind.rows_are_lines],
+    ids=lambda kind: kind.name,
+)
+def test_file_of_another_form_is_refused(tmp_path, kind):
+    for ending in kind.endings:
+        (tmp_path / f"x{ending}").write_bytes(MARK.encode())
+        with refused(f"cannot be read as {kind.name}. Check that the file is whole"):
+            read(tmp_path / f"x{ending}", DOMAIN)
 
 
 def test_a_missing_file_is_guessed(tmp_path):
@@ -214,6 +221,17 @@ def test_a_file_is_not_read_twice(tmp_path, name, link):
             match=r"the files of a source must be different ones; .* means one twice, by a link",
         ):
             read(path, Domain(sex=["F"]))
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.TXT", "x.txt.gz", "x.tsv.gz"])
+def test_text_files_are_csv_files(tmp_path, name):
+    content = b"sex;age\nF;1\nM;2\n"
+    if name.endswith("gz"):
+        content = gzip.compress(content)
+    (tmp_path / name).write_bytes(content)
+    table = read(tmp_path / name, Domain(sex=["F", "M"], age=Integers(0, 9)))
+    assert table.domain.names == ("sex", "age")
+    assert sorted(columns_of(table, Columns).codes["sex"].tolist()) == [0, 1]
 
 
 @pytest.mark.parametrize("path", ["mine/a.csv", "mine", "mine/*.csv", "mine/**", "mine/none.csv"])
@@ -321,7 +339,7 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
         (
             "odd",
-            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .txt",
         ),
     ],
 )
@@ -332,7 +350,7 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
         (tmp_path / name).mkdir()
     lines(tmp_path / "mixed", b"sex\n")
     pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
-    lines(tmp_path / "odd", b"", "x.txt")
+    lines(tmp_path / "odd", b"", "x.md")
     with refused(message):
         read(tmp_path / pattern, DOMAIN)
 

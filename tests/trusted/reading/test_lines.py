@@ -13,6 +13,7 @@ from leastnoise._trusted.reading._files import (
     WORD,
     parse_lines,
     parse_plain_lines,
+    plain_lines,
     split_line,
     to_texts,
     whole_lines,
@@ -107,6 +108,30 @@ def test_plain_lines_have_all_their_bytes(width, delimiter):
                 assert texts_of(columns) == [list(column) for column in zip(*fields, strict=True)]
             assert parse_plain_lines(block + b'"\n', delimiter, width, [0]) is None
             assert parse_plain_lines(block + b"x\r\n", delimiter, width, [0]) is None
+
+
+FIELDS = [b"", b"a", b"12345678", b'""', b'"a"', b'"12345678"', b'" "']
+ENDS = [b"\n", b"\r\n"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.sampled_from(FIELDS), min_size=2, max_size=2), st.sampled_from(ENDS))
+    ),
+    st.integers(0, 200),
+    st.sampled_from([b"", b'"', b'""', b"\r", b",", b"\n", b"\xef\xbb\xbf", b"\r\n"]),
+)
+@settings(max_examples=80, deadline=None)
+def test_plain_lines_have_the_same_fields(lines, place, odd):
+    """Of files with CRs and quotes that are regular, but for one place."""
+    content = b"".join(b",".join(fields) + end for fields, end in lines)
+    content = content[:place] + odd + content[place:] + b"\n"
+    plain = plain_lines(content, b",")
+    assert at_once(plain, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
+    columns = parse_plain_lines(plain, ",", 2, [0, 1])
+    assert odd or not lines or columns is None  # the last line is empty
+    columns = parse_plain_lines(plain[:-1], ",", 2, [0, 1])
+    assert odd or not lines or (b'"' not in plain and columns is not None)
 
 
 HARD = [

@@ -396,7 +396,8 @@ def test_bad_frames_and_arguments():
         (
             lambda: read([MARK], DOMAIN),
             (
-                "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz or .parquet files, a "
+                "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz, "
+                ".txt, .txt.gz or .parquet files, a "
                 "pandas, Polars, Py"
             ),
         ),

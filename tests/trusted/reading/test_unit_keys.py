@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from behind_the_wall import Column, UnitNumbers, Units, key_reader, to_column
+from behind_the_wall import Column, TextColumn, UnitNumbers, Units, key_reader, to_column
 from leastnoise import Reading
 from trusted.reading.neighbours import entropy_of
 
@@ -94,6 +94,36 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
     listed = [*numbers.keys(), None]
     assert [listed[number] for number in found] == keys
     assert len(set(listed)) == len(listed) == len(numbers) + 1
+
+
+@pytest.mark.parametrize("mixed", ["different", "equal"])
+@pytest.mark.parametrize("waiting", [0, 2**25])
+def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
+    """Keys that differ in one byte, or by zeros at the end; also if all have one hash."""
+    monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
+    if mixed == "equal":
+        monkeypatch.setattr(
+            "leastnoise._trusted.reading._key_sets.mixed_words",
+            lambda pairs: np.zeros_like(pairs.first),
+        )
+    generator = np.random.default_rng(5)
+    stem = b"P7\x00\xff345678901234567890"
+    pool = [stem[:length] + b"\0" * zeros for length in range(1, 22) for zeros in (0, 1)]
+    pool += [stem[:place] + b"x" + stem[place + 1 : 16] for place in range(16)]
+    numbers, entries, values = UnitNumbers(Reading()), [], []
+    for rows in (5, 60, 1, 60, 200):
+        chosen = [pool[place] for place in generator.integers(0, len(pool), rows)]
+        column = pa.array(chosen, pa.large_binary())
+        entries += [numbers.entries(TextColumn(column)), numbers.entries(to_column(column))]
+        values += chosen + chosen
+        if numbers.is_full:
+            numbers.number_keys()
+    numbers.number_keys()
+    found = np.concatenate([numbers.numbers_of(some) for some in entries])
+    listed = numbers.keys()
+    key = key_reader(Reading())
+    assert [listed[number] for number in found] == [key(value) for value in values]
+    assert len(set(listed)) == len(listed) == len(numbers)
 
 
 def kept_by_hand(keys, units, most):

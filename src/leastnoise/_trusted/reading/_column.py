@@ -24,6 +24,15 @@ import numpy.typing as npt
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import READ_AS_IT_IS, Holds, Measure, PerCellBound, Reading, Rule
 from leastnoise._trusted.reading._values import stamp_text
+from leastnoise._trusted.reading._words import (
+    MOST_SMALL,
+    WORD,
+    Words,
+    bytes_of,
+    distinct_words,
+    single_byte_words,
+    words_of,
+)
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
 # to stay within some tens of MiB.
@@ -112,6 +121,92 @@ class DistinctTexts(Sequence[object]):
         if self._values is None:
             self._values = self.array.to_pylist()
         return self._values
+
+
+class TextColumn(Column):
+    """Byte strings, one for each row, compared only if an encoder asks for it.
+
+    Args:
+        texts: an Arrow array of type large_binary, without nulls: the byte string of each row.
+
+    Attributes:
+        data: the distinct byte strings.
+        index: for each row the place of its byte string among them.
+
+    >>> column = TextColumn(pa.array([b"F", b"M", b"F"], pa.large_binary()))
+    >>> list(column.data), column.index.tolist()
+    ([b'F', b'M'], [0, 1, 0])
+    """
+
+    __slots__ = ("_distinct", "texts")
+
+    _distinct: Column | None
+    texts: Any
+    null = None
+    zoned = False
+
+    def __init__(self, texts: Any) -> None:
+        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "_distinct", None)
+
+    @property
+    def data(self) -> Array | Sequence[object]:
+        """The distinct byte strings."""
+        return self._distinct_column().data
+
+    @property
+    def index(self) -> IntArray | None:
+        """For each row the place of its byte string."""
+        return self._distinct_column().index
+
+    def _distinct_column(self) -> Column:
+        """Return the column by its distinct byte strings."""
+        column = self._distinct
+        if column is None:
+            column = distinct_texts(self.texts)
+            object.__setattr__(self, "_distinct", column)
+        return column
+
+
+def distinct_texts(texts: Any) -> Column:
+    r"""Return the column of byte strings, one for each row, by the distinct ones.
+
+    If all have at most two bytes, they are told apart by their numbers (E2).
+
+    Args:
+        texts: an Arrow array of type large_binary, without nulls.
+
+    >>> column = distinct_texts(pa.array([b"M", b"", b"\0", b"M"], pa.large_binary()))
+    >>> [column.data[place] for place in column.index]
+    [b'M', b'', b'\x00', b'M']
+    """
+    content, starts = DistinctTexts(texts).bytes_and_starts()
+    lengths = np.diff(starts)
+    if lengths.max(initial=0) > MOST_SMALL:
+        encoded = texts.dictionary_encode()
+        return Column(
+            DistinctTexts(encoded.dictionary), None, _numbers(encoded.indices).astype(np.int64)
+        )
+    if len(content) == len(texts) and lengths.min(initial=1) == 1:  # one byte each
+        words = single_byte_words(content)
+    else:
+        text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+        words = words_of(text, starts[:-1], lengths)
+    different, index = distinct_words(words)
+    return Column(word_texts(different), None, index)
+
+
+def word_texts(words: Words) -> DistinctTexts:
+    """Return the byte strings that have these numbers (`words_of`).
+
+    >>> list(word_texts(np.array([326, 333, 1], dtype=np.uint64)))
+    [b'F', b'M', b'']
+    """
+    import pyarrow as pa
+
+    content, starts = bytes_of(words)
+    parts = [None, pa.py_buffer(starts), pa.py_buffer(content)]
+    return DistinctTexts(pa.Array.from_buffers(pa.large_binary(), len(words), parts))
 
 
 @dataclass(frozen=True, slots=True)

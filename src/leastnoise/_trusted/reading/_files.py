@@ -34,10 +34,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._trusted.check import InputError, InternalError, message
-from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
@@ -52,10 +51,12 @@ from leastnoise._trusted.reading._column import (
     SchemaField,
     Source,
     SourceFile,
+    TextColumn,
     arrow_fields,
     batch_parts,
     by_parts,
     to_column,
+    word_texts,
 )
 from leastnoise._trusted.reading._column_types import arrow_value_types, common_value_types
 from leastnoise._trusted.reading._locations import (
@@ -78,6 +79,7 @@ from leastnoise._trusted.reading._locations import (
     SAME_FILE_IN_TWO_FORMS,
     find_files,
 )
+from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 
 # The most bytes of a line, without its LF.
 LONGEST = 2_000_000
@@ -90,11 +92,6 @@ _QUOTE = 34
 _ASCII = 128
 _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 
-Bytes = npt.NDArray[np.uint8]
-# A field of fewer bytes is identified by one integer of this many bytes, with a 1 after its last
-# byte.
-WORD = 8
-_END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
 # The header must end within this many bytes.
 _HEADER = 2**20
 _DELIMITERS = ",;\t|"
@@ -121,9 +118,12 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
             dropping = not feed
             if feed:
                 yield NO_RECORD
-        start, feed, rest = (rest + block).rpartition(b"\n")
-        if feed:
-            yield start + feed
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
         if len(rest) > LONGEST:
             rest = b""
             dropping = True
@@ -252,6 +252,40 @@ def parse_lines(
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
+def plain_lines(block: bytes, delimiter: bytes) -> bytes:
+    r"""Return a block with the same fields and without CRs and quotes, if possible.
+
+    CRs can be left out if each is the one before an LF; quotes can be left out if each two of them
+    surround a whole field without a delimiter. Otherwise the block is returned as it is.
+
+    >>> plain_lines(b'"1",F\r\n2,""\r\n', b",")
+    b'1,F\n2,\n'
+    >>> plain_lines(b'"1,F"\n', b",")
+    b'"1,F"\n'
+    """
+    if len(block) > LONGEST or not (b"\r" in block or b'"' in block):
+        return block
+    buffer = np.frombuffer(block, dtype=np.uint8)
+    is_feed = buffer == _LF
+    is_return = buffer == _CR
+    # the last byte of a block is an LF
+    if (is_return[:-1] & ~is_feed[1:]).any():
+        return block
+    if b'"' not in block:
+        return block.translate(None, b"\r")
+    is_quote = buffer == _QUOTE
+    is_mark = is_feed | (buffer == ord(delimiter))
+    is_inside = np.logical_xor.accumulate(is_quote)
+    opens = is_quote & is_inside
+    closes = is_quote & ~is_inside
+    if (opens[1:] & ~is_mark[:-1]).any():
+        return block
+    is_mark |= is_return
+    if (closes[:-1] & ~is_mark[1:]).any() or (is_inside & is_mark).any():
+        return block
+    return block.translate(None, b'\r"')
+
+
 def parse_plain_lines(
     block: bytes, delimiter: str, width: int, wanted: Sequence[int]
 ) -> list[Column] | None:
@@ -262,7 +296,7 @@ def parse_plain_lines(
     cut by pyarrow, and one with another line that is no record is refused by it.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
-    [[b'F', b'']]
+    [[b'', b'F']]
     >>> parse_plain_lines(b"1,F\n2\n", ",", 2, [1])
     """
     import pyarrow as pa
@@ -272,11 +306,13 @@ def parse_plain_lines(
         return None
     if b'"' in block or b"\r" in block:
         return None
+    buffer = np.frombuffer(block, dtype=np.uint8)
+    is_feed = buffer == _LF
     # pyarrow makes a record of any width from an empty line
-    if width > 1 and (block.startswith(b"\n") or b"\n\n" in block):
+    if width > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
         return None
-    rows = block.count(b"\n")
-    if block.count(delimiter.encode()) != rows * (width - 1):
+    rows = int(np.count_nonzero(is_feed))
+    if np.count_nonzero(buffer == ord(delimiter)) != rows * (width - 1):
         return None
     names = [str(position) for position in range(width)]
     chosen = [names[position] for position in wanted]
@@ -295,7 +331,14 @@ def parse_plain_lines(
         return None
     if table.num_rows != rows:
         return None
-    return [to_column(table.column(name).combine_chunks()) for name in chosen]
+    return [TextColumn(_whole_array(table.column(name))) for name in chosen]
+
+
+def _whole_array(column: Any) -> Any:
+    """Return the chunks of an Arrow column as one array; one chunk is not copied."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
@@ -310,36 +353,13 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     import pyarrow as pa
 
     lengths = ends - begins
-    if lengths.max(initial=0) >= WORD:
-        starts = np.concatenate(([0], np.cumsum(lengths)))
-        gathered = text[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
-        parts = [None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(gathered)]
-        return to_column(pa.Array.from_buffers(pa.binary(), len(begins), parts))
-    ends_at = _END[lengths]
-    words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
-    keys = (words & (ends_at - 1)) | ends_at
-    # not pa.array, which loads pandas
-    encoded = pa.Array.from_buffers(
-        pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]
-    ).dictionary_encode()
-    texts = _bytes_of_words(np.from_dlpack(encoded.dictionary))
-    return Column(texts, None, np.from_dlpack(encoded.indices).astype(np.int64))
-
-
-def _bytes_of_words(keys: Array) -> DistinctTexts:
-    """Return the byte strings that `to_texts` tells apart by these numbers.
-
-    They are the bytes below the highest bit, which marks the end, so that zeros at the end are
-    distinguished from none.
-    """
-    import pyarrow as pa
-
-    lengths = np.searchsorted(_END, keys, side="right") - 1
-    in_bytes = np.ascontiguousarray(keys, dtype="<u8").view(np.uint8).reshape(-1, WORD)
-    content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]
+    if lengths.max(initial=0) < WORD:
+        words, index = distinct_words(words_of(text, begins, lengths))
+        return Column(word_texts(words), None, index)
     starts = np.concatenate(([0], np.cumsum(lengths)))
-    parts = [None, pa.py_buffer(starts), pa.py_buffer(content)]
-    return DistinctTexts(pa.Array.from_buffers(pa.large_binary(), len(keys), parts))
+    gathered = text[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
+    parts = [None, pa.py_buffer(starts), pa.py_buffer(gathered)]
+    return TextColumn(pa.Array.from_buffers(pa.large_binary(), len(begins), parts))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
@@ -372,15 +392,18 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
-            read = parse_plain_lines(block, mark, len(names), positions)
-            rows = block.count(b"\n")
+            # bytes.count takes ten times as long
+            lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == _LF))
+            rows = lines
+            plain = plain_lines(block, delimiter)
+            read = parse_plain_lines(plain, mark, len(names), positions)
             if read is None:
                 rows, text, fields = parse_lines(block, delimiter, len(names), positions)
                 text = np.append(text, np.zeros(WORD, dtype=np.uint8))
                 read = [to_texts(text, *field) for field in fields]
             if characters is not None:
                 read = [_decoded(column, characters) for column in read]
-            return Chunk(rows, read, block.count(b"\n") - rows)
+            return Chunk(rows, read, lines - rows)
 
         try:
             with open_binary(path) as opened:
@@ -436,7 +459,7 @@ def _decoded(column: Column, characters: str) -> Column:
         content, _ = data.bytes_and_starts()
         if (content < _ASCII).all():
             return column
-    return replace(column, data=[_text(raw, characters) for raw in data])
+    return Column([_text(raw, characters) for raw in data], None, column.index)
 
 
 def _text(raw: Any, characters: str) -> object:
@@ -495,7 +518,7 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
 
 CSV_FILES = FileKind(
     name="CSV",
-    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
     open=open_csv,
     rows_are_lines=True,
 )

@@ -6,14 +6,17 @@ numbers of rows of units (E15).
 Rows may have the columns of their partner in a second table in addition to their own (E10).
 """
 
+import fnmatch
+import glob
 import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import chain
 from os import urandom
 from pathlib import PurePosixPath
-from typing import Any, ParamSpec
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -162,9 +165,10 @@ def read(
     An engine that can encodes and counts them where they are.
 
     Args:
-        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern
-            (``visits/*.csv``) of them; a pandas, Polars (also lazy), PyArrow, Spark or Ibis table;
-            a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
+        source: a path to a ``.csv``, ``.tsv``, ``.txt`` (also with ``.gz``) or ``.parquet`` file,
+            or to a folder or pattern (``visits/*.csv``) of them; a pandas, Polars (also lazy),
+            PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these
+            `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name
             theirs.
         wanted: the requested tables; None for everything that the domain names.
@@ -250,16 +254,66 @@ def _is_of_periods(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile
     """Return the function that says whether a file has to be read (E16)."""
     column = domain.kind(periods.along).reading.column or periods.along
     encode = cell_encoder(domain.rule(periods.along))
+    patterns = _PathPatterns(periods.patterns)
 
     def is_read(file: SourceFile) -> bool:
         if column in file.values:
             (cell,) = encode(Column([file.values[column]])).tolist()
             return periods.first <= cell < periods.end
-        path = PurePosixPath(file.name)
-        of_file = [period for period, pattern in enumerate(periods.patterns) if path.match(pattern)]
+        of_file = patterns.matches(file.name)
         return not of_file or any(periods.first <= period < periods.end for period in of_file)
 
     return is_read
+
+
+_Parts = tuple[str, ...]
+
+
+class _PatternForm(NamedTuple):
+    """How many parts a pattern of paths has, and which of them have no wildcard."""
+
+    length: int
+    literal: tuple[int, ...]
+
+    def literals_of(self, parts: _Parts) -> _Parts:
+        """Return the parts of a path at the places of the literal ones."""
+        return tuple(parts[place] for place in self.literal)
+
+
+class _PathPatterns:
+    """Many patterns of paths, as those of `PurePosixPath.match`, each compiled once.
+
+    Patterns are found by their parts without wildcards, which are the same places in most.
+
+    >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
+    >>> patterns.matches("data/year=2024/month=03/a.csv"), patterns.matches("x/y-2024.csv")
+    ([0], [1])
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        # by how many parts a pattern has and which of them are literal: by these its number and
+        # the expressions of all its parts
+        self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
+        for number, pattern in enumerate(patterns):
+            parts = PurePosixPath(pattern).parts
+            literal = tuple(place for place, part in enumerate(parts) if not glob.has_magic(part))
+            form = _PatternForm(len(parts), literal)
+            key = tuple(parts[place] for place in literal)
+            expressions = [re.compile(fnmatch.translate(part)) for part in parts]
+            self._forms.setdefault(form, {}).setdefault(key, []).append((number, expressions))
+
+    def matches(self, name: str) -> list[int]:
+        """Return the numbers of the patterns that match a path from its end."""
+        parts = PurePosixPath(name).parts
+        numbers = []
+        for form, by_literals in self._forms.items():
+            last = parts[len(parts) - form.length :]
+            if len(last) < form.length or not form.length:
+                continue
+            for number, expressions in by_literals.get(form.literals_of(last), []):
+                if all(map(re.Pattern.match, expressions, last)):
+                    numbers.append(number)
+        return sorted(numbers)
 
 
 def _read_rows(
@@ -498,16 +552,17 @@ def _encode_rows(
             combined_amounts(sums[name], [part_amounts[part] for part in parts_of])
             for name, parts_of in factors.items()
         ]
-        inside.append(
-            np.logical_and.reduce(
-                [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
-            )
-        )  # E4
+        is_inside = np.ones(rows, dtype=np.bool_)
+        for column in codes:
+            is_inside &= column != DROP  # E4
+        inside.append(is_inside)
         if units is not None:
             units.add(next(numbers), codes)
         values = [next(numbers) for _ in totals]
+        all_inside = bool(is_inside.all())
         for chunks, column, kind in zip(columns, [*codes, *amounts, *values], types, strict=True):
-            chunks.append(column[inside[-1]].astype(kind))
+            rows_inside = column if all_inside else column[is_inside]
+            chunks.append(rows_inside.astype(kind))
         readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
@@ -796,7 +851,8 @@ def _whole_column(parts: list[Array]) -> Array:
 
 def _chosen_rows(columns: dict[str, Array], chosen: BoolArray) -> dict[str, Array]:
     """Return the chosen rows of columns, and empty the columns."""
-    return {name: columns.pop(name)[chosen] for name in [*columns]}
+    places = np.flatnonzero(chosen)  # found once, and faster to take from than a mask
+    return {name: columns.pop(name).take(places) for name in [*columns]}
 
 
 def check_source(

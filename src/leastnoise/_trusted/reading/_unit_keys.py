@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import BLANKS, Reading
 from leastnoise._trusted.reading._column import (
@@ -19,15 +17,23 @@ from leastnoise._trusted.reading._column import (
     DistinctTexts,
     Encoder,
     SplitEncoder,
+    TextColumn,
     by_value,
     distinct,
 )
+from leastnoise._trusted.reading._key_sets import (
+    KeySet,
+    Numbers,
+    PairSet,
+    TextSet,
+    WordSet,
+)
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
-
-Numbers = npt.NDArray[np.int32]
+from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pairs_of, words_of
 
 # Stands before the bytes of a key that is no text: no text in UTF-8 has this byte.
 _NO_TEXT = b"\xff"
+_NO_PLACES = np.zeros(0, dtype=np.int64)
 _ASCII = 128
 _POINT = ord(".")
 _ZERO = ord("0")
@@ -120,13 +126,31 @@ class KeyColumn:
     positions: IntArray
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KeyParts:
+    """The keys of the units of some rows, by their lengths.
+
+    Attributes:
+        words: the numbers of the keys of at most 7 bytes (`words_of`).
+        pairs: the first 8 bytes of each key of 8 to 15 bytes, and the number of the others.
+        texts: an Arrow array of the longer keys. In all three one key may come several times.
+        positions: for each row the position of its key in the three together; -1 for a row without
+            one.
+    """
+
+    words: Words
+    pairs: WordPairs
+    texts: Any
+    positions: IntArray
+
+
 class UnitNumbers:
     """Assigns a number to each distinct unit key.
 
     Each key of a chunk first gets an entry, a number that only its rows have. `number_keys` compares
     the keys of all entries and numbers the different ones; `numbers_of` returns these numbers. Equal
-    keys are found by the hash table of pyarrow, which compares all bytes of keys whose hashes agree.
-    Each key is stored once.
+    keys are found by hash tables of pyarrow; keys are taken for one only if all their bytes are
+    compared (`_key_sets.py`). Each key is stored once.
 
     Args:
         reading: how the values of the unit's column are read.
@@ -145,10 +169,16 @@ class UnitNumbers:
     """
 
     def __init__(self, reading: Reading) -> None:
-        self.entries = SplitEncoder(key_columns(reading), self._enter)
-        self._keys = _byte_strings([])
-        self._waiting: list[Any] = []
-        self._waiting_bytes = 0
+        keys_of = key_columns(reading)
+        self.entries = SplitEncoder(lambda column: key_parts(keys_of(column)), self._enter)
+        self._words = WordSet()
+        self._pairs = PairSet()
+        self._texts = TextSet()
+        self._sets: tuple[KeySet, ...] = (self._words, self._pairs, self._texts)
+        # of each set the numbers of its keys
+        self._numbers_of_sets: list[Numbers] = [np.zeros(0, dtype=np.int32) for _ in self._sets]
+        # how many keys of each set the waiting chunks have
+        self._waiting: list[tuple[int, ...]] = []
         self._entered = 0
         # numbers of the entries so far, and how many entries came before each of these arrays
         self._numbers: list[Numbers] = []
@@ -156,48 +186,72 @@ class UnitNumbers:
 
     def __len__(self) -> int:
         """Return how many units have a number."""
-        return len(self._keys)
+        return sum(map(len, self._numbers_of_sets))
 
     @property
     def is_full(self) -> bool:
         """Whether the waiting keys take enough bytes to be numbered."""
-        return self._waiting_bytes >= max(_WAITING_BYTES, 2 * self._keys.nbytes)
+        stored_bytes = sum(keys.stored_bytes for keys in self._sets)
+        waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
+        return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
 
-    def _enter(self, column: KeyColumn) -> IntArray:
+    def _enter(self, parts: KeyParts) -> IntArray:
         """Return the entry of each row, and keep the keys."""
-        entries = np.where(column.positions < 0, -1, column.positions + self._entered)
-        self._waiting.append(column.keys)
-        self._waiting_bytes += column.keys.nbytes
-        self._entered += len(column.keys)
+        entries = np.where(parts.positions < 0, -1, parts.positions + self._entered)
+        counts = (
+            self._words.wait(parts.words),
+            self._pairs.wait(parts.pairs),
+            self._texts.wait(parts.texts),
+        )
+        self._waiting.append(counts)
+        self._entered += sum(counts)
         return entries
 
     def number_keys(self) -> None:
         """Number all keys entered so far; earlier keys keep their numbers."""
-        import pyarrow as pa
-
-        number = len(self._keys)
-        count = sum(map(len, self._waiting))
+        count = sum(map(sum, self._waiting))
         if not count:
             return
-        # The keys with a number come first, each once and in order, so their places are their
-        # numbers again.
-        encoded = pa.chunked_array([self._keys, *self._waiting]).dictionary_encode()
-        places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
-        if len(places) != number + count:
-            raise InternalError("every key must have one number; please report this.")
+        places = [keys.store() for keys in self._sets]
+        for place, keys in enumerate(self._sets):
+            numbers = self._numbers_of_sets[place]
+            new = np.arange(len(self), len(self) + len(keys) - len(numbers), dtype=np.int32)
+            self._numbers_of_sets[place] = np.concatenate((numbers, new))
         self._starts.append(self._entered - count)
-        self._numbers.append(places[number:])
-        self._keys = encoded.chunks[-1].dictionary
+        self._numbers.append(self._numbers_in_order(places))
         self._waiting = []
-        self._waiting_bytes = 0
-        del encoded
-        pa.default_memory_pool().release_unused()
+
+    def _numbers_in_order(self, places: Sequence[Numbers]) -> Numbers:
+        """Return the numbers of all waiting keys in the order of their entries.
+
+        Args:
+            places: of the waiting keys of each set among its keys.
+        """
+        places_in_nonempty_sets = [
+            of_set for of_set, keys in zip(places, self._sets, strict=True) if len(keys)
+        ]
+        if len(places_in_nonempty_sets) == 1:
+            return places_in_nonempty_sets[0]  # the only keys have the numbers 0, 1, ...
+        numbers_of_sets = [
+            numbers.take(of_set)
+            for numbers, of_set in zip(self._numbers_of_sets, places, strict=True)
+        ]
+        parts = []
+        starts = [0 for _ in self._sets]
+        for counts in self._waiting:
+            for place, count in enumerate(counts):
+                end = starts[place] + count
+                parts.append(numbers_of_sets[place][starts[place] : end])
+                starts[place] = end
+        return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
         """Return the number of the unit of each entry, -1 for -1.
 
         The keys of all entries must have been numbered.
         """
+        if self._starts and len(entries) and entries.min() >= self._starts[-1]:
+            return self._numbers[-1].take(entries - self._starts[-1])
         numbers = np.full(len(entries), -1, dtype=np.int32)
         segments = np.searchsorted(self._starts, entries, side="right") - 1
         for segment in np.unique(segments[entries >= 0]).tolist():
@@ -207,7 +261,47 @@ class UnitNumbers:
 
     def keys(self) -> list[Hashable]:
         """Return the key of every unit, in the order of their numbers."""
-        return list(map(_key_of_bytes, self._keys.to_pylist()))
+        keys: list[Hashable] = [None] * len(self)
+        for numbers, stored in zip(self._numbers_of_sets, self._sets, strict=True):
+            for number, raw in zip(numbers.tolist(), stored.keys(), strict=True):
+                keys[number] = _key_of_bytes(raw)
+        return keys
+
+
+def key_parts(column: KeyColumn) -> KeyParts:
+    """Return keys by their lengths.
+
+    >>> keys = key_columns(Reading())(Column(["Florence", "F", "a key of 19 letters", None]))
+    >>> parts = key_parts(keys)
+    >>> parts.words.tolist(), parts.texts.to_pylist(), parts.positions.tolist()
+    ([326], [b'a key of 19 letters'], [1, 0, 2, -1])
+    """
+    content, starts = DistinctTexts(column.keys).bytes_and_starts()
+    lengths = np.diff(starts)
+    text = np.append(content, np.zeros(WORD, dtype=np.uint8))
+    if lengths.max(initial=0) < WORD:
+        words = words_of(text, starts[:-1], lengths)
+        return KeyParts(
+            words,
+            word_pairs_of(text, _NO_PLACES, _NO_PLACES),
+            column.keys.slice(0, 0),
+            column.positions,
+        )
+    set_of_key = (lengths >= WORD).astype(np.int8) + (lengths >= 2 * WORD)
+    keys_of_sets = [np.flatnonzero(set_of_key == place) for place in range(3)]
+    in_words, in_pairs, _ = keys_of_sets
+    positions = column.positions
+    if max(map(len, keys_of_sets)) < len(lengths):
+        place_of_key = np.empty(len(lengths), dtype=np.int64)
+        place_of_key[np.concatenate(keys_of_sets)] = np.arange(len(lengths))
+        # -1 stands for a row without a key, and finds the last entry
+        positions = np.append(place_of_key, -1)[positions]
+    return KeyParts(
+        words_of(text, starts[in_words], lengths[in_words]),
+        word_pairs_of(text, starts[in_pairs], lengths[in_pairs]),
+        column.keys.filter(_arrow_mask(set_of_key == 2)),
+        positions,
+    )
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
@@ -243,19 +337,39 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     nulls = _byte_strings([key_bytes(null) for null in _null_keys(reading)])
 
     def keys_of(column: Column) -> KeyColumn:
-        import pyarrow.compute as pc
-
-        keys, places = _keys_of_values(column.data, reading, key)
-        has_key = ~_boolean_array(pc.is_in(keys, value_set=nulls))
+        if isinstance(column, TextColumn):  # told apart with the keys of other chunks
+            keys = _keys_of_texts(column.texts, reading, key)
+            places = np.arange(len(keys))
+        else:
+            keys, places = _keys_of_values(column.data, reading, key)
+        has_key = ~_is_among(keys, nulls)
         if keys.null_count:
             has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
             keys = keys.filter(_arrow_mask(has_key))
             # -1 marks a value without a key, and selects the last entry
             places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
+        if isinstance(column, TextColumn):
+            return KeyColumn(keys, places)
         return KeyColumn(keys, column.rows(places, -1))
 
     return keys_of
+
+
+def _is_among(keys: Any, others: Any) -> BoolArray:
+    """Return which byte strings are equal to one of some others, not null."""
+    import pyarrow.compute as pc
+
+    _, starts = DistinctTexts(keys).bytes_and_starts()
+    lengths = np.diff(starts)
+    # most have another length than any of the others
+    is_among = np.zeros(len(keys), dtype=np.bool_)
+    for length in {len(other) for other in others.to_pylist()}:
+        is_among |= lengths == length
+    if is_among.any():
+        candidates = keys.filter(_arrow_mask(is_among))
+        is_among[is_among] = _boolean_array(pc.is_in(candidates, value_set=others))
+    return is_among
 
 
 def _keys_of_values(
@@ -347,12 +461,13 @@ def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
 def _may_end_in_zeros(texts: Any) -> BoolArray:
     """Return which byte strings have a point and end in 0, as 17.00 does."""
     content, starts = DistinctTexts(texts).bytes_and_starts()
-    is_nonempty = starts[1:] > starts[:-1]
-    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
-    ends_in_zero[is_nonempty] = content[starts[1:][is_nonempty] - 1] == _ZERO
     has_point = np.zeros(len(texts), dtype=np.bool_)
     has_point[_string_of_each_byte(content == _POINT, starts)] = True
-    return ends_in_zero & has_point
+    if not has_point.any():
+        return has_point
+    ends_in_zero = np.zeros(len(texts), dtype=np.bool_)
+    ends_in_zero[has_point] = content[starts[1:][has_point] - 1] == _ZERO
+    return ends_in_zero
 
 
 def _is_text(texts: Any, flags: BoolArray) -> bool:
@@ -406,13 +521,3 @@ def _boolean_array(array: Any) -> BoolArray:
     """Return the Booleans of an Arrow array without nulls."""
     booleans: BoolArray = np.from_dlpack(array.cast("uint8")).view(np.bool_)
     return booleans
-
-
-def _int32_array(array: Any) -> Numbers:
-    """Return the 32-bit integers of an Arrow array, -1 for nulls."""
-    if array.null_count:
-        array = array.fill_null(-1)
-    numbers: Array = np.from_dlpack(array)
-    if numbers.dtype != np.int32:
-        raise InternalError("places of keys must be 32-bit integers; please report this.")
-    return numbers

@@ -22,11 +22,14 @@ from leastnoise._trusted.domain import (
     UnitCount,
     UnitTotal,
 )
-from leastnoise._trusted.reading._unit_keys import Numbers, UnitNumbers
+from leastnoise._trusted.reading._key_sets import Numbers
+from leastnoise._trusted.reading._unit_keys import UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
+# Rows whose keys are compared at a time: their numbers stay in the cache.
+_ROWS_AT_A_TIME = 2**16
 
 
 class Units:
@@ -228,10 +231,9 @@ class Units:
         """
         units = self._unit_of_rows()
         count = len(self._numbers)
-        kept = np.bincount(units[keep], minlength=count)
-        return int(
-            np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum()
-        )
+        kept = np.bincount(units.take(np.flatnonzero(keep)), minlength=count)
+        rows = _count_groups(units, count)[1:]
+        return int(np.minimum(rows - kept, most * kept).sum())
 
     def worth(
         self,
@@ -573,19 +575,21 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
         most: at least 1.
         group: of each row, from -1 on.
     """
-    sizes = np.bincount(group + 1)
+    sizes = _count_groups(group, int(group.max(initial=-1)) + 1)
     exceeds = sizes > most
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
     # only groups with more rows are numbered; all others have -1
-    number = np.where(exceeds, np.cumsum(exceeds) - 1, -1)
+    number = np.where(exceeds, np.cumsum(exceeds) - 1, -1).astype(np.int32)
     sizes = sizes[exceeds]
     group_bits = len(sizes).bit_length()
-    blocks = [slice(start, start + _BLOCK) for start in range(0, len(keys), _BLOCK)]
+    blocks = [
+        slice(start, start + _ROWS_AT_A_TIME) for start in range(0, len(keys), _ROWS_AT_A_TIME)
+    ]
 
-    def packed(block: slice) -> tuple[IntArray, npt.NDArray[np.uint64]]:
+    def packed(block: slice) -> tuple[Numbers, npt.NDArray[np.uint64]]:
         """Return each row's group number, and the number joined with bits of its key."""
-        numbers = number[group[block] + 1]
+        numbers = number.take(group[block] + 1)
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
 
@@ -593,7 +597,8 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     end = 0
     for block in blocks:
         numbers, values = packed(block)
-        values = values[numbers >= 0]
+        if numbers.min() < 0:
+            values = values[numbers >= 0]
         ordered[end : end + len(values)] = values
         end += len(values)
     ordered.sort()
@@ -603,12 +608,27 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
     first = np.empty(len(keys), dtype=np.bool_)
     for block in blocks:
         numbers, values = packed(block)
-        first[block] = (values <= limits[numbers]) | (numbers < 0)
+        first[block] = (values <= limits.take(numbers)) | (numbers < 0)
     if is_tied.any():
         tied = np.flatnonzero(np.append(is_tied, False)[number[group + 1]])
         order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
         first[tied[order]] = _places_in_groups(len(tied), starts) < most
     return first
+
+
+def _count_groups(group: Array, groups: int) -> IntArray:
+    """Return the number of rows without a group, and of rows of each group.
+
+    Args:
+        group: of each row, from -1, which is none, to ``groups`` - 1.
+        groups: their number.
+    """
+    sizes = np.zeros(groups + 1, dtype=np.int64)
+    # of fewer rows than groups, most of the time would be spent on groups without rows
+    block = max(_BLOCK, groups)
+    for start in range(0, len(group), block):
+        sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)
+    return sizes
 
 
 def _group_numbers(*groups: Array) -> Array | None:

@@ -7,7 +7,7 @@ file that cannot be read is refused without its text.
 from pathlib import Path
 from typing import Any
 
-from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check import InputError, message
 from leastnoise._trusted.reading._column import (
     Chunks,
     Column,
@@ -42,7 +42,7 @@ def open_feather(path: Path) -> Source:
             yield from chunk_batches(batches, [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
             # their own text may quote the file
-            raise InputError(NOT_WHOLE.format(what=what)) from None
+            raise InputError(message(NOT_WHOLE, what=what)) from None
 
     return Source(what=what, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks))
 

@@ -1,0 +1,47 @@
+"""Estimates with intervals, and shares of them."""
+
+from dataclasses import dataclass
+
+from leastnoise._release import Table
+
+FALSE_CELL_RATE = 0.05
+"""Probability that any empty cell of the profile is taken for an occupied one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its interval.
+
+    Attributes:
+        value: the estimate.
+        low: the lower end.
+        high: the upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def margin(self) -> float:
+        """The larger half of the interval."""
+        return max(self.high - self.value, self.value - self.low)
+
+
+ZERO = Interval(0.0, 0.0, 0.0)
+
+
+def interval_at(table: Table, position: int) -> Interval:
+    """Return the answer of a cell, with its interval cut at 0."""
+    value = max(0.0, float(table.answer.reshape(-1)[position]))
+    low = max(0.0, float(table.low.reshape(-1)[position]))
+    return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
+
+
+def share_of(part: Interval, whole: Interval) -> Interval:
+    """Return a part of a whole; its interval holds if both intervals hold."""
+    if whole.value <= 0:
+        return Interval(0.0, 0.0, 1.0)
+    low = part.low / whole.high
+    high = part.high / whole.low if whole.low > 0 else 1.0
+    return Interval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))

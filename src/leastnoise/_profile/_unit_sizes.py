@@ -1,0 +1,274 @@
+"""Plan and describe a histogram of the units of a profile by their number of rows.
+
+Each unit counts once, however many rows it has. So the histogram does not depend on ``max_rows``,
+and a limit can be chosen from it by post-processing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import Domain, Edges
+from leastnoise._plan import COVERS, ROWS_OF_UNIT, Plan
+from leastnoise._planning import plan as make_plan
+from leastnoise._profile._intervals import (
+    FALSE_CELL_RATE,
+    ZERO,
+    Interval,
+    interval_at,
+    share_of,
+)
+from leastnoise._release import Release
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import matrix, queries
+
+SIZE_SHARE = Fraction(1, 10)
+"""Share of the budget of all tables for the histogram of units."""
+COVERED_UNITS = float(COVERS)
+"""Share of the units that the drafted ``max_rows`` does not cut."""
+_CELL_ENDS = (
+    1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000, 2000, 5000, 10**4, 10**5, 10**6,
+)  # fmt: skip
+"""The greatest number of rows of each cell; units with more rows count in the last one."""
+_PLANNING_SECONDS = 5
+
+
+def unit_size_cells() -> tuple[tuple[int, int], ...]:
+    """Return the least and the greatest number of rows of each cell.
+
+    >>> unit_size_cells()[3:7]
+    ((4, 4), (5, 5), (6, 7), (8, 10))
+    """
+    return tuple((below + 1, last) for below, last in pairwise((0, *_CELL_ENDS)))
+
+
+def size_attribute() -> Edges:
+    """Return the attribute of a unit's number of rows."""
+    return Edges([0, *_CELL_ENDS], closed="right", outside="clip")
+
+
+def plan_unit_sizes(privacy: Privacy) -> Plan:
+    """Return the plan of the histogram of units by their number of rows.
+
+    It counts the units of each cell and of all cells up to each one. Planning reads no data.
+
+    Args:
+        privacy: the budget of the histogram, and the unit; its ``max_rows`` is not used.
+    """
+    domain = Domain({ROWS_OF_UNIT: size_attribute()})
+    workload = queries(domain, {ROWS_OF_UNIT: "identity"})
+    workload += queries(domain, {ROWS_OF_UNIT: "prefix"})
+    planned = make_plan(workload, replace(privacy, max_rows=1), seconds=_PLANNING_SECONDS)
+    return replace(planned, details=replace(planned.details, counts_unit_sizes=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEffect:
+    """What a limit on the rows of a unit leaves out.
+
+    Attributes:
+        max_rows: the limit.
+        cut_units: the share of the units that have more rows.
+        cut_rows: the share of the rows beyond the limit of their unit; None if the noise hides it,
+            because no units clearly have more rows.
+    """
+
+    max_rows: int
+    cut_units: Interval
+    cut_rows: Interval | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnitSizes:
+    """The findings from the noisy histogram of units by their number of rows.
+
+    Attributes:
+        cells: the least and the greatest number of rows of each cell.
+        counts: the noisy units of each cell.
+        margins: the half width of the interval of each cell.
+        occupied: the cells whose count cannot be noise only.
+        threshold: about the number of units below which a cell is hidden.
+        units: the number of units with a row.
+        mean_rows: the mean number of rows of the units up to ``largest``.
+        largest: the greatest number of rows that clearly some units reach.
+        units_beyond: the units with more rows than ``largest``.
+        limits: the effect of each limit up to ``largest``, ascending.
+        max_rows: the drafted limit.
+    """
+
+    cells: tuple[tuple[int, int], ...]
+    counts: FloatArray
+    margins: FloatArray
+    occupied: BoolArray
+    threshold: float
+    units: Interval
+    mean_rows: Interval
+    largest: int
+    units_beyond: Interval
+    limits: tuple[LimitEffect, ...]
+    max_rows: int
+
+    @property
+    def has_units(self) -> bool:
+        """Whether clearly more units have rows than none."""
+        return self.units.low > 0
+
+    @property
+    def shown_cells(self) -> list[int]:
+        """The positions of the occupied cells."""
+        return [int(position) for position in np.flatnonzero(self.occupied)]
+
+    @property
+    def draft_effect(self) -> LimitEffect:
+        """The effect of the drafted limit."""
+        return next(effect for effect in self.limits if effect.max_rows == self.max_rows)
+
+
+def describe_unit_sizes(release: Release) -> UnitSizes:
+    """Compute the findings about the rows of units by post-processing.
+
+    The drafted limit is the smallest end of a cell that `COVERED_UNITS` of the units do not exceed,
+    as far as the noise tells. Means and shares of rows are of the cells up to ``largest``, because the noise of a cell of very
+    many rows would hide them.
+
+    Args:
+        release: the release of the plan from `plan_unit_sizes`.
+    """
+    cells = unit_size_cells()
+    strict_level = 1 - FALSE_CELL_RATE / (2 * len(cells))
+    identity = queries(release.plan.domain, {ROWS_OF_UNIT: "identity"})
+    (stated,) = release.answer(identity)
+    (strict,) = release.answer(identity, level=strict_level)
+    counts = stated.answer.reshape(-1)
+    low_ends = strict.low.reshape(-1)
+    beyond = _units_beyond(release, release.level)
+    stop = _count_clear_cells(beyond)
+    max_rows = _choose_limit(beyond)
+    return UnitSizes(
+        cells=cells,
+        counts=counts,
+        margins=stated.margins.reshape(-1),
+        occupied=low_ends > 0,
+        threshold=float((counts - low_ends).max(initial=0.0)),
+        units=beyond[0],
+        mean_rows=_mean_rows(release, stop),
+        largest=_CELL_ENDS[stop - 1],
+        units_beyond=beyond[stop],
+        limits=_limit_effects(release, stop, max_rows),
+        max_rows=max_rows,
+    )
+
+
+def _count_clear_cells(beyond: Sequence[Interval]) -> int:
+    """Return the number of cells up to the last one that clearly some units reach."""
+    for position in range(1, len(beyond)):
+        if beyond[position].low <= 0:
+            return position
+    return len(beyond) - 1
+
+
+def _choose_limit(beyond: Sequence[Interval]) -> int:
+    """Return the smallest end of a cell that enough units do not exceed.
+
+    It ends at the latest where the units beyond are fewer than their error, so that noise in the
+    cells of many rows leads to no large limit.
+    """
+    most_units = (1 - COVERED_UNITS) * beyond[0].value
+    position = 0
+    while beyond[position + 1].value > max(most_units, beyond[position + 1].margin):
+        position += 1
+    return _CELL_ENDS[position]
+
+
+def _units_beyond(release: Release, level: float) -> list[Interval]:
+    """Return the units from each cell on; the last entry, beyond all cells, is 0."""
+    cells = len(_CELL_ENDS)
+    weights = [[int(cell >= first) for cell in range(cells)] for first in range(cells)]
+    return [*_weighted_units(release, weights, level), ZERO]
+
+
+def _weighted_units(release: Release, weights: Any, level: float) -> list[Interval]:
+    """Return sums of the units of cells times whole weights, with intervals.
+
+    Args:
+        release: the histogram.
+        weights: whole numbers, shape (sums, cells).
+        level: of each interval.
+    """
+    question = queries(release.plan.domain, {ROWS_OF_UNIT: matrix(weights)})
+    (table,) = release.answer(question, level=level)
+    return [interval_at(table, position) for position in range(len(weights))]
+
+
+def _careful_level(release: Release) -> float:
+    """Return the level of two intervals that hold together at the stated level."""
+    return 1 - (1 - release.level) / 2
+
+
+def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Interval]:
+    """Return the rows beyond each limit on the rows of a unit.
+
+    The rows of a unit are between the two ends of its cell; the estimate is their middle.
+
+    Args:
+        release: the histogram.
+        limits: ends of cells, or 0 for all rows.
+        stop: the number of cells that count, from the first one.
+    """
+    first, last = np.array(unit_size_cells(), dtype=np.int64).T
+    is_counted = np.arange(len(first)) < stop
+    limit_column = np.array(limits, dtype=np.int64)[:, np.newaxis]
+    level = _careful_level(release)
+    fewest = np.maximum(first - limit_column, 0) * is_counted
+    twice_middle = np.maximum(first + last - 2 * limit_column, 0) * is_counted
+    most = np.maximum(last - limit_column, 0) * is_counted
+    intervals = []
+    for low, middle, high in zip(
+        _weighted_units(release, fewest, level),
+        _weighted_units(release, twice_middle, level),
+        _weighted_units(release, most, level),
+        strict=True,
+    ):
+        value = middle.value / 2
+        intervals.append(Interval(value, min(value, low.low), max(value, high.high)))
+    return intervals
+
+
+def _mean_rows(release: Release, stop: int) -> Interval:
+    """Return the mean number of rows of the units in the first cells."""
+    (rows,) = _rows_beyond(release, [0], stop)
+    is_counted = np.arange(len(_CELL_ENDS)) < stop
+    (units,) = _weighted_units(release, [is_counted.astype(np.int64)], _careful_level(release))
+    if units.low <= 0:
+        return Interval(1.0, 1.0, math.inf)
+    # a unit in the histogram has at least one row
+    low = max(1.0, rows.low / units.high)
+    return Interval(max(low, rows.value / units.value), low, rows.high / units.low)
+
+
+def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:
+    """Return the units and rows that each limit cuts, up to the drafted limit or beyond.
+
+    Args:
+        release: the histogram.
+        stop: the number of cells whose rows count.
+        max_rows: the drafted limit.
+    """
+    beyond = _units_beyond(release, _careful_level(release))
+    largest = _CELL_ENDS[stop - 1]
+    limits = [last for last in _CELL_ENDS if last <= max(max_rows, largest)]
+    all_rows, *rows_beyond = _rows_beyond(release, [0, *limits], stop)
+    effects = []
+    for limit, units, rows in zip(limits, beyond[1:], rows_beyond, strict=False):
+        cut_rows = share_of(rows, all_rows) if limit < largest else None
+        effect = LimitEffect(
+            max_rows=limit, cut_units=share_of(units, beyond[0]), cut_rows=cut_rows
+        )
+        effects.append(effect)
+    return tuple(effects)

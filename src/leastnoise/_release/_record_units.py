@@ -1,0 +1,256 @@
+"""Group synthetic rows into units of several rows, by the counts of units of a release.
+
+Everything here is post-processing of the release.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import Domain, Kind, UnitCount
+from leastnoise._estimation import Outcome
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._workload import Product
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitCounts:
+    """Noisy numbers of units in cells of attributes with one value for each unit.
+
+    Attributes:
+        attributes: the attributes, whose values all rows of a unit share.
+        counts: the units of each cell, not negative, shape (cells of each attribute).
+        std: the standard errors of these numbers.
+        shared: the attributes of all such tables.
+    """
+
+    attributes: tuple[str, ...]
+    counts: FloatArray
+    std: FloatArray
+    shared: tuple[str, ...]
+
+    def scaled(self, factor: float) -> "UnitCounts":
+        """Return the units of a smaller or larger number of rows."""
+        return replace(self, counts=self.counts * factor)
+
+
+class Positions(NamedTuple):
+    """Positions of attributes among those of the records.
+
+    Attributes:
+        cells: of the attributes of the cells of units.
+        shared: of the attributes that rows of a unit share.
+    """
+
+    cells: tuple[int, ...]
+    shared: tuple[int, ...]
+
+
+def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
+    """Return the units in the cells of the largest table of units of a release.
+
+    Args:
+        outcome: of the release.
+        names: the attributes of the records.
+
+    Raises:
+        InputError: no table counts each unit once.
+    """
+    domain = outcome.plan.domain
+    tables = [
+        product for product in outcome.plan.workload if _counts_units_once(product, domain, names)
+    ]
+    if not tables:
+        raise InputError(
+            "Records can be grouped into units where the release counts units; this release does "
+            "not. Leave out --units, or ask in a release for marginals = { ways = 0 } with "
+            'count = "units", and for count = "units" by attributes in of_unit, which all rows of a '
+            "unit share."
+        )
+    table = max(tables, key=lambda product: (len(product.attributes), product.rows))
+    estimate = outcome.estimator().estimate(table)
+    answers = np.asarray(estimate.values, dtype=np.float64)
+    counts = np.maximum(answers.reshape(table.shape), 0.0)
+    total = max(float(answers.sum()), 1.0)
+    if counts.any():  # noise below 0 was cut, so the others are too large
+        counts *= total / counts.sum()
+    sizes = [domain.kind(name).size for name in table.attributes]
+    shared = dict.fromkeys(name for product in tables for name in product.attributes)
+    return UnitCounts(
+        attributes=table.attributes,
+        counts=_with_hidden_cells(counts, sizes),
+        std=_with_hidden_cells(estimate.noise_std.reshape(table.shape), sizes),
+        shared=tuple(shared),
+    )
+
+
+def _with_hidden_cells(cells: FloatArray, sizes: Sequence[int]) -> FloatArray:
+    """Return the cells of a table with zeros for hidden ones, which it does not count."""
+    all_cells = np.zeros(sizes)
+    all_cells[tuple(slice(size) for size in cells.shape)] = cells
+    return all_cells
+
+
+def _counts_units_once(product: Product, domain: Domain, names: Sequence[str]) -> bool:
+    """Return whether a table has each unit in one cell, along attributes of the records."""
+    measure = domain.measures.get(str(product.measure))
+    return (
+        isinstance(measure, UnitCount)
+        and not measure.attributes
+        and set(product.attributes) <= set(names)
+        and product.asks_single_cells
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """Rows that are grouped into units.
+
+    Attributes:
+        codes: of the rows, shape (rows, attributes); rows of a unit are next to each other.
+        units: the number of the unit of each row.
+    """
+
+    codes: IntArray
+    units: IntArray
+
+
+def group_rows(
+    codes: IntArray,
+    unit_counts: UnitCounts,
+    positions: Positions,
+    max_rows: int,
+    impossible: Callable[[IntArray], BoolArray],
+    random: np.random.Generator,
+) -> Grouping:
+    """Group rows into units of about equal size within each cell of the units.
+
+    A cell gets its number of units, rounded so that all cells together have the rounded total. Each
+    unit has at least one row and at most ``max_rows``.
+
+    Args:
+        codes: of the rows, shape (rows, attributes).
+        unit_counts: the units of each cell, for this number of rows.
+        positions: of the attributes of the cells, and of all that rows of a unit share.
+        max_rows: the most rows of a unit.
+        impossible: tells which rows are impossible.
+        random: chooses which rows are in the same unit.
+    """
+    sizes = unit_counts.counts.shape
+    cells = np.zeros(len(codes), dtype=np.int64)
+    for size, attribute in zip(sizes, positions.cells, strict=True):
+        cells = cells * size + codes[:, attribute]
+    order = random.permutation(len(codes))
+    keys = [codes[order, attribute] for attribute in positions.shared]
+    order = order[np.lexsort((*keys, cells[order]))]
+    rows = np.bincount(cells, minlength=unit_counts.counts.size)
+    units = round_within(unit_counts.counts.reshape(-1), -(-rows // max_rows), rows)
+    place_in_cell = np.arange(len(codes)) - np.repeat(np.cumsum(rows) - rows, rows)
+    unit_in_cell = place_in_cell * np.repeat(units, rows) // np.repeat(rows, rows)
+    numbers = np.repeat(np.cumsum(units) - units, rows) + unit_in_cell
+    return _share_values(codes[order], numbers, positions.shared, impossible, random)
+
+
+def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
+    """Return whole numbers near targets, between bounds, with the rounded total.
+
+    The total is as near to that of the targets as the bounds allow.
+
+    >>> round_within(np.array([1.4, 1.4, 9.0]), np.array([0, 0, 1]), np.array([5, 5, 4])).tolist()
+    [4, 4, 4]
+    """
+    numbers = np.clip(np.floor(targets + 0.5).astype(np.int64), low, high)
+    total = int(np.clip(round(float(targets.sum())), low.sum(), high.sum()))
+    while missing := total - int(numbers.sum()):
+        step = 1 if missing > 0 else -1
+        has_room = numbers < high if missing > 0 else numbers > low
+        candidates = np.flatnonzero(has_room)
+        gains = step * (targets - numbers)[candidates]
+        chosen = candidates[np.argsort(-gains, kind="stable")[: abs(missing)]]
+        numbers[chosen] += step
+    return numbers
+
+
+def group_rows_by_size(
+    codes: IntArray,
+    sizes: IntArray,
+    shared: Sequence[int],
+    units_by_size: Mapping[int, float],
+    impossible: Callable[[IntArray], BoolArray],
+    random: np.random.Generator,
+) -> Grouping:
+    """Group rows into units that have as many rows as an attribute of theirs says.
+
+    The rows of a size are sorted by the attributes that rows of a unit share, and cut into units. A
+    unit across a border gets the shared values of its middle row. Rows of the size are repeated or
+    left out, so that every unit is whole.
+
+    Args:
+        codes: of the rows, shape (rows, attributes).
+        sizes: the number of rows of the unit of each row; 0 if its value is no number.
+        shared: the positions of the attributes that rows of a unit share, with the size.
+        units_by_size: the number of units of a size; sizes without one have as many as fit.
+        impossible: tells which rows are impossible.
+        random: chooses which rows are in the same unit.
+    """
+    chosen = []
+    numbers = []
+    units = 0
+    for size in np.unique(sizes):
+        rows = random.permutation(np.flatnonzero(sizes == size))
+        rows = rows[np.lexsort(codes[rows][:, list(shared)].T)]
+        rows_of_unit = max(int(size), 1)
+        needed = max(1, round(units_by_size.get(int(size), len(rows) / rows_of_unit)))
+        # spread over all rows, so that each is repeated or left out equally often
+        positions = (np.arange(needed * rows_of_unit) + 0.5) * (len(rows) / (needed * rows_of_unit))
+        rows = rows[positions.astype(np.int64)]
+        chosen.append(rows)
+        numbers.append(units + np.arange(len(rows)) // rows_of_unit)
+        units += needed
+    return _share_values(
+        codes[np.concatenate(chosen)], np.concatenate(numbers), shared, impossible, random
+    )
+
+
+def _share_values(
+    codes: IntArray,
+    units: IntArray,
+    shared: Sequence[int],
+    impossible: Callable[[IntArray], BoolArray],
+    random: np.random.Generator,
+) -> Grouping:
+    """Give the rows of each unit the shared values of its middle row.
+
+    A row that becomes impossible gets all values of that row. The units are numbered at random.
+    """
+    number_of_units = int(units[-1]) + 1
+    first_rows = np.searchsorted(units, np.arange(number_of_units))
+    middle = codes[first_rows + np.bincount(units) // 2][units]
+    new_codes = codes.copy()
+    for attribute in shared:
+        new_codes[:, attribute] = middle[:, attribute]
+    wrong = impossible(new_codes)
+    new_codes[wrong] = middle[wrong]
+    new_numbers = random.permutation(number_of_units)[units]
+    order = np.argsort(new_numbers, kind="stable")
+    return Grouping(new_codes[order], new_numbers[order])
+
+
+def sizes_of_codes(kind: Kind, max_rows: int) -> IntArray:
+    """Return the number of rows of a unit for each code of an attribute.
+
+    It is 0 for a code that is no number from 1.
+
+    Args:
+        kind: the attribute.
+        max_rows: the most rows of a unit, which larger numbers become.
+    """
+    sizes = np.zeros(kind.size, dtype=np.int64)
+    for code, label in enumerate(kind.regular_labels):
+        text = str(label)
+        if text.isdecimal():
+            sizes[code] = min(int(text), max_rows)
+    return sizes

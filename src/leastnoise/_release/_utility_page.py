@@ -1,0 +1,187 @@
+"""The utility page: tables of synthetic records beside the tables of their release."""
+
+import math
+from collections.abc import Iterator
+from itertools import product as combine
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._release._records import Records
+from leastnoise._release._release import Release
+from leastnoise._release._tables import Table
+from leastnoise._release._texts import (
+    TEMPLATES,
+    Catalogue,
+    fill_template,
+    load_catalogue,
+    name_attribute,
+    table_format,
+    table_title,
+)
+from leastnoise._trusted.check.arrays import FloatArray
+
+_MOST_TABLES = 200
+_MOST_CELLS = 40  # of a table, the largest ones
+_CLOSE = 1.0
+_USABLE = 2.0  # margins; beyond, a table of the records says something else than the release
+
+
+class CellView(NamedTuple):
+    """A cell of a table: its labels, the released answer and the records' answer."""
+
+    label: str
+    released: str
+    records: str
+
+
+class TableComparison(NamedTuple):
+    """A table of the release and of the records.
+
+    Attributes:
+        number: in the order of the page.
+        title: of the table.
+        answers: the number of its answers.
+        difference: the root mean square of the differences.
+        margin: the typical margin of the released answers.
+        judgement: whether the records can stand for the table.
+        cells: the largest cells.
+        cells_note: how many cells are left out; empty if none is.
+    """
+
+    number: int
+    title: str
+    answers: str
+    difference: str
+    margin: str
+    judgement: str
+    cells: tuple[CellView, ...]
+    cells_note: str
+
+
+def utility_file(path: Path, language: str, main_language: str) -> Path:
+    """Return the file of the utility page in a language.
+
+    >>> utility_file(Path("people.html"), "de", "en").name
+    'people.de.html'
+    """
+    if language == main_language:
+        return path
+    return path.with_name(f"{path.stem}.{language}{path.suffix}")
+
+
+def render_utility_page(records: Records, release: Release, path: Path, language: str) -> str:
+    """Return the utility page of records as HTML that loads nothing.
+
+    Args:
+        records: the records.
+        release: the release that they come from.
+        path: the file of the page in the main language.
+        language: of this page.
+    """
+    catalogue = release.options.catalogue(language)
+    main_language = release.options.languages[0]
+    others = [
+        (
+            load_catalogue(other).say("this_language"),
+            other,
+            utility_file(path, other, main_language),
+        )
+        for other in release.options.languages
+        if other != language
+    ]
+    compared = [table for table in release.tables if records.answers(table.product) is not None]
+    views = tuple(
+        _compare(number, table, records, catalogue)
+        for number, table in enumerate(compared[:_MOST_TABLES], start=1)
+    )
+    return fill_template(
+        "utility.html",
+        t=catalogue,
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        private=release.private,
+        others=[(name, other, file.name) for name, other, file in others],
+        lead=_lead(records, catalogue),
+        sentences=tuple(_unit_sentences(records, catalogue)),
+        views=views,
+        left_out=len(release.tables) - len(compared),
+        further=len(compared) - len(views),
+    )
+
+
+def _lead(records: Records, catalogue: Catalogue) -> str:
+    """Return the number of records and of their attributes."""
+    names = [name_attribute(name, catalogue) for name in records.names]
+    attributes = catalogue.join_names(names)
+    return catalogue.say("utility_lead", rows=len(records.codes), attributes=attributes)
+
+
+def _unit_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
+    """Yield sentences about units and weights of the records."""
+    for column, units in records.units.items():
+        rows_of_units = np.unique(units, return_counts=True)[1]
+        yield catalogue.say(
+            "utility_units",
+            column=column,
+            units=len(rows_of_units),
+            mean=catalogue.format_value(round(float(rows_of_units.mean()), 2)),
+            largest=int(rows_of_units.max()),
+        )
+    for name in records.weights:
+        yield catalogue.say("utility_weights", name=name)
+
+
+def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) -> TableComparison:
+    """Return a table of the release and of the records as the page shows them."""
+    differences = records.differences(table)
+    if differences is None:
+        raise ValueError("the records cannot answer the table")
+    catalogue = catalogue.with_format(table_format(table.product, catalogue))
+    difference = records.distance(table)
+    margin = table.typical_margin
+    return TableComparison(
+        number=number,
+        title=table_title(table.product, catalogue),
+        answers=catalogue.format_value(table.answer.size),
+        difference=catalogue.format_error(difference),
+        margin=catalogue.format_error(margin),
+        judgement=catalogue.say(_judgement(difference, margin)),
+        cells=tuple(_cells(table, differences, catalogue)),
+        cells_note=_cells_note(table, catalogue),
+    )
+
+
+def _judgement(difference: float, margin: float) -> str:
+    """Return the key of the sentence that says whether the records can stand for a table."""
+    if math.isnan(margin) or math.isnan(difference):
+        return "utility_unknown"
+    if difference <= _CLOSE * margin:
+        return "utility_close"
+    if difference <= _USABLE * margin:
+        return "utility_usable"
+    return "utility_far"
+
+
+def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Iterator[CellView]:
+    """Yield the cells of a table with the largest released answers, in their order."""
+    answers = table.answer.reshape(-1)
+    margins = table.whole_margins.reshape(-1)
+    labels = [", ".join(pair) for pair in combine(*table.display_labels)]
+    largest = np.argsort(-np.nan_to_num(answers), kind="stable")[:_MOST_CELLS]
+    for position in sorted(largest.tolist()):
+        answer = float(answers[position])
+        margin = float(margins[position])
+        yield CellView(
+            label=labels[position] or catalogue.say("in_total"),
+            released=catalogue.format_answer(answer, margin),
+            records=catalogue.format_number(answer + float(differences[position]), margin),
+        )
+
+
+def _cells_note(table: Table, catalogue: Catalogue) -> str:
+    """Return how many cells are left out; empty if none is."""
+    left_out = table.answer.size - _MOST_CELLS
+    if left_out <= 0:
+        return ""
+    return catalogue.say("utility_more_cells", count=left_out)

@@ -1,0 +1,297 @@
+"""Sets of byte strings, each of which has a place (E6 of PROOFS-reading.md).
+
+Byte strings wait in chunks, and are then stored together: each different one gets the next place.
+Stored ones keep theirs. Two have one place only if they are equal, byte by byte.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import Array
+from leastnoise._trusted.reading._column import word_texts
+from leastnoise._trusted.reading._words import WordPairs, Words, arrow_words
+
+Numbers = npt.NDArray[np.int32]
+
+# Odd numbers of which about half of the bits are 1.
+_FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class KeySet(Protocol):
+    """A set of byte strings, each of which has a place."""
+
+    def __len__(self) -> int:
+        """Return how many byte strings are stored."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that the stored byte strings take."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that the waiting byte strings take."""
+
+    def store(self) -> Numbers:
+        """Store the waiting byte strings, and return their places."""
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the stored byte strings in the order of their places."""
+
+
+class WordSet:
+    """A set of byte strings of at most 7 bytes, by their numbers (`words_of`).
+
+    >>> words = WordSet()
+    >>> words.wait(np.array([326, 333, 326], dtype=np.uint64))
+    3
+    >>> words.store().tolist(), list(words.keys())
+    ([0, 1, 0], [b'F', b'M'])
+    """
+
+    def __init__(self) -> None:
+        self._stored: Words = np.zeros(0, dtype=np.uint64)
+        self._waiting: list[Words] = []
+
+    def __len__(self) -> int:
+        """Return how many byte strings are stored."""
+        return len(self._stored)
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that the stored byte strings take."""
+        return self._stored.nbytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that the waiting byte strings take."""
+        return sum(words.nbytes for words in self._waiting)
+
+    def wait(self, words: Words) -> int:
+        """Let byte strings wait, and return how many they are."""
+        if len(words):
+            self._waiting.append(words)
+        return len(words)
+
+    def store(self) -> Numbers:
+        """Store the waiting byte strings, and return their places."""
+        if not self._waiting:
+            return np.zeros(0, dtype=np.int32)
+        waiting = [arrow_words(words) for words in self._waiting]
+        self._waiting = []
+        places, different = _places_of(arrow_words(self._stored), waiting)
+        stored: Array = np.from_dlpack(different)
+        self._stored = stored
+        return places
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the stored byte strings in the order of their places."""
+        return map(bytes, word_texts(self._stored))  # type: ignore[arg-type]  # of byte strings
+
+
+class PairSet:
+    r"""A set of byte strings of 8 to 15 bytes, by pairs of numbers (`word_pairs_of`).
+
+    Pairs of one mixed number get one place, and are then compared with the first of them.
+
+    >>> pairs = PairSet()
+    >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))
+    3
+    >>> pairs.store().tolist(), [*pairs.keys()][1]
+    ([0, 1, 0], b'\x07\x00\x00\x00\x00\x00\x00\x00F')
+    """
+
+    def __init__(self) -> None:
+        nothing = np.zeros(0, dtype=np.uint64)
+        self._stored = WordPairs(nothing, nothing)
+        self._waiting: list[WordPairs] = []
+
+    def __len__(self) -> int:
+        """Return how many byte strings are stored."""
+        return len(self._stored.first)
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that the stored byte strings take."""
+        return _bytes_of_pairs(self._stored)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that the waiting byte strings take."""
+        return sum(map(_bytes_of_pairs, self._waiting))
+
+    def wait(self, pairs: WordPairs) -> int:
+        """Let byte strings wait, and return how many they are."""
+        if len(pairs.first):
+            self._waiting.append(pairs)
+        return len(pairs.first)
+
+    def store(self) -> Numbers:
+        """Store the waiting byte strings, and return their places."""
+        if not self._waiting:
+            return np.zeros(0, dtype=np.int32)
+        before = len(self)
+        # The stored ones come first, each once and in order, so their places are theirs again.
+        chunks = [self._stored, *self._waiting]
+        self._waiting = []
+        places, _ = _places_of(None, [arrow_words(mixed_words(pairs)) for pairs in chunks])
+        pairs = WordPairs(
+            np.concatenate([chunk.first for chunk in chunks]),
+            np.concatenate([chunk.rest for chunk in chunks]),
+        )
+        stored = _first_pairs(pairs, places)
+        if not _are_equal(pairs, stored, places):  # different pairs have one mixed number
+            places = ordered_places(pairs)
+            stored = _first_pairs(pairs, places)
+        self._stored = stored
+        return places[before:]
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the stored byte strings in the order of their places."""
+        for first, rest in zip(self._stored.first, word_texts(self._stored.rest), strict=True):
+            yield int(first).to_bytes(8, "little") + bytes(rest)  # type: ignore[call-overload]  # of byte strings
+
+
+class TextSet:
+    """A set of byte strings of any length.
+
+    >>> texts = TextSet()
+    >>> texts.wait(pa.array([b"a", b"b", b"a"], pa.large_binary()))
+    3
+    >>> texts.store().tolist(), list(texts.keys())
+    ([0, 1, 0], [b'a', b'b'])
+    """
+
+    def __init__(self) -> None:
+        self._stored: Any = None
+        self._waiting: list[Any] = []
+
+    def __len__(self) -> int:
+        """Return how many byte strings are stored."""
+        return 0 if self._stored is None else len(self._stored)
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that the stored byte strings take."""
+        return 0 if self._stored is None else self._stored.nbytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that the waiting byte strings take."""
+        return sum(texts.nbytes for texts in self._waiting)
+
+    def wait(self, texts: Any) -> int:
+        """Let byte strings wait, and return how many they are."""
+        if len(texts):
+            self._waiting.append(texts)
+        return len(texts)
+
+    def store(self) -> Numbers:
+        """Store the waiting byte strings, and return their places."""
+        if not self._waiting:
+            return np.zeros(0, dtype=np.int32)
+        waiting = self._waiting
+        self._waiting = []
+        places, self._stored = _places_of(self._stored, waiting)
+        return places
+
+    def keys(self) -> Iterable[bytes]:
+        """Return the stored byte strings in the order of their places."""
+        return [] if self._stored is None else self._stored.to_pylist()
+
+
+def mixed_words(pairs: WordPairs) -> Words:
+    """Return a number for each pair; most different pairs have different ones.
+
+    >>> pairs = WordPairs(np.array([7, 7], dtype=np.uint64), np.array([1, 326], dtype=np.uint64))
+    >>> len(set(mixed_words(pairs).tolist()))
+    2
+    """
+    mixed = pairs.rest * _FIRST_FACTOR
+    mixed ^= mixed >> np.uint64(29)
+    mixed += pairs.first
+    mixed *= _SECOND_FACTOR
+    mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+def ordered_places(pairs: WordPairs) -> Numbers:
+    """Return the places of pairs, found by ordering them.
+
+    The first pair has place 0, and the first one that differs from all before has the next place.
+
+    >>> pairs = WordPairs(np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64))
+    >>> ordered_places(pairs).tolist()
+    [0, 1, 0]
+    """
+    order = np.lexsort((pairs.rest, pairs.first))
+    first = pairs.first[order]
+    rest = pairs.rest[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (first[1:] != first[:-1]) | (rest[1:] != rest[:-1])
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(is_new) - 1
+    # the order is stable, so the first row of a group comes first in it
+    first_row = order[is_new]
+    place_of_group = np.empty(len(first_row), dtype=np.int32)
+    place_of_group[np.argsort(first_row)] = np.arange(len(first_row), dtype=np.int32)
+    return place_of_group[group]
+
+
+def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
+    """Return the first pair of each place; places are numbered as they come."""
+    is_new = np.ones(len(places), dtype=np.bool_)
+    highest = np.maximum.accumulate(places)
+    is_new[1:] = highest[1:] > highest[:-1]
+    rows = np.flatnonzero(is_new)
+    return WordPairs(pairs.first[rows], pairs.rest[rows])
+
+
+def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
+    """Return whether every pair is the one that is stored at its place."""
+    return all(
+        np.array_equal(words, of_stored.take(places))
+        for words, of_stored in zip(pairs, stored, strict=True)
+    )
+
+
+def _bytes_of_pairs(pairs: WordPairs) -> int:
+    """Return the bytes that pairs of numbers take."""
+    return pairs.first.nbytes + pairs.rest.nbytes
+
+
+def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
+    """Return the places of values, and all different ones in the order of places.
+
+    Args:
+        stored: an Arrow array of different values, which keep their places; None: there are none.
+        waiting: Arrow arrays of values, at least one.
+    """
+    import pyarrow as pa
+
+    chunks = [*waiting]
+    before = 0
+    if stored is not None:
+        # They come first, each once and in order, so their places are theirs again.
+        chunks.insert(0, stored)
+        before = len(stored)
+    encoded = pa.chunked_array(chunks).dictionary_encode()
+    places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
+    if len(places) != sum(map(len, chunks)):
+        raise InternalError("every key must have one place; please report this.")
+    different = encoded.chunks[-1].dictionary
+    del chunks, encoded
+    pa.default_memory_pool().release_unused()
+    return places[before:], different
+
+
+def _int32_array(array: Any) -> Numbers:
+    """Return the 32-bit integers of an Arrow array without nulls."""
+    numbers: Array = np.from_dlpack(array)
+    if numbers.dtype != np.int32:
+        raise InternalError("places of keys must be 32-bit integers; please report this.")
+    return numbers

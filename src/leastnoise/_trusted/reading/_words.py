@@ -1,0 +1,142 @@
+"""Byte strings of at most 7 bytes as whole numbers (E2 of PROOFS-reading.md).
+
+The number of a byte string is its bytes, the first of them the lowest, plus 256^length. So
+different byte strings have different numbers, and these are compared faster than bytes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check.arrays import Array, IntArray
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+# A byte string of fewer bytes has a number.
+WORD = 8
+_END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
+# Byte strings of at most so many bytes have lesser numbers than the next constant: a table of all
+# of these stays in the cache.
+MOST_SMALL = 2
+_SMALL_WORDS = 1 << 17
+
+
+def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
+    r"""Return the numbers of byte strings that are parts of a text.
+
+    Args:
+        text: their bytes, and `WORD` further bytes at its end, which have no say.
+        begins: where each byte string begins in the text.
+        lengths: how many bytes each has, all of them below `WORD`.
+
+    >>> words_of(np.frombuffer(b"FM" + bytes(WORD), dtype=np.uint8), np.array([0, 1, 2]), np.array([1, 1, 0])).tolist()
+    [326, 333, 1]
+    """
+    if lengths.max(initial=0) <= MOST_SMALL:
+        return _small_words_of(text, begins, lengths)
+    ends = np.uint64(1) << (lengths * 8).astype(np.uint64)
+    words: Words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    words &= ends - np.uint64(1)
+    words |= ends
+    return words
+
+
+def _small_words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
+    """Return the numbers of byte strings of at most two bytes.
+
+    Two bytes are fetched faster than a word.
+    """
+    ends = np.uint32(1) << (lengths * 8).astype(np.uint32)
+    words = text.take(begins + 1).astype(np.uint32)
+    words <<= np.uint32(8)
+    words |= text.take(begins)
+    words &= ends - np.uint32(1)
+    words |= ends
+    return words.astype(np.uint64)
+
+
+def single_byte_words(text: Bytes) -> Words:
+    """Return the numbers of byte strings of one byte each.
+
+    >>> single_byte_words(np.frombuffer(b"FM", dtype=np.uint8)).tolist()
+    [326, 333]
+    """
+    return text.astype(np.uint64) | _END[1]
+
+
+class WordPairs(NamedTuple):
+    """Byte strings of 8 to 15 bytes as two whole numbers each.
+
+    Attributes:
+        first: the first 8 bytes, the first of them the lowest.
+        rest: the numbers of the other bytes (`words_of`).
+    """
+
+    first: Words
+    rest: Words
+
+
+def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
+    r"""Return the pairs of numbers of byte strings that are parts of a text.
+
+    Args:
+        text: their bytes, and `WORD` further bytes at its end, which have no say.
+        begins: where each byte string begins in the text.
+        lengths: how many bytes each has, from `WORD` to 15.
+
+    >>> text = np.frombuffer(b"Florence" + bytes(WORD), dtype=np.uint8)
+    >>> pairs = word_pairs_of(text, np.array([0]), np.array([8]))
+    >>> pairs.first.tobytes(), pairs.rest.tolist()
+    (b'Florence', [1])
+    """
+    first: Words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    return WordPairs(first, words_of(text, begins + WORD, lengths - WORD))
+
+
+def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
+    """Return the bytes of the byte strings that have these numbers.
+
+    Returns:
+        All their bytes, and where each byte string begins in them; the last start is the end of the
+        last byte string.
+
+    >>> content, starts = bytes_of(np.array([326, 1, 333], dtype=np.uint64))
+    >>> content.tobytes(), starts.tolist()
+    (b'FM', [0, 1, 1, 2])
+    """
+    # the highest bit stands behind the last byte, so that zeros at the end are told from none
+    lengths = np.searchsorted(_END, words, side="right") - 1
+    in_bytes = np.ascontiguousarray(words, dtype="<u8").view(np.uint8).reshape(-1, WORD)
+    content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]
+    starts: IntArray = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    return content, starts
+
+
+def distinct_words(words: Words) -> tuple[Words, IntArray]:
+    """Return the different numbers, and the place of each number among them.
+
+    >>> different, places = distinct_words(np.array([7, 5, 7], dtype=np.uint64))
+    >>> different[places].tolist()
+    [7, 5, 7]
+    """
+    if words.max(initial=0) < _SMALL_WORDS:
+        small = words.view(np.int64)
+        occurs = np.zeros(_SMALL_WORDS, dtype=np.bool_)
+        occurs[small] = True
+        different = np.flatnonzero(occurs)
+        place_of = np.zeros(_SMALL_WORDS, dtype=np.int64)
+        place_of[different] = np.arange(len(different))
+        return different.astype(np.uint64), place_of.take(small)
+    encoded = arrow_words(words).dictionary_encode()
+    dictionary: Array = np.from_dlpack(encoded.dictionary)
+    places: Array = np.from_dlpack(encoded.indices)
+    return dictionary, places.astype(np.int64)
+
+
+def arrow_words(words: Words) -> Any:
+    """Return numbers as an Arrow array, without pa.array (loads pandas)."""
+    import pyarrow as pa
+
+    buffer = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.Array.from_buffers(pa.uint64(), len(words), [None, buffer])
