@@ -398,10 +398,10 @@ class _Conditions:
             costs: the cost of one in each cell.
             limit: a bound on the cost that the conditions contain; None for none.
         """
-        known = [round(float(costs @ solution)) for solution in self._solutions]
-        least_known = min(known, default=None)
-        if least_known is not None and least_known == limit:
-            return least_known, True
+        costs_of_solutions = [round(float(costs @ solution)) for solution in self._solutions]
+        least_cost = min(costs_of_solutions, default=None)
+        if least_cost is not None and least_cost == limit:
+            return least_cost, True
         if time.monotonic() > self._start + _LINEAR_SECONDS:
             return limit, False
         relaxed = self._solve(costs, is_whole=False)
@@ -411,7 +411,7 @@ class _Conditions:
             return None, bool(self._solutions)  # some numbers agree, so there is no limit
         bound = math.ceil(relaxed.fun - _TOLERANCE)
         is_whole = float(np.abs(relaxed.x - np.rint(relaxed.x)).max()) < _WHOLE_TOLERANCE
-        if bound == least_known or is_whole:
+        if bound == least_cost or is_whole:
             return bound, True
         if not self._solutions or time.monotonic() > self._start + _INTEGER_SECONDS:
             return bound, False

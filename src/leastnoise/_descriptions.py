@@ -137,9 +137,9 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 
 
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
-    """Return both bounds exactly.
+    """Return both bounds as exact fractions.
 
-    The result is None if a bound is missing or they are in the wrong order.
+    None if a bound is missing or they are in the wrong order.
     """
     if low is None or high is None:
         return None

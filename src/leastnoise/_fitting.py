@@ -53,7 +53,7 @@ _EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 _CHOICE_BITS = 60  # bisections for the distance of a private choice
-OFTEN = 0.95  # probability with which a key of `often` units is found
+DETECTION_PROBABILITY = 0.95  # that a search finds a key of `detectable_units` units
 # Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
 # less of delta, and more of it is left for keys that only one person holds, whose threshold then is
 # lower.
@@ -128,13 +128,13 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
         return 1 + math.expm1(none_passes) / (cells * passing) <= risk
 
     rare = risk / cells
-    often = 1 - 1e-9
+    frequent = 1 - 1e-9
     for _ in range(_CHOICE_BITS):
-        middle = math.sqrt(rare * often)
+        middle = math.sqrt(rare * frequent)
         if is_exceeded_rarely(middle):
             rare = middle
         else:
-            often = middle
+            frequent = middle
     return -scale * math.log(rare)
 
 
@@ -333,18 +333,19 @@ def key_rule(privacy: Privacy) -> KeyRule:
             f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more "
             "of the budget, or a larger delta."
         )
-    return min(rules, key=lambda rule: (units_found_often(rule), rule.scale))
+    return min(rules, key=lambda rule: (detectable_units(rule), rule.scale))
 
 
-def units_found_often(rule: KeyRule) -> int:
-    """Return the number of units with which most searches find a key.
+def detectable_units(rule: KeyRule) -> int:
+    """Return the least number of units of a key that 95% of searches find.
 
-    At least a share ``OFTEN`` of all searches find such a key.
+    The probability is ``DETECTION_PROBABILITY``, over the noise.
     """
     scale = float(rule.scale)
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
-        return rule.threshold + math.ceil(NormalDist().inv_cdf(OFTEN) * scale - 0.5)
-    tail = (1 - OFTEN) * (1 + math.exp(-1 / scale))  # P(X <= -m) = exp(-m / b) / (1 + exp(-1 / b))
+        return rule.threshold + math.ceil(NormalDist().inv_cdf(DETECTION_PROBABILITY) * scale - 0.5)
+    # P(X <= -m) = exp(-m / b) / (1 + exp(-1 / b))
+    tail = (1 - DETECTION_PROBABILITY) * (1 + math.exp(-1 / scale))
     return rule.threshold + max(0, math.ceil(-math.log(tail) * scale) - 1)
 
 

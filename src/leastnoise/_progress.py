@@ -84,16 +84,16 @@ class Progress(ProgressLine):
         """Show the name of the strategy that is being planned."""
         self.say(f"planning, trying {name}")
 
-    def step(self, text: str, among: int) -> None:
-        """Begin the next step.
+    def step(self, text: str, steps: int) -> None:
+        """Begin the next of ``steps`` steps.
 
         The time left is estimated from the steps that are done.
 
         Args:
             text: the new text of the line.
-            among: the number of steps.
+            steps: the number of steps.
         """
-        self.say(text, self._steps / among)
+        self.say(text, self._steps / steps)
         self._steps += 1
 
     def begin(self, text: str, about: float = 0.0) -> None:

@@ -87,7 +87,7 @@ class BoundedThreadPool:
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")
         self._pending: deque[Future[Any]] = deque()
 
-    def do(self, function: Callable[..., object], *arguments: Any) -> None:
+    def submit(self, function: Callable[..., object], *arguments: Any) -> None:
         """Queue a function; wait while more are pending than there are threads.
 
         This bounds how many functions hold memory.

@@ -182,7 +182,11 @@ def test_greedy_h_skips_blocks_without_queries(seed):
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 20, 30)
     scales = _greedy_h.fit_greedy_h(
-        Gram(64, 30, given=(rng.random(30), low, np.minimum(31, low + rng.integers(0, 12, 30))))
+        Gram(
+            64,
+            30,
+            weighted_ranges=(rng.random(30), low, np.minimum(31, low + rng.integers(0, 12, 30))),
+        )
     ).scales
     for scale in scales[1:-1]:
         np.testing.assert_array_equal(scale[len(scale) // 2 :], 0)

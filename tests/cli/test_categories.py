@@ -57,7 +57,7 @@ def test_category_plan_shows_price_and_remaining_budget(visits, run):
     before = run.told("plan", "spec.toml")
     (search,) = before["searches"]
     assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
-    assert 100 < search["threshold"] < search["often"] < 300
+    assert 100 < search["threshold"] < search["detectable_units"] < 300
     assert before["queries"] == 82
     assert before["privacy"]["budget"] == {
         "definition": "ApproxDP",

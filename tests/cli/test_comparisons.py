@@ -96,9 +96,9 @@ def test_power_is_shown_before_any_data(run):
 
 def test_plan_promises_the_errors_of_comparisons(years, run):
     kept, missed = run.told("plan", "this.toml")["targets"]
-    assert kept["kept"]
+    assert kept["is_met"]
     assert kept["margin"] <= 0.05
-    assert not missed["kept"]
+    assert not missed["is_met"]
     shown = run("plan", "this.toml").out
     assert "difference of mean of paid" in shown
     assert "missed" in shown

@@ -14,7 +14,7 @@ LEAST = ('epsilon = "1"', 'epsilon = "least"')
 def test_least_budget_is_planned_for_and_paid(folder, run):
     edit(folder, TARGET, LEAST)
     found = run.told("plan", "people.toml")
-    assert [table["kept"] for table in found["tables"] if "kept" in table] == [True] * 4
+    assert [table["is_met"] for table in found["tables"] if "is_met" in table] == [True] * 4
     assert max(table["margin"] for table in found["tables"] if "margin" in table) == pytest.approx(
         40, rel=0.001
     )
@@ -41,7 +41,7 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
         == []
     )
     (told,) = run.told("plan", "means.toml")["statistics"]
-    assert (told["target"], told["kept"]) == ({"margin": 3.0}, True)
+    assert (told["target"], told["is_met"]) == ({"margin": 3.0}, True)
     assert 2.9 < told["margin"] <= 3
     run.done("release", "means.toml", "--out", "out")
     (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))[

@@ -456,7 +456,7 @@ def test_errors_match_between_matrix_and_simulation(
         measured = np.concatenate(
             [values[index] for index in estimate.block_indices(product.measure)]
         )
-        answers = (estimate.linear(product) @ measured / made.grid).reshape(product.shape)
+        answers = (estimate.answer_matrix(product) @ measured / made.grid).reshape(product.shape)
         np.testing.assert_allclose(answers, estimate.values(product), rtol=1e-9, atol=1e-9)
         by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
         with monkeypatch.context() as patched:

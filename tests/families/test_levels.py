@@ -50,7 +50,7 @@ def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
     asked = rng.random(len(rows))
     gram = gram_of_levels(asked, rows)
     parts = sum(
-        part.often
+        part.multiplicity
         * trace_of_root(
             np.asarray(
                 sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))

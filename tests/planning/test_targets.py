@@ -363,12 +363,12 @@ def test_target_statuses_are_reported():
         targets.target_statuses(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
         for epsilon in (1, "1/100")
     )
-    assert [(one.kind, one.most, one.kept) for one in most] == [
+    assert [(one.kind, one.most, one.is_met) for one in most] == [
         ("margin", 20, True),
         ("margin", 90, True),
         ("rmse", 12, True),
     ]
-    assert not any(one.kept for one in least)
+    assert not any(one.is_met for one in least)
 
 
 def test_planner_bound_is_not_used_for_other_workloads() -> None:

@@ -57,7 +57,10 @@ def test_search_is_paid_published_and_used(tmp_path, people) -> None:
         1,
         json.loads(PLAN.to_json()),
     )
-    assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in told["promise"]
+    assert (
+        f"A search finds a category of {PLAN.detectable_units} units in 95 of 100 cases"
+        in told["promise"]
+    )
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
     plan = ln.plan(ln.marginals(ln.Domain(agent=found.kind()), ways=1), ln.ApproxDP("1/2", "9e-7"))
     payment = replace(found.receipt.payment, dataset="other")
@@ -239,20 +242,20 @@ def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
 
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
 def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -> None:
-    """At noise of both kinds: a category of so many units as ``often`` is found in 95 of 100 searches or a little more."""
+    """At noise of both kinds: a category of so many units as ``detectable_units`` is found in 95 of 100 searches or a little more."""
     plan = ln.plan_categories(
         "agent",
         ln.Unknown(10**4),
         ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows),
     )
     many = 300
-    keys = np.repeat([f"key {number}" for number in range(many)], plan.often)
+    keys = np.repeat([f"key {number}" for number in range(many)], plan.detectable_units)
     frame = pd.DataFrame({"id": np.arange(len(keys)), "agent": keys})
     share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (
         3 * many
     )
     assert 0.925 < share < 0.995
-    assert plan.threshold < plan.often
+    assert plan.threshold < plan.detectable_units
 
 
 @pytest.mark.parametrize("seed", [None, 1])

@@ -122,7 +122,11 @@ def test_user_strategy_serves_targets_and_objectives(rows) -> None:
     assert (least.strategy, worst.strategy) == ("own", "own")
     first, second = ln.release(least, rows, seed=1).tables
     assert (first.largest_margin <= 40, second.largest_margin <= 5) == (True, True)
-    (own,) = (one for one in ln.compare(PREFIX, ln.PureDP(1), own=TREE) if one.strategy == "own")
+    (own,) = (
+        one
+        for one in ln.compare(PREFIX, ln.PureDP(1), custom_strategy=TREE)
+        if one.strategy == "own"
+    )
     assert (
         own.total
         == ln.plan(PREFIX, ln.PureDP(1), strategy=TREE).expected_error().total_squared_error

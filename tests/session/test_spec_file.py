@@ -255,7 +255,7 @@ def test_missed_target_has_an_exit_code_of_its_own(folder, command):
     assert command("plan", "people.toml").returncode == 0
     spec(target=missed)
     planned = command("plan", "people.toml", "--json")
-    assert (planned.returncode, json.loads(planned.stdout)["tables"][0]["kept"]) == (5, False)
+    assert (planned.returncode, json.loads(planned.stdout)["tables"][0]["is_met"]) == (5, False)
     done = command("release", "people.toml", "--out", "out", "--json")
     assert done.returncode == 5
     assert json.loads(done.stdout)["missed_targets"] == ["sex"]

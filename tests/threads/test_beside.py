@@ -11,7 +11,7 @@ def test_all_is_done_at_the_end_on_other_threads() -> None:
     seen: dict[int, int] = {}
     with BoundedThreadPool() as beside:
         for number in range(20):
-            beside.do(lambda own: seen.update({own: threading.get_ident()}), number)
+            beside.submit(lambda own: seen.update({own: threading.get_ident()}), number)
     assert sorted(seen) == list(range(20))
     assert threading.get_ident() not in seen.values()
 
@@ -21,13 +21,13 @@ def test_error_reaches_the_caller() -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"), BoundedThreadPool() as beside:
-        beside.do(fail)
+        beside.submit(fail)
 
 
 def test_caller_error_ends_threads_and_is_raised() -> None:
     def interrupted() -> None:
         with BoundedThreadPool() as beside:
-            beside.do(begun.append, 1)
+            beside.submit(begun.append, 1)
             raise KeyboardInterrupt
 
     begun: list[int] = []

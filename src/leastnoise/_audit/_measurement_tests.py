@@ -420,10 +420,10 @@ class Pairs:
         """
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
-    def unseen_by(self, pair: Pair) -> Pair | None:
-        """Return the neighbours that differ most where ``pair`` does not; or None.
+    def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
+        """Return the neighbours that differ most in blocks where ``pair`` is equal.
 
-        They differ in another query of the blocks, or in another end of a measure.
+        None if there are none. The two ends of a measure count as two blocks.
         """
         ends = np.cumsum(
             [
@@ -434,17 +434,17 @@ class Pairs:
         )
         differing_blocks = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
-        def unseen(other: Pair) -> float:
+        def distance_in_other_blocks(other: Pair) -> float:
             scaled_shifts = np.abs(other.shifts / other.scales)[
                 ~np.isin(np.searchsorted(ends, other.queries, side="right"), differing_blocks)
             ]
             return float(scaled_shifts.max(initial=0.0))
 
         if len(differing_blocks) < len(ends):
-            best = self._best(unseen)
+            best = self._best(distance_in_other_blocks)
         else:
             best = pair
-        if unseen(best) > 0:
+        if distance_in_other_blocks(best) > 0:
             return best
         return None
 
@@ -462,12 +462,12 @@ class Pairs:
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
         """Return the sums of a unit's rows in the measured queries, by index."""
         added: dict[int, int] = {}
-        for row, often in unit_rows:
+        for row, copies in unit_rows:
             key = tuple(row.items())
             if key not in self._columns:
                 self._columns[key] = _column(self.measured, row)
             for query, value in self._columns[key].items():
-                added[query] = added.get(query, 0) + value * often
+                added[query] = added.get(query, 0) + value * copies
         return added
 
 
@@ -513,17 +513,17 @@ def _unit_with_spread_rows(
     first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
     for step in range(min(math.ceil(rows_left / bound.rows), math.prod(sizes))):
         cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
-        often = min(rows_left, bound.rows)
+        copies = min(rows_left, bound.rows)
         rows.append(
             (
                 {
                     **row,
                     **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)},
                 },
-                often,
+                copies,
             )
         )
-        rows_left -= often
+        rows_left -= copies
     return tuple(rows)
 
 
@@ -633,7 +633,7 @@ def build_columns(
     domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return codes and values of a table of units with equal rows."""
-    rows = [row for row, often in unit_rows for _ in range(often * units)]
+    rows = [row for row, copies in unit_rows for _ in range(copies * units)]
     codes, values = (
         {name: [row[name] for row in rows] for name in names}
         for names in (domain.names, domain.measures)
@@ -648,7 +648,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
-    rows = max(pair.units * sum(often for _, often in unit_rows) for unit_rows in pair.held)
+    rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.held)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
@@ -689,7 +689,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
         results.append(
             _test_single_query("the most revealing query", measured, pair, draws, effort)
         )
-    second_pair = pairs.unseen_by(pair)
+    second_pair = pairs.worst_in_other_blocks(pair)
     if second_pair is not None:
         results.append(
             _test_single_query(

@@ -10,7 +10,7 @@ from leastnoise._charts._picture import Picture, Spec, complete_spec
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A way to draw a table."""
+    """A kind of chart: which tables it suits, and the function that draws it."""
 
     name: str
     suits: Callable[[Picture], bool]

@@ -293,17 +293,17 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
     rows: list[list[str]] = []
     promises = [rmse for _, rmse, _ in release.plan.expected_error().table_errors()]
     sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
-    for promise, table in zip(promises, release.tables, strict=True):
+    for expected, table in zip(promises, release.tables, strict=True):
         exact = true_answers(table.product, people)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
         covered = int(np.sum((table.low <= exact) & (exact <= table.high)))
         sums["queries"] += table.cells
-        sums["relative"] += table.cells * (realised / promise) ** 2
+        sums["relative"] += table.cells * (realised / expected) ** 2
         sums["within"] += covered
         numbers = [
-            format_number(promise),
+            format_number(expected),
             format_number(realised),
-            f"{realised / promise:.2f}",
+            f"{realised / expected:.2f}",
             f"{covered / table.cells:.1%}",
         ]
         rows.append([table.name, f"{table.cells:,}", *numbers])

@@ -219,32 +219,32 @@ def _parse_budget(amount: dict[str, str | None], ledger: Ledger | None = None) -
     With a ledger, the budget must be of the definition in which the ledger adds up its entries.
     """
     values = {name: value for name, value in amount.items() if value is not None}
-    options_given = [f"--{name}" for name in values]
+    option_names = [f"--{name}" for name in values]
     if ledger is not None:
-        _check_definition(ledger, options_given)
+        _check_definition(ledger, option_names)
     definitions = ((ZCDP, ["rho"]), (PureDP, ["epsilon"]), (ApproxDP, ["epsilon", "delta"]))
     for budget_class, parameter_names in definitions:
         if [*values] == parameter_names:
             return budget_class(**values)
     raise InputError(
         "A budget must be --epsilon, or --epsilon and --delta, or --rho; got "
-        f"{' and '.join(options_given) or 'none of them'}."
+        f"{' and '.join(option_names) or 'none of them'}."
     )
 
 
-def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
+def _check_definition(ledger: Ledger, option_names: list[str]) -> None:
     """Refuse a budget of another definition than the ledger's."""
     options_needed = [f"--{name}" for name in parameters(ledger.privacy.budget)]
-    if options_given == options_needed:
+    if option_names == options_needed:
         return
     needed = " and ".join(options_needed)
     advice = f"Say {needed}"
-    if options_given and {*options_given} < {*options_needed}:
-        missing = [name for name in options_needed if name not in options_given]
+    if option_names and {*option_names} < {*options_needed}:
+        missing = [name for name in options_needed if name not in option_names]
         advice = f"Add {missing[0]}"
     raise InputError(
         f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are added "
-        f"up in this definition; got {' and '.join(options_given) or 'none of them'}. {advice}. "
+        f"up in this definition; got {' and '.join(option_names) or 'none of them'}. {advice}. "
         "Nothing was changed."
     )
 

@@ -173,8 +173,8 @@ _WITHOUT_EARLIER = (
     "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
     "the spec names in after."
 )
-_HELD = "no bound is above its claim"
-_NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
+_WITHIN_CLAIM = "no bound is above its claim"
+_ABOVE_CLAIM = "MORE IS LOST THAN IS CLAIMED"
 _NO_LOOK = (
     "Choose max_rows from public knowledge of how many rows people have. A lower limit leaves out "
     "more rows of a unit, which these errors do not count. Do not read the number off the data: "
@@ -355,15 +355,15 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
 
 
 def _target_json(status: TargetStatus | ComparisonStatus | None) -> dict[str, Any]:
-    """Return a target, the error compared with it, and whether it is kept."""
+    """Return a target, the error compared with it, and whether it is met."""
     if status is None:
         return {}
     error = status.error if math.isfinite(status.error) else None
-    return {"target": {status.kind: status.most}, status.kind: error, "kept": status.kept}
+    return {"target": {status.kind: status.most}, status.kind: error, "is_met": status.is_met}
 
 
 def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
-    """Print the promised errors of differences and ratios."""
+    """Print the expected errors of differences and ratios."""
     if not statuses:
         return
     rows = [[status.name, _describe_target(status)] for status in statuses]
@@ -451,13 +451,13 @@ def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
             rows = "row" if size == "1" else "rows"
             progress.step(f"planning for {size} {rows} of a unit", len(specs))
             plans[size] = plan_spec(changed_spec)
-    _check_promise("--max-rows", *plans.values())
+    _require_known_error("--max-rows", *plans.values())
     return plans
 
 
 def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
     """Return a plan with the same strategy at each budget."""
-    _check_promise("--budgets", plan)
+    _require_known_error("--budgets", plan)
     return {
         size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
         for size in _split_sizes("budgets", sizes)
@@ -466,7 +466,7 @@ def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
 
 def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
     """Return the cost of each table of a plan, with a progress line."""
-    _check_promise("--prices", plan)
+    _require_known_error("--prices", plan)
     count = len(plan.workload.products)
     with (
         memory_limit(),
@@ -484,7 +484,7 @@ def _split_sizes(option: str, sizes: str) -> list[str]:
     return parts
 
 
-def _check_promise(option: str, *plans: Plan) -> None:
+def _require_known_error(option: str, *plans: Plan) -> None:
     """Refuse plans whose error depends on the data."""
     if any(plan.promise is None for plan in plans):
         raise InputError(
@@ -644,7 +644,7 @@ def _plan_json(
     *,
     has_searches: bool,
 ) -> dict[str, Any]:
-    """Return the promises of a plan as a JSON object with stable keys.
+    """Return the expected errors and the cost of a plan as a JSON object.
 
     Errors that depend on the data are null.
     """
@@ -736,7 +736,7 @@ def print_plan(
     if isinstance(plan, AdaptivePlan):
         totals = _print_steps(explanation, tables)
     else:
-        totals = _print_promise(plan, tables, catalogue)
+        totals = _print_expected_errors(plan, tables, catalogue)
     _print_statistics(_expected_statistics(plan, level, catalogue))
     remark = ""
     if isinstance(plan, AdaptivePlan):
@@ -796,7 +796,7 @@ class _Column(NamedTuple):
     is_shown: bool = True
 
 
-def _print_promise(
+def _print_expected_errors(
     plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
 ) -> list[tuple[str, str]]:
     """Print a row for each table, and return the facts about the total error.
@@ -981,7 +981,7 @@ def _describe_target(status: TargetStatus | ComparisonStatus | None) -> str:
     error = "no bound"
     if math.isfinite(status.error):
         error = format_number(status.error)
-    remark = "" if status.kept else ", missed"
+    remark = "" if status.is_met else ", missed"
     return f"{status.kind} {format_number(status.most)}: {error}{remark}"
 
 
@@ -1102,7 +1102,7 @@ class _CategorySearchPreview:
     attribute: str
     budget: Budget
     threshold: int
-    often: int
+    detectable_units: int
     most: int
     found: int | None
 
@@ -1114,7 +1114,7 @@ class _CategorySearchPreview:
                 f"The {self.found:,} categories of {self.attribute} were found and paid before "
                 f"({price}). The cost above does not include them."
             )
-        chances = describe_search_chances(self.often, self.threshold)
+        chances = describe_search_chances(self.detectable_units, self.threshold)
         return (
             f"Before the release, {price} pays for finding the categories of {self.attribute}. The "
             f"search finds {chances}. The errors above are for {self.most:,} categories."
@@ -1154,8 +1154,8 @@ def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearch
     for search in spec.bounds_searches:
         plan = plans_for_bounds[search.name]
         bounds = None
-        if search.found is not None:
-            bounds = (number_text(search.found.low), number_text(search.found.high))
+        if search.result is not None:
+            bounds = (number_text(search.result.low), number_text(search.result.high))
         searches.append(
             _BoundsSearchPreview(
                 attribute=search.name,
@@ -1170,15 +1170,15 @@ def _preview_searches(spec: Spec) -> list[_CategorySearchPreview | _BoundsSearch
     plans_for_categories = category_plans(spec.searches, spec.privacy)
     for category_search in spec.searches:
         category_plan = plans_for_categories[category_search.attribute]
-        found = category_search.found
+        result = category_search.result
         searches.append(
             _CategorySearchPreview(
                 attribute=category_search.attribute,
                 budget=category_plan.privacy.budget,
                 threshold=category_plan.threshold,
-                often=category_plan.often,
+                detectable_units=category_plan.detectable_units,
                 most=category_search.kind.most,
-                found=None if found is None else len(found.texts),
+                found=None if result is None else len(result.texts),
             )
         )
     return searches
@@ -1436,7 +1436,7 @@ def _print_audit(result: Audit) -> None:
         ("confidence", f"{100 * result.confidence:.4g}% for all bounds together"),
         ("trials", f"{result.trials:,} of each of two tables, which differ in {units}"),
         ("statistic", _AUDIT_STATISTIC),
-        ("verdict", _HELD if result.held else _NOT_HELD),
+        ("verdict", _WITHIN_CLAIM if result.held else _ABOVE_CLAIM),
     ]
     print_facts(facts)
 

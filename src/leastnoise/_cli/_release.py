@@ -180,20 +180,20 @@ def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     observer = CommandObserver()
     settle_earlier_releases(ledger_path, observer)
     for search in spec.searches:
-        if search.found is not None:
+        if search.result is not None:
             directory = display_path(search.directory)
             click.echo(
                 f"The categories of {search.attribute} were found before: "
-                f"{len(search.found.texts):,}, in {directory}."
+                f"{len(search.result.texts):,}, in {directory}."
             )
     for search_for_bounds in spec.bounds_searches:
-        if search_for_bounds.found is not None:
+        if search_for_bounds.result is not None:
             click.echo(
                 f"{search_for_bounds.name} was found before: "
-                f"{describe_found_bounds(search_for_bounds.found)}, in "
+                f"{describe_found_bounds(search_for_bounds.result)}, in "
                 f"{display_path(search_for_bounds.directory)}."
             )
-    if any(search.found is None for search in spec.all_searches):
+    if any(search.result is None for search in spec.all_searches):
         check_before_planning(ledger_path, spec, path.parent.absolute())
         pay_for_searches(spec, ledger_path, observer)
 

@@ -212,7 +212,7 @@ class Dates(Kind):
             levels=(),
         )
 
-    def over(self, day: dt.date) -> int:
+    def ended_periods(self, day: dt.date) -> int:
         """Return the number of periods that have ended before a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 

@@ -189,9 +189,9 @@ class Categories(Kind):
 
 @kind_of.register(list)
 @kind_of.register(tuple)
-def _(given: list[object] | tuple[object, ...]) -> Categories:
+def _(values: list[object] | tuple[object, ...]) -> Categories:
     """Return categories from a list of values."""
-    return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
+    return Categories(tuple(values))  # type: ignore[arg-type]  # checked there
 
 
 def _spellings(
@@ -631,7 +631,7 @@ class Unknown(Kind):
         """The placeholder labels of categories that are not yet found."""
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
-    def found(self, texts: tuple[str, ...]) -> Categories:
+    def to_categories(self, texts: tuple[str, ...]) -> Categories:
         """Return the attribute with the categories that a search found.
 
         Args:
@@ -640,7 +640,7 @@ class Unknown(Kind):
         Raises:
             InputError: there is none.
 
-        >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
+        >>> ln.Unknown(9, outside="other").to_categories(("curl", "wget")).labels
         ('curl', 'wget', 'other')
         """
         categories = tuple(text for text in texts if text not in self.further_labels)

@@ -2,13 +2,14 @@
 
 Exact, for planners and for error bars.
 
-``_structure`` computes the covariance of least squares from what a plan measures (``_measured``),
+``_structure`` computes the covariance of least squares from what a plan measures (``_equations``),
 in one of four forms of one interface:
 ``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables,
 ``_joint`` as one matrix over joint cells or by a linear solver. Each form gives variances,
 covariances and the estimate, and refuses queries that the measurements do not determine
-(``_determined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of
-intervals, ``_memory`` refuses what needs too much memory. Begin with `promised` in ``_structure``.
+(``_undetermined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of
+intervals, ``_memory`` refuses what needs too much memory. Begin with `evaluate_plan` in
+``_structure``.
 """
 
 from leastnoise._error._bounds import (

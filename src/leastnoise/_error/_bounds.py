@@ -245,7 +245,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return one table's nuclear norms: without total, whole, along the total."""
+    """Return the nuclear norms of a table: across the total, in all, along it."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, worth, nuclear_across),
@@ -458,7 +458,7 @@ def _joint_root(
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     wide = [parts[position] for position in positions]
     weights = dict[tuple[int, ...], float]()
-    often = math.prod(part.often for part in parts)
+    multiplicity = math.prod(part.multiplicity for part in parts)
     for levels, weight in terms.items():
         scale = weight * math.prod(
             float(part.grams[level, 0, 0])
@@ -473,7 +473,7 @@ def _joint_root(
     if not weights or not (wide or total):
         return 0.0
     if not wide:
-        return often * math.sqrt(weights[()])
+        return multiplicity * math.sqrt(weights[()])
     measured_directions = _measured_directions(wide, [*weights])
     if measured_directions is not None:
         directions = np.unique(np.concatenate(measured_directions))
@@ -489,7 +489,7 @@ def _joint_root(
             gram[np.ix_(rows, rows)] += weight * reduce(
                 lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
             )
-        return often * trace_of_root(
+        return multiplicity * trace_of_root(
             gram if total else gram[1:, 1:]
         )  # the first direction is equal in all cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
@@ -510,7 +510,7 @@ def _joint_root(
     for part, axis in zip(wide, sums, strict=True):
         weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
         roots.append(trace_of_root(np.asarray(weighted_sum)))
-    return often * max(largest_single, math.sqrt(least) * math.prod(roots))
+    return multiplicity * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
 _LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0
@@ -693,9 +693,9 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return a lower bound on the nuclear norm for rows apart in one attribute.
+    """Return a lower bound on the nuclear norm if rows differ in one attribute.
 
-    The largest norm of tables with the same queries on all other attributes.
+    It is the largest norm of tables with the same queries on all other attributes.
 
     Args:
         products: the tables.

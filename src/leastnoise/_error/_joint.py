@@ -343,7 +343,7 @@ class JointBlocks:
             diagonal += term / variance
         return turns, diagonal
 
-    def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
+    def solve(self, b: FloatArray, subject: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Return the solution x of M x = b, with its residual checked."""
         turn = self.preconditioner.times
         right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
@@ -374,7 +374,7 @@ class JointBlocks:
             x = x + conjugate_gradients(self.gram, turn, residual, goal)
         if not worst <= tolerance:
             raise UnsupportedQuery(
-                f"Least squares for {what} did not converge: the relative residual is "
+                f"Least squares for {subject} did not converge: the relative residual is "
                 f"{worst:.1e}, allowed is {tolerance:.0e}. "
                 "Either the measurements do not determine it, or their noise is too unequal for "
                 "the solver. Choose another strategy."

@@ -98,9 +98,9 @@ def _square_numerators(
         positive = slice(negative, half + 1 - negative)
         shells = slice(2 * negative, half + 1)
         differences = np.array(range(half + 1 - 2 * negative), object)
-        often = np.where(differences == 0, 1, 2).astype(object)
+        multiplicity = np.where(differences == 0, 1, 2).astype(object)
         tables = {size: counts[size][positive, negative] for size in number}
-        points = often * math.prod(tables[size] ** times for size, times in number.items())
+        points = multiplicity * math.prod(tables[size] ** times for size, times in number.items())
         totals[shells] += points * differences**2
         for size in number:
             cells[size][shells] += points // tables[size] * squares[size][positive, negative]
@@ -118,14 +118,20 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
     return tuple(int(number) for number in (*first, *mirrored))
 
 
-def _square_grid(cells: int, most: int) -> WholeNumbers:
-    """Return sums of the first cell's square over tables, by P and Q."""
-    half = most // 2 + 1
+def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
+    """Return the sum of the first cell's square over integer tables, by P and Q.
+
+    P is the sum of a table's positive cells, Q that of its negative cells with the sign changed.
+
+    Returns:
+        Exact sums of shape (largest_sum + 1, largest_sum // 2 + 1).
+    """
+    half = largest_sum // 2 + 1
     if cells == 1:  # the only cell is the total
-        places = np.array(range(most + 1), object)
+        places = np.array(range(largest_sum + 1), object)
         return np.asarray((places[:, None] - places[None, :half]) ** 2)
     # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
-    others = count_grid(cells - 1, most)
+    others = count_grid(cells - 1, largest_sum)
     return _times_squares(others, 0) + _times_squares(others, 1)
 
 
@@ -141,16 +147,18 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 
 
 @lru_cache(maxsize=16)
-def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
+def _log_grids(
+    sizes: tuple[int, ...], largest_sum: int
+) -> Mapping[int, tuple[FloatArray, FloatArray]]:
     """Return log counts of tables by size, P and Q, also of one cell fewer.
 
-    They are in floating point, for all P and Q up to ``most``. Without cells only P = Q has a
-    table.
+    They are in floating point, for all P and Q up to ``largest_sum``. Without cells only P = Q has
+    a table.
     """
     # One more cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y): sums of what is
     # before along both axes. Nothing is subtracted, so no digits are lost.
     grids: dict[int, tuple[FloatArray, FloatArray]] = {}
-    grid = np.eye(most + 1)
+    grid = np.eye(largest_sum + 1)
     shift = 0.0
     with np.errstate(divide="ignore"):
         for size in range(1, max(sizes) + 1):

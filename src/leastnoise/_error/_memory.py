@@ -32,7 +32,7 @@ def available_memory() -> int | None:
     return min((size for size in limits if size is not None), default=None)
 
 
-def require_memory(needed: int, what: str, advice: str) -> None:
+def require_memory(needed: int, subject: str, advice: str) -> None:
     """Raise InputError with advice if a computation needs too much memory."""
     if needed <= _NEGLIGIBLE:
         return
@@ -40,7 +40,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
     if have is not None and needed > have:
         limit = f"{VARIABLE}, for example 8G, sets another limit."
         raise InputError(
-            f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. "
+            f"{subject} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. "
             f"{advice} {limit}"
         )
 

@@ -524,25 +524,33 @@ class ProductStructure(Structure):
             return np.full(product.shape, self.total(product) / product.rows)
         queries, names, operators = self._split_queries(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
-        listed = self._listed(
+        listed = self._answer_variances(
             queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
         )
         if self.leveled in product.attributes:
             return np.moveaxis(listed, 0, product.attributes.index(self.leveled))
         return listed[0]
 
-    def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Return the variance of each answer from its rows along attributes.
+    def _answer_variances(
+        self, queries: Operator, names: Names, row_parts: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return the variance of each answer, from the parts of its rows.
 
-        The queries along the attribute with levels come first.
+        Args:
+            queries: the queries along the attribute with levels, or a total.
+            names: the other attributes.
+            row_parts: for each of them (q mean)^2 and q R q of its rows, shape (rows, 2).
+
+        Returns:
+            Variances of shape (queries, rows of the first attribute, ...).
         """
-        total = np.zeros([queries.rows, *map(len, kinds)])
+        total = np.zeros([queries.rows, *map(len, row_parts)])
         for tau in subsets(names):
             inverse = self.inverse(tau)
             if inverse is not None:  # else no query has such a part
                 term = inverse.variances(queries)
-                for name, kind in zip(names, kinds, strict=True):
-                    term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
+                for name, parts in zip(names, row_parts, strict=True):
+                    term = np.multiply.outer(term, parts[:, 1 if name in tau else 0])
                 total += term
         return total
 
@@ -571,16 +579,16 @@ class ProductStructure(Structure):
             return Errors(summed, self._variance_bound(product), exact=False)
         if self._rows_alike(product):
             return Errors(summed, summed / product.rows)
-        kinds = [
+        row_parts = [
             self.rows(name, operator).highest
             for name, operator in zip(names, operators, strict=True)
         ]
-        exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
+        exact = queries.rows * math.prod(map(len, row_parts)) <= MOST_LISTED
         if not exact and self.levels is None:
             return Errors(summed, self._variance_bound(product), exact=False)
         if not exact:  # no answer is above what it would be with the largest of all parts
-            kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
-        return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
+            row_parts = [kind.max(axis=0, keepdims=True) for kind in row_parts]
+        return Errors(summed, float(self._answer_variances(queries, names, row_parts).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
         """Return the variances of each product, equal ones computed once."""

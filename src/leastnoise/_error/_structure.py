@@ -121,8 +121,8 @@ def combine_structures(
 ) -> Covariance:
     """Return a measure's covariance, from its centred quantities."""
     counted = [
-        (quantity, often)
-        for quantity, often in centred_quantities(plan, measure).items()
+        (quantity, factor)
+        for quantity, factor in centred_quantities(plan, measure).items()
         if quantity != measure
     ]
     if counted:
@@ -634,12 +634,12 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     # number of rows.
     if not plan.workload.statistics:
         return ()
-    promised = plan.expected_error().tables
+    expected = plan.expected_error().tables
     numbers = {product.table_key: at for at, product in enumerate(plan.workload)}
     errors = []
     for statistic in plan.workload.statistics:
         tables = [
-            promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
+            expected[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
         ]
         if statistic.form.of_several:
             errors.append(_several_measures_error(plan, statistic, tables))

@@ -42,12 +42,12 @@ from leastnoise._estimation._expansion import (
 )
 from leastnoise._estimation._least_squares import (
     Answer,
+    CatalogueText,
     Estimate,
     Estimator,
     Finding,
     OneSidedBounds,
     Outcome,
-    Said,
     estimate_products,
     join_measurements,
     join_observations,

@@ -657,7 +657,7 @@ def simulated_noise(
         )
 
     if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR:
-        linear = estimate.linear(product)
+        linear = estimate.answer_matrix(product)
     else:
         linear = None
     generator = np.random.default_rng(seed)

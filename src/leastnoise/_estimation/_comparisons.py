@@ -429,8 +429,8 @@ def _estimate_where(
 
 def _with_group_axes(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
     """Return a side of a comparison with axes for its groups only."""
-    kept = [axis for axis, name in enumerate(names) if name in groups]
-    sizes = [side.estimated.value.shape[axis] for axis in kept]
+    group_axes = [axis for axis, name in enumerate(names) if name in groups]
+    sizes = [side.estimated.value.shape[axis] for axis in group_axes]
     reshaped = side.estimated._replace(
         **{
             name: array.reshape(sizes)

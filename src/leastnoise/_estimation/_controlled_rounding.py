@@ -105,7 +105,7 @@ def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()
     }
     shape = tuple(len(first_cells[name]) for name in finest.attributes)
-    found: list[IntArray] = []
+    moves: list[IntArray] = []
     for product in products:
         groups = groups_of_cells(product)
         if product == finest or len(groups) != len(product.attributes):
@@ -119,5 +119,5 @@ def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
                 sides = [1] * len(shape)
                 sides[axis] = -1
                 positions = positions * size + along.reshape(sides)
-        found.append(positions.reshape(-1))
-    return found
+        moves.append(positions.reshape(-1))
+    return moves

@@ -138,8 +138,8 @@ class Estimate:
     @property
     def receipts(self) -> tuple[str, ...]:
         """The payments for all measurements; empty if the noise had a seed."""
-        own = self.observation.receipt
-        return (own, *self.earlier_receipts) if own else ()
+        receipt = self.observation.receipt
+        return (receipt, *self.earlier_receipts) if receipt else ()
 
     def least_squares(self) -> "Estimate":
         """Return this estimate."""
@@ -219,7 +219,7 @@ class Estimate:
         They are right for queries that the measurements determine, and only for them.
         """
         cells = np.asarray(0.0)
-        for quantity, often in centred_quantities(self.observation.measurements, measure).items():
+        for quantity, factor in centred_quantities(self.observation.measurements, measure).items():
             cells_of_quantity = self.solved_cells(quantity)
             cube = cells_of_quantity.marginal(
                 tuple(name for name in names if name in cells_of_quantity.names)
@@ -228,7 +228,7 @@ class Estimate:
                 if name not in cells_of_quantity.names:  # all tables sum over it: spread evenly
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
-            cells = np.asarray(cells + often * cube)
+            cells = np.asarray(cells + factor * cube)
         if measure is None:
             return with_exact_sums(cells, names, self.public)
         return cells
@@ -313,7 +313,7 @@ class Estimate:
             }
         )
 
-    def linear(self, product: Product) -> FloatArray:
+    def answer_matrix(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to a product's answers.
 
         Its columns are the numbers of the blocks in ``block_indices``; answers are in rows or
@@ -344,7 +344,7 @@ def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iter
     return map(estimator.estimate, products)
 
 
-Said: TypeAlias = tuple[str, Mapping[str, object]]
+CatalogueText: TypeAlias = tuple[str, Mapping[str, object]]
 """A sentence of the catalogue of texts: its name, and the values of its placeholders."""
 
 
@@ -356,24 +356,24 @@ class Finding:
 
     Attributes:
         linear: whether answers are unbiased least squares on queries that the plan had fixed.
-        further: whether least squares has known errors for questions that were not asked, as no
+        answers_new_questions: whether least squares has known errors for questions that were not asked, as no
             query was chosen by another one's noise.
         interval: the name in the catalogue of how low and high come about.
         reading: the name in the catalogue of what both errors mean.
     """
 
     linear: ClassVar[bool] = True
-    further: ClassVar[bool] = True
+    answers_new_questions: ClassVar[bool] = True
     interval: ClassVar[str] = "interval"
     reading: ClassVar[str] = "reading"
 
     @property
-    def done(self) -> Said:
-        """The key of the sentence on the executed steps, with its numbers."""
+    def executed_steps(self) -> CatalogueText:
+        """The name of the text on the executed steps, with its values."""
         return "", {}
 
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
-        """Return keys and numbers of texts on errors that intervals leave out."""
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - nothing in any domain
+        """Return the texts on errors that intervals do not cover."""
         return []
 
     def facts(self) -> dict[str, Any]:

@@ -74,7 +74,7 @@ _NOT_KEPT = 0.1
 # of a table that a model is fitted to afterwards
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
-_WAYS = (
+_STEPS_TO_MODEL = (
     0.0,
     0.25,
     0.5,
@@ -197,7 +197,7 @@ class NoisyTables:
 
         with BoundedThreadPool() as others:
             for draw, noise in enumerate(noises):
-                others.do(refit, draw, noise)
+                others.submit(refit, draw, noise)
         return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
@@ -344,19 +344,19 @@ class ModelEstimator:
         It is the estimated risk beyond what refits to other noise explain.
         """
         sums = self._residual_sums
-        kept = self._shrinkage
+        shrinkage = self._shrinkage
         # more standard errors where few cells tell the risk, which may look like none
         above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
         risk = (
-            (1 - kept) ** 2 * sums.squared_gap
-            + (2 * kept - 1) * sums.noise
-            + 2 * (1 - kept) * sums.covariance
+            (1 - shrinkage) ** 2 * sums.squared_gap
+            + (2 * shrinkage - 1) * sums.noise
+            + 2 * (1 - shrinkage) * sums.covariance
             + above
         )
         explained = (
-            (1 - kept) ** 2 * sums.squared_move
-            + kept**2 * sums.noise
-            + 2 * kept * (1 - kept) * np.maximum(sums.covariance, 0)
+            (1 - shrinkage) ** 2 * sums.squared_move
+            + shrinkage**2 * sums.noise
+            + 2 * shrinkage * (1 - shrinkage) * np.maximum(sums.covariance, 0)
         )
         return np.asarray(np.maximum(risk - explained, 0) / np.maximum(sums.cells, 1))
 
@@ -617,7 +617,7 @@ class ShrunkToModel:
         # Only these are moved. A separate step for each component would follow its noise.
         parts = self._parts
         precision = self._precision
-        model = self._of_model(self.mixture)
+        model = self._model_components(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
         dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
         gaps = np.array(
@@ -653,7 +653,7 @@ class ShrunkToModel:
         deviation = {
             tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
         }
-        model = self._of_model(self.mixture)
+        model = self._model_components(self.mixture)
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
             """Join all components that are moved, in units of their noise."""
@@ -674,7 +674,7 @@ class ShrunkToModel:
 
         noises = [draw_noise() for _ in range(_REFITS)]
         refits = map(
-            self._of_model,
+            self._model_components,
             self.measured.refitted(
                 self.mixture, [list(self._cells_of(noise).values()) for noise in noises]
             ),
@@ -684,8 +684,8 @@ class ShrunkToModel:
             for noise, refit in zip(noises, refits, strict=True)
         ]
         dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
-        ways = list[tuple[float, float, LocallyNonNegative]]()
-        for step in _WAYS:
+        candidates = list[tuple[float, float, LocallyNonNegative]]()
+        for step in _STEPS_TO_MODEL:
             tables = self._between(parts, model, step)
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
@@ -695,13 +695,13 @@ class ShrunkToModel:
                     - base
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
-            ways.append((squares / dimension - 1, step, tables))
+            candidates.append((squares / dimension - 1, step, tables))
         # Stein's estimate for the published cells: non-negative cells follow less of the noise,
         # where cells are empty.
-        least, step, tables = min(ways, key=lambda tried: tried[:2])
+        least, step, tables = min(candidates, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
-    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+    def _model_components(self, mixture: Mixture) -> dict[Names, FloatArray]:
         """Return the residual components of a mixture's tables, by attributes."""
         return _components(partial(self.measured.counts, mixture), self.tables)
 

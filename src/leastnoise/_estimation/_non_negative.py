@@ -356,7 +356,7 @@ def projection_method(product: Product) -> str:
 
 def _divides_by_levels(product: Product) -> bool:
     """Return whether each attribute of a table has its cells or one level."""
-    return all(asked.kind in ("identity", "level") for asked in product.query_sets)
+    return all(query_set.kind in ("identity", "level") for query_set in product.query_sets)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
@@ -383,9 +383,9 @@ def non_negative(
     method = projection_method(product)
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
-        known = public_on(product, public) or ()
-        if known:
-            return with_public_sums(projected, product, known)
+        public_sums = public_on(product, public) or ()
+        if public_sums:
+            return with_public_sums(projected, product, public_sums)
         return projected
     if method == "prefix":
         return monotone(answers, product.query_sets.index(prefix()))

@@ -86,7 +86,7 @@ class KnownSums:
 
     @property
     def of_cells(self) -> bool:
-        """Whether every cell is known."""
+        """Whether every group is one cell, so that every cell is public."""
         return all(int(groups.max()) + 1 == len(groups) for groups in self.groups)
 
 
@@ -160,7 +160,7 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
 
 
 def _unusable_counts(product: Product, values: Any) -> InputError:
-    """Return the refusal of counts that are no whole numbers of the cells of a table."""
+    """Return the error for counts that are not one whole number for each cell."""
     if product.rows == 1:
         allowed = "one whole number of at least 0"
     else:
@@ -360,8 +360,8 @@ def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCoun
         len(known_sums)
     ):  # these share no attribute, so correcting one changes in others the total alone
         for target in known_sums:
-            often = target.of(np.ones(cells.shape))
-            cells = cells + target.over((target.counts - target.of(cells)) / often)
+            cells_per_group = target.of(np.ones(cells.shape))
+            cells = cells + target.over((target.counts - target.of(cells)) / cells_per_group)
     return cells
 
 

@@ -221,7 +221,7 @@ def shrink(
 
 
 def posterior_states(
-    likelihood: Sequence[FloatArray], known: Sequence[BoolArray]
+    likelihood: Sequence[FloatArray], is_known: Sequence[BoolArray]
 ) -> list[FloatArray]:
     """Return the state probabilities of every block given all blocks.
 
@@ -250,7 +250,7 @@ def posterior_states(
         for level in range(len(likelihood) - 2, -1, -1):
             parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
             posterior.insert(0, (parent @ matrix) * upward[level])
-            parent[~known[level]] = 0.0  # padding teaches nothing
+            parent[~is_known[level]] = 0.0  # padding teaches nothing
             counts += matrix * (parent.T @ upward[level])
         matrix = counts + _PSEUDO * prior
         matrix /= matrix.sum(axis=1, keepdims=True)

@@ -41,7 +41,7 @@ class SumConstraints:
         return SumConstraints(self.labels[rows], self.targets, self.positions)
 
     def for_groups_of_children(self, starts: IntArray) -> "SumConstraints":
-        """Return the sums of groups of children, of which each sum is of one child."""
+        """Return the sums that each group of children must have."""
         _, first, columns = np.unique(self.labels[0], return_index=True, return_inverse=True)
         by_child = self.targets[self.labels[:, first]]
         targets = np.add.reduceat(by_child, starts, axis=0)

@@ -99,11 +99,11 @@ class TruncatedSumsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DroppedBucketsEstimate:
-    """Least squares on the cells that are kept."""
+    """Least squares on one range of cells; the others are estimated as 0."""
 
     full: BucketExpansion
     kept: BucketExpansion
-    given: ConstrainedLeastSquares
+    constrained: ConstrainedLeastSquares
     missing: FloatArray
 
     @staticmethod
@@ -157,18 +157,18 @@ class DroppedBucketsEstimate:
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """Return the amounts that omitted cells added to answers, and variances."""
-        outside = np.flatnonzero(~self.given.kept)
+        outside = np.flatnonzero(~self.constrained.kept)
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
         groups = np.zeros((operator.size, len(outside)))
-        groups[self.full.buckets.starts] = self.given.carried[:, outside]
+        groups[self.full.buckets.starts] = self.constrained.carried[:, outside]
         ends = interval_ends(operator)
         upto = np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
         if ends is None:
             matrix = dense(operator).astype(np.float64)
         else:
             matrix = np.zeros((0, 0))
-        for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
+        for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.constrained.kept))):
             if ends is None:
                 carried = matrix[part] @ groups
             else:

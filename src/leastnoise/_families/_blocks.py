@@ -159,14 +159,14 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
             for first, slope in lines
         )
         pairs.append((a, b))
-    identity = gram.alone
+    identity = gram.identity_weight
     local = np.zeros((blocks, 2, 2))
     across = np.zeros((blocks, blocks))
-    if gram.given is not None:
+    if gram.weighted_ranges is not None:
         # A range that lies within one block, and is not all of it, counts as its cells alone.
-        amounts = gram.given[0]
-        low = gram.given[1]
-        stop = gram.given[2] + 1
+        amounts = gram.weighted_ranges[0]
+        low = gram.weighted_ranges[1]
+        stop = gram.weighted_ranges[2] + 1
         inside = (low // width == (stop - 1) // width) & ((low % width > 0) | (stop % width > 0))
         identity += float((amounts * (stop - low))[inside].sum()) / gram.size
         amounts = amounts[~inside]
@@ -184,7 +184,9 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
             + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
         )
         local += ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]])
-        coarse = Gram(gram.size, gram.queries, given=gram.given).coarsen(width).array
+        coarse = (
+            Gram(gram.size, gram.queries, weighted_ranges=gram.weighted_ranges).coarsen(width).array
+        )
         across += 0.0 if coarse is None else coarse
     return BlockGram(identity, tuple(pairs), local, across)
 

@@ -43,7 +43,17 @@ class ContrastRows:
 def best_tilt(
     gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the tilt of the total row for a pull, and the dual weights."""
+    """Return the best direction that contrasts leave out, and the dual weights.
+
+    Args:
+        gram: the Gram matrix M of the queries, shape (n, n).
+        pull: the relative cost of the total, added to every entry of M.
+        weights: dual weights to start from, shape (n,).
+        gap: the relative distance from the optimum at which the search ends.
+
+    Returns:
+        The tilt, shape (n,), sum 1, and the dual weights, shape (n,), sum 1.
+    """
     n = len(gram)
     optimum = _optimal_rows(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.

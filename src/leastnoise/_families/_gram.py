@@ -90,10 +90,9 @@ class Gram:
     queries: int  # number of queries m (rows of W)
     # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
     pairs: Generators = ()
-    alone: float = 0.0  # the multiple of the identity: the weight of queries on single cells
-    given: tuple[FloatArray, IntArray, IntArray] | None = (
-        None  # the weights of given ranges, their first and their last cells
-    )
+    identity_weight: float = 0.0  # the multiple of the identity: the weight of single cells
+    # the weights of ranges, their first and their last cells
+    weighted_ranges: tuple[FloatArray, IntArray, IntArray] | None = None
     array: FloatArray | None = None  # the matrix of queries without such a form, shape (n, n)
 
     @cached_property
@@ -101,15 +100,15 @@ class Gram:
         """Values that two equal Gram matrices share; the key of a cache."""
         arrays = [
             *(vector for pair in self.pairs for vector in pair),
-            *(self.given or ()),
+            *(self.weighted_ranges or ()),
             *([] if self.array is None else [self.array]),
         ]
         return (
             self.size,
             self.queries,
-            self.alone,
+            self.identity_weight,
             len(self.pairs),
-            self.given is None,
+            self.weighted_ranges is None,
             *(array.tobytes() for array in arrays),
         )
 
@@ -121,13 +120,18 @@ class Gram:
 
     @property
     def is_matrix_only(self) -> bool:
-        """Whether only the matrix is known, so that its cells may be in any order."""
-        return self.array is not None and not self.pairs and not self.alone and self.given is None
+        """Whether M is only an array, so that its cells may be in any order."""
+        return (
+            self.array is not None
+            and not self.pairs
+            and not self.identity_weight
+            and self.weighted_ranges is None
+        )
 
     @property
     def generators(self) -> Generators:
-        """The pairs if M has no other part, else none."""
-        if self.alone == 0 and self.given is None and self.array is None:
+        """The pairs (a, b) if M consists of them, else an empty tuple."""
+        if self.identity_weight == 0 and self.weighted_ranges is None and self.array is None:
             return self.pairs
         return ()
 
@@ -138,7 +142,7 @@ class Gram:
             np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs
         )
         symmetric = symmetric and (
-            self.given is None or not (self._edges != self._edges[::-1, ::-1]).nnz
+            self.weighted_ranges is None or not (self._edges != self._edges[::-1, ::-1]).nnz
         )
         return bool(
             symmetric
@@ -156,7 +160,10 @@ class Gram:
         """
         from scipy.sparse import csr_array
 
-        amounts, low, high = self.given or (np.zeros(0), *np.zeros((2, 0), dtype=np.int64))
+        amounts, low, high = self.weighted_ranges or (
+            np.zeros(0),
+            *np.zeros((2, 0), dtype=np.int64),
+        )
         ends = (low, high + 1)
         corners = [
             (row, column, amounts if row is column else -amounts) for row in ends for column in ends
@@ -170,9 +177,9 @@ class Gram:
         Solvers use this form, in which a row is contiguous in memory.
         """
         parts = [_pair_products(a, b, matrix) for a, b in self.pairs]
-        if self.alone:
-            parts.append(self.alone * matrix)
-        if self.given is not None:
+        if self.identity_weight:
+            parts.append(self.identity_weight * matrix)
+        if self.weighted_ranges is not None:
             sums = np.zeros(
                 (len(matrix), self.size + 1)
             )  # of the first 0, 1, ... numbers of every row
@@ -187,11 +194,11 @@ class Gram:
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of M, shape (n,): how often each cell is requested."""
-        total = np.full(self.size, self.alone)
+        total = np.full(self.size, self.identity_weight)
         for a, b in self.pairs:
             total += a * b
-        if self.given is not None:
-            total += _cover_sums(self.size, *self.given)
+        if self.weighted_ranges is not None:
+            total += _cover_sums(self.size, *self.weighted_ranges)
         if self.array is None:
             return total
         return total + self.array.diagonal()
@@ -225,9 +232,9 @@ class Gram:
             after *= split(a)
             total += before
             total += after
-        product = total.reshape(-1)[: self.size] + self.alone * vector
-        if self.given is not None:
-            amounts, low, high = self.given
+        product = total.reshape(-1)[: self.size] + self.identity_weight * vector
+        if self.weighted_ranges is not None:
+            amounts, low, high = self.weighted_ranges
             sums = np.append(0.0, np.cumsum(vector))
             first = low // width
             last = high // width
@@ -255,11 +262,11 @@ class Gram:
 
         P projects onto vectors that are constant on blocks of that width.
         """
-        traces = np.array([self.size * self.alone / width for width in widths])
+        traces = np.array([self.size * self.identity_weight / width for width in widths])
         if self.pairs:
             traces += self._pair_traces(widths)
-        if self.given is not None:
-            amounts, low, high = self.given
+        if self.weighted_ranges is not None:
+            amounts, low, high = self.weighted_ranges
             for at, width in enumerate(
                 widths
             ):  # a range is made of whole blocks and a part of its first and last block
@@ -318,8 +325,8 @@ class Gram:
                 np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1)
                 / factor**2
             )
-        if self.given is not None:
-            amounts, first, last = self.given
+        if self.weighted_ranges is not None:
+            amounts, first, last = self.weighted_ranges
             if array is None:
                 array = np.zeros((count, count))
             for part in range(0, len(first), step := max(1, _AT_ONCE // count)):
@@ -332,7 +339,7 @@ class Gram:
         pairs = tuple(
             (a[ends], b[starts]) for a, b in self.pairs
         )  # of queries that hold both of two groups whole
-        return Gram(count, self.queries, pairs, self.alone / factor, None, array)
+        return Gram(count, self.queries, pairs, self.identity_weight / factor, None, array)
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
@@ -345,7 +352,7 @@ def gram_of(operator: Operator) -> Gram:
     n = operator.size
     pair = gram_generators(operator)
     if operator == Identity(n):
-        return Gram(n, n, alone=1.0)
+        return Gram(n, n, identity_weight=1.0)
     if pair is not None:  # the ends of all ranges of a long attribute would not fit into memory
         return Gram(n, operator.rows, (pair,))
     ends = interval_ends(operator)
@@ -356,7 +363,7 @@ def gram_of(operator: Operator) -> Gram:
                 first, last = interval_ends(structured) or (low, high)
                 if np.array_equal(np.sort(low * n + high), np.sort(first * n + last)):
                     return gram_of(structured)
-        return Gram(n, operator.rows, given=(np.ones(len(low)), low, high))
+        return Gram(n, operator.rows, weighted_ranges=(np.ones(len(low)), low, high))
     if n > MOST_DENSE:
         raise NotApplicable(
             f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} "
@@ -372,16 +379,16 @@ def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
     A weight is the square of the factor of its queries.
     """
     ranges = [
-        (weight * part.given[0], *part.given[1:])
+        (weight * part.weighted_ranges[0], *part.weighted_ranges[1:])
         for weight, part in parts
-        if part.given is not None
+        if part.weighted_ranges is not None
     ]
     arrays = [weight * part.array for weight, part in parts if part.array is not None]
     return Gram(
         parts[0][1].size,
         sum(part.queries for _, part in parts),
         tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
-        math.fsum(weight * part.alone for weight, part in parts),
+        math.fsum(weight * part.identity_weight for weight, part in parts),
         (
             np.concatenate([amounts for amounts, _, _ in ranges]),
             *np.concatenate([ends for _, *ends in ranges], axis=1),

@@ -206,15 +206,15 @@ class Levels:
             sisters: list[list[tuple[FloatArray, FloatArray]]] = [
                 [] for _ in orbits.numbers[level + 1]
             ]
-            often = orbits.numbers[level] * (1 - 1 / times)
+            copies = orbits.numbers[level] * (1 - 1 / times)
             for (grams, cells), parent, count, number in zip(
-                below, parents.tolist(), times.tolist(), often.tolist(), strict=True
+                below, parents.tolist(), times.tolist(), copies.tolist(), strict=True
             ):
                 if number:
                     key = grams.tobytes()
                     subspaces[key] = InvariantSubspace(
                         grams / self.size,
-                        number + (subspaces[key].often if key in subspaces else 0.0),
+                        number + (subspaces[key].multiplicity if key in subspaces else 0.0),
                     )
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
@@ -294,10 +294,10 @@ class Orbits:
         """Number of groups in each orbit, for every level."""
         return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
 
-    def passes(
+    def group_variances(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and the variances of both passes.
+        """Return the finest measured level, and three variances of each group.
 
         Every array has a number for each orbit of a level.
 
@@ -345,7 +345,7 @@ class Orbits:
         finest = next((precision for precision in precisions if np.any(precision)), 0.0)
         if np.min(finest) < _LEAST_PRECISION:
             return math.inf, slopes
-        start, upward, below, final = self.passes(precisions)
+        start, upward, below, final = self.group_variances(precisions)
         if any(weight > 0 for weight in level_weights[:start]):
             return math.inf, slopes
         back_final = [
@@ -393,7 +393,7 @@ class InvariantSubspace:
     # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d,
     # d)
     grams: FloatArray
-    often: float  # how many copies of it there are
+    multiplicity: float  # how many copies of it there are
     # whether its first direction is that of equal cells; else the space is orthogonal to that
     total: bool = False
 
@@ -409,7 +409,7 @@ class InvariantSubspace:
         Its dimension is d or d - 1.
         """
         if self.total:
-            return InvariantSubspace(self.grams[:, 1:, 1:], self.often)
+            return InvariantSubspace(self.grams[:, 1:, 1:], self.multiplicity)
         return self
 
     def directions_of_level(self, level: int) -> IntArray:
@@ -435,13 +435,16 @@ class LevelInverse:
         return self.levels.singleton_orbits
 
     @cached_property
-    def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """The finest measured level, and the variances of both passes."""
-        return self._orbits.passes(self.precisions)
+    def group_variances(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """The finest measured level, and three variances of each group.
+
+        See `Orbits.group_variances`.
+        """
+        return self._orbits.group_variances(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return q X^+ q for every row q of an operator, shape (rows,)."""
-        level, (start, _, _, final) = self.levels.level(operator), self.passes
+        level, (start, _, _, final) = self.levels.level(operator), self.group_variances
         if level is not None and level >= start:
             return final[level - start][self._orbits.of_groups[level]]
         if level is None:
@@ -476,7 +479,7 @@ class LevelInverse:
         """
         # Such rows do not see how a group's values lie within it: here random ones, or their sum on
         # the group's first cell.
-        groups = self.levels.groups[self.passes[0]]
+        groups = self.levels.groups[self.group_variances[0]]
         values = np.random.default_rng(0).integers(1, 2**30, self.levels.size)
         sums = np.zeros_like(values)
         np.add.at(sums, np.unique(groups, return_index=True)[1][groups], values)
@@ -493,7 +496,7 @@ class LevelInverse:
         """
         gathered = v
         lengths = np.ones(self.levels.size)
-        for level in range(self.passes[0]):
+        for level in range(self.group_variances[0]):
             gathered = self.levels.sum_groups(level, gathered)
             lengths = self.levels.sum_groups(level, lengths)
         return gathered, lengths
@@ -503,7 +506,7 @@ class LevelInverse:
 
         Needs the upward pass only.
         """
-        (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups
         gathered, lengths = self._group_sums(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
@@ -519,7 +522,7 @@ class LevelInverse:
         # to multiply the first axis of v by a vector
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
-        (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups
         gathered, lengths = self._group_sums(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):

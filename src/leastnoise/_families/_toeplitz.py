@@ -240,7 +240,8 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if (
         gram.size > MOST_DENSE
-        and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED
+        and (0 if gram.weighted_ranges is None else len(gram.weighted_ranges[0])) * gram.size
+        > _MOST_LISTED
     ):
         raise NotApplicable(
             f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few "

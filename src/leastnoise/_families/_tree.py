@@ -381,7 +381,7 @@ class TreeInverse(GramInverse):
         )
         # The variance of each node from the measurements within it; for all levels but the cells
         # the sum of that over its children; and the variance of each node from all measurements.
-        _, self.upward, self.below, self.posterior = self.levels.passes
+        _, self.upward, self.below, self.posterior = self.levels.group_variances
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return the product of the inverse Gram matrix and a vector."""

@@ -461,7 +461,7 @@ class DataCheck:
 
 
 def check(
-    what: "Spec | Plan | Workload",
+    request: "Spec | Plan | Workload",
     source: Any = None,
     *,
     unit_column: str | None = None,
@@ -474,7 +474,7 @@ def check(
     The result is for the data holder only.
 
     Args:
-        what: a spec, a plan, or a workload; its attributes and measures are looked at, as a release
+        request: a spec, a plan, or a workload; its attributes and measures are looked at, as a release
             would.
         source: the data; None: those that the spec names.
         unit_column: with a workload: the column whose values are the privacy units.
@@ -497,23 +497,23 @@ def check(
     >>> result.fit.attributes[0].outside, result.fit.attributes[0].values
     (1, (("'m'", 1),))
     """
-    read_attributes, measures = columns_to_read(what)
-    workload = _workload_as_counted(what)
+    read_attributes, measures = columns_to_read(request)
+    workload = _workload_as_counted(request)
     unit_reading = READ_AS_IT_IS
-    if isinstance(what, (Spec, Plan)):
-        unit_reading = what.privacy.unit_reading
-        unit_column = what.privacy.unit_column
-        max_rows = what.privacy.max_rows
-        max_per_cell = what.privacy.max_per_cell
+    if isinstance(request, (Spec, Plan)):
+        unit_reading = request.privacy.unit_reading
+        unit_column = request.privacy.unit_column
+        max_rows = request.privacy.max_rows
+        max_per_cell = request.privacy.max_per_cell
     attributes = tuple(
         name for name in read_attributes if not isinstance(workload.domain.kind(name), Unknown)
     )
     if source is None:
-        if not isinstance(what, Spec) or what.source is None:
+        if not isinstance(request, Spec) or request.source is None:
             raise InputError(
                 "A check must have data; name them as source, or in the spec with [source] path."
             )
-        source = what.data(what.source)
+        source = request.data(request.source)
     tables: dict[tuple[str, ...], None] = {}
     for product in workload:
         tables[tuple(name for name in product.attributes if name in attributes)] = None
@@ -534,13 +534,13 @@ def check(
     )
 
 
-def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
+def _workload_as_counted(request: "Spec | Plan | Workload") -> Workload:
     """Return the workload over the domain in which a release counts rows."""
-    if isinstance(what, Spec):
-        return workload_to_plan(what.workload, what.search())
-    if isinstance(what, Plan):
-        return what.workload
-    return with_hidden_cells(what)
+    if isinstance(request, Spec):
+        return workload_to_plan(request.workload, request.search())
+    if isinstance(request, Plan):
+        return request.workload
+    return with_hidden_cells(request)
 
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:

@@ -112,7 +112,7 @@ class NoEmptinessFinding(DataDependentFinding):
     regime = "smoothed"
     interval = "interval_smoothed"
     reading = "aware_reading_smoothed"
-    hides = "aware_moved"
+    uncovered_error = "aware_moved"
     estimate = SmoothedEstimate.of  # the posterior mean, with the intervals of least squares
 
 
@@ -124,7 +124,9 @@ class NearlyEmptyFinding(DataDependentFinding):
     """
 
     regime = "adaptive"
-    further = False  # the queries of the second step depend on the noise of the first one
+    answers_new_questions = (
+        False  # the queries of the second step depend on the noise of the first one
+    )
     estimate = Posterior.of
 
     buckets: int
@@ -139,7 +141,9 @@ class AdaptiveGridFinding(DataDependentFinding):
     """
 
     regime = "blocks"
-    further = False  # the queries of the second round depend on the noise of the first one
+    answers_new_questions = (
+        False  # the queries of the second round depend on the noise of the first one
+    )
 
     blocks: int
     buckets: int

@@ -39,7 +39,7 @@ class Linear(Mechanism):
         measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
         computed = evaluate_plan(plan.workload, measurements, exact=exact, earlier=plan.earlier)
-        _check_promise(plan.expected_error(), computed.expected_error())
+        _check_expected_errors(plan.expected_error(), computed.expected_error())
 
         def run(series: Series) -> Outcome:
             return Outcome(plan, plan.observed(series.measure(measurements)))
@@ -55,7 +55,7 @@ class Linear(Mechanism):
         return Finding()
 
 
-def _check_promise(stated: Promise, computed: Promise) -> None:
+def _check_expected_errors(stated: Promise, computed: Promise) -> None:
     """Raise if the plan's stated error differs from the computed one.
 
     A plan file may be damaged or written by hand.
@@ -74,12 +74,12 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
             f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
     if len(stated.tables) != len(computed.tables) or not all(
-        (promised.name, promised.largest_is_bound) == (other.name, other.largest_is_bound)
-        and _nearly_equal(promised.queries, other.queries)
-        and _nearly_equal(promised.weight, other.weight)
-        and _nearly_equal(promised.rmse, other.rmse)
-        and _nearly_equal(promised.largest_std, other.largest_std)
-        for promised, other in zip(stated.tables, computed.tables, strict=True)
+        (table.name, table.largest_is_bound) == (other.name, other.largest_is_bound)
+        and _nearly_equal(table.queries, other.queries)
+        and _nearly_equal(table.weight, other.weight)
+        and _nearly_equal(table.rmse, other.rmse)
+        and _nearly_equal(table.largest_std, other.largest_std)
+        for table, other in zip(stated.tables, computed.tables, strict=True)
     ):
         raise InputError(
             "The plan promises other errors of its tables than they have. Make the plan again; "

@@ -118,7 +118,7 @@ class BinnedModelFinding(_FromModel):
     """The model was fitted to single attributes and to pairs on bins."""
 
     regime = "model_bins"
-    hides = "aware_model_bins"
+    uncovered_error = "aware_model_bins"
 
     tables: int
     cells: int
@@ -139,7 +139,7 @@ class ThreeWayModelFinding(BinnedModelFinding):
     """The model was fitted to one-way, pair and three-way tables on bins."""
 
     regime = "model_threes"
-    hides = "aware_model_threes"
+    uncovered_error = "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class TableModelFinding(_FromModel):
     """
 
     regime = "model_tables"
-    hides = "aware_model_tables"
+    uncovered_error = "aware_model_tables"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator that shrinks least squares towards the model."""

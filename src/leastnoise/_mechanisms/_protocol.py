@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from leastnoise._domain import Domain
 from leastnoise._estimation import (
+    CatalogueText,
     DataIndependentEstimate,
     Estimate,
     Estimator,
     Finding,
     Outcome,
-    Said,
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
 from leastnoise._mechanisms._choice import Search, try_strategies
@@ -263,9 +263,9 @@ def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
 
 
 def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
-    """Return the privacy that steps share.
+    """Return the privacy that the steps share.
 
-    rho, half of mu^2, if Gaussian steps compose; else the budget.
+    Its budget is rho = mu^2 / 2 if Gaussian steps compose, else that of ``privacy``.
     """
     if mu_squared is None:
         return privacy
@@ -283,23 +283,23 @@ class DataDependentFinding(Finding):
 
     regime: ClassVar[str]  # its name in files
     linear: ClassVar[bool] = False
-    further: ClassVar[bool] = True
+    answers_new_questions: ClassVar[bool] = True
     interval: ClassVar[str] = "interval_aware"  # keys of sentences
     reading: ClassVar[str] = "aware_reading"
-    hides: ClassVar[str] = "aware_smoothed"
+    uncovered_error: ClassVar[str] = "aware_smoothed"
     estimate: ClassVar[Callable[..., Estimator]]
     """The estimator of the answers, if it needs only the observation."""
 
     test: Mapping[str, float] | None = None
 
     @property
-    def done(self) -> Said:
-        """The key of the sentence on the executed steps, with its numbers."""
+    def executed_steps(self) -> CatalogueText:
+        """The name of the text on the executed steps, with its values."""
         return f"regime_{self.regime}", asdict(self)
 
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """Return keys and numbers of texts on errors that intervals leave out."""
-        return [(self.hides, {})]
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - of all domains
+        """Return the texts on errors that intervals do not cover."""
+        return [(self.uncovered_error, {})]
 
     def facts(self) -> dict[str, Any]:
         """Return the finding as a JSON value, without numbers that are None."""
@@ -327,7 +327,7 @@ class NoStructureFinding(DataDependentFinding):
     """
 
     regime = "independent"
-    hides = "aware_independent"
+    uncovered_error = "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of least squares."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from leastnoise._domain import Domain
 from leastnoise._error import LEVEL
-from leastnoise._estimation import Outcome, Said, join_observations
+from leastnoise._estimation import CatalogueText, Outcome, join_observations
 from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import (
@@ -187,12 +187,12 @@ class SelectedQuantilesFinding(DataDependentFinding):
         object.__setattr__(self, "choices", choices)
 
     @property
-    def done(self) -> Said:
-        """No key and no numbers: the plan states the measurements."""
+    def executed_steps(self) -> CatalogueText:
+        """An empty name without values: the plan states the measurements."""
         return "", {}
 
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
-        """Return no texts: the intervals cover all errors."""
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - nothing in any domain
+        """Return an empty list: the intervals cover all errors."""
         return []
 
     def facts(self) -> dict[str, Any]:

@@ -28,11 +28,11 @@ from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
 from leastnoise._error import block_variance
 from leastnoise._estimation import (
     BucketExpansion,
+    CatalogueText,
     DroppedBucketsEstimate,
     Estimator,
     GroupedBucketSumsEstimate,
     Outcome,
-    Said,
     TruncatedSumsEstimate,
     join_measurements,
     join_observations,
@@ -81,7 +81,7 @@ def _describe_omitted_values(
     finding: "RangeFinding | GroupedThresholdFinding | ThresholdFinding",
     domain: Domain,
     **ends: int,
-) -> list[Said]:
+) -> list[CatalogueText]:
     """Return texts on the values that sums leave out, and their total.
 
     ``ends`` are in units of the measure.
@@ -110,7 +110,9 @@ class RangeFinding(DataDependentFinding):
     """Sums of the values between two bounds; all other values are left out."""
 
     regime = "bucketed"
-    further = False  # sums without some of the values are not those that are asked for
+    answers_new_questions = (
+        False  # sums without some of the values are not those that are asked for
+    )
     reading = "aware_reading_bucketed"
 
     measure: str
@@ -122,7 +124,7 @@ class RangeFinding(DataDependentFinding):
     losses: tuple[tuple[int, int, float], ...] = ()
     estimated_loss: float
 
-    def not_covered(self, domain: Domain) -> list[Said]:
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
         """Return texts on the buckets that the sums leave out."""
         return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
@@ -143,7 +145,9 @@ class GroupedThresholdFinding(DataDependentFinding):
     """
 
     regime = "grouped"
-    further = False  # sums without some of the values are not those that are asked for
+    answers_new_questions = (
+        False  # sums without some of the values are not those that are asked for
+    )
     reading = "aware_reading_grouped"
 
     measure: str
@@ -153,7 +157,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     missing: tuple[float, ...]
     estimated_loss: float
 
-    def not_covered(self, domain: Domain) -> list[Said]:
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
         """Return texts on the values that threshold and omitted buckets leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
@@ -177,7 +181,7 @@ class ThresholdFinding(DataDependentFinding):
     """Values above a threshold are cut to it."""
 
     regime = "truncated"
-    further = False  # sums of cut values are not those that are asked for
+    answers_new_questions = False  # sums of cut values are not those that are asked for
     reading = "aware_reading_truncated"
 
     measure: str
@@ -186,7 +190,7 @@ class ThresholdFinding(DataDependentFinding):
     losses: tuple[tuple[int, int, float], ...] = ()
     estimated_loss: float
 
-    def not_covered(self, domain: Domain) -> list[Said]:
+    def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
         """Return texts on the values that the threshold leaves out of sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 

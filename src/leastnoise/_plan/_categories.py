@@ -15,7 +15,7 @@ from leastnoise._domain import (
     kind_to_json,
     known_keys,
 )
-from leastnoise._fitting import key_rule, units_found_often
+from leastnoise._fitting import detectable_units, key_rule
 from leastnoise._plan._json import read, read_json
 from leastnoise._trusted.accounting import (
     ApproxDP,
@@ -69,12 +69,12 @@ class CategoryPlan:
         return self.rule.threshold
 
     @property
-    def often(self) -> int:
+    def detectable_units(self) -> int:
         """The number of units at which a category is found in 95% of searches.
 
         If there are no more than ``kind.most`` categories.
         """
-        return units_found_often(self.rule)
+        return detectable_units(self.rule)
 
     @property
     def std(self) -> float:
@@ -129,20 +129,22 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
     name, kind = kind_from_json(entries["attribute"])
     if not isinstance(kind, Unknown):
         raise refuse("the attribute of a search for categories", kind, "Unknown")
-    rule = entries["rule"]
-    made = KeyRule(
-        noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"]
+    rule_value = entries["rule"]
+    rule = KeyRule(
+        noise=Noise(rule_value["noise"]),
+        scale=Fraction(rule_value["scale"]),
+        threshold=rule_value["threshold"],
     )
     return CategoryPlan(
-        attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=made
+        attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=rule
     )
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
     """Return the plan of a search for an attribute's categories.
 
-    Planning reads no data. The plan's `often` is the number of units with which most searches find
-    a category.
+    Planning reads no data. The plan's `detectable_units` is the number of units with which 95% of
+    searches find a category.
 
     Args:
         attribute: its name, which also names its column unless its reading names another.
@@ -151,7 +153,7 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             unit and the neighbours. A unit counts in at most ``max_rows`` categories, once in each.
 
     Returns:
-        The plan; see its ``threshold`` and ``often``. Of Laplace and of Gaussian noise it has the
+        The plan; see its ``threshold`` and ``detectable_units``. Of Laplace and of Gaussian noise it has the
         one that finds categories of fewer units.
 
     Raises:
@@ -159,7 +161,7 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             small for any threshold.
 
     >>> made = ln.plan_categories("agent", ln.Unknown(10000), ln.ApproxDP(1, "1e-9"))
-    >>> made.threshold, made.often
+    >>> made.threshold, made.detectable_units
     (22, 24)
     """
     if not isinstance(kind, Unknown):

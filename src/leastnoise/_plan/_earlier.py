@@ -118,7 +118,7 @@ class HasMeasurements(Protocol):
         """Return the measurements."""
 
 
-def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
+def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
     """Return the measurements of a plan, then of earlier releases.
 
     They have the privacy of the plan, which does not pay for the earlier ones.
@@ -127,17 +127,17 @@ def joint_measurements(own: Measurements, earlier: Sequence[EarlierRelease]) -> 
         InputError: the noise is of another kind.
     """
     if not earlier:
-        return own
+        return latest
     for release in earlier:
-        check_noise(release, own.noise)
-    steps = [own, *(_over_domain(release, own.domain) for release in earlier)]
+        check_noise(release, latest.noise)
+    steps = [latest, *(_over_domain(release, latest.domain) for release in earlier)]
     grid = max(step.grid for step in steps)
     blocks: list[Block] = []
     first_group = 0
     for step in steps:
         blocks += [_rewrite_block(block, step, grid, first_group) for block in step.blocks]
         first_group += 1 + max(step.k_norm_groups(), default=-1)
-    return replace(own, blocks=tuple(blocks), grid=grid)
+    return replace(latest, blocks=tuple(blocks), grid=grid)
 
 
 def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int) -> Block:
@@ -243,21 +243,21 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
     return {name for name, kind in kinds.items() if kind.may_drop and not kind.hidden}
 
 
-def joint_observation(own: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
+def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
     """Return the observation of a plan together with earlier releases.
 
     It is private only if all of them are.
     """
     if not earlier:
-        return own
-    observations = [own, *(release.observation for release in earlier)]
-    measurements = joint_measurements(own.measurements, earlier)
+        return latest
+    observations = [latest, *(release.observation for release in earlier)]
+    measurements = joint_measurements(latest.measurements, earlier)
     values = []
     for observation in observations:
         finer = measurements.grid // observation.measurements.grid  # grids are powers of two
         values += [narrow(block.astype(np.int64) * finer) for block in observation.values]
     private = all(observation.private for observation in observations)
-    return Observation(measurements, tuple(values), own.receipt, private=private)
+    return Observation(measurements, tuple(values), latest.receipt, private=private)
 
 
 def check_noise(release: EarlierRelease, noise: Noise) -> None:
@@ -300,7 +300,7 @@ def check_earlier(
     """
     dropped = _dropping(domain, attributes)
     hidden = {name for name in domain.names if domain.kind(name).hidden}
-    seen: dict[str, str] = {}
+    name_of_id: dict[str, str] = {}
     for release in earlier:
         name = f"The earlier release {quoted(release.name)}"
         check_domain(release, domain)
@@ -325,10 +325,10 @@ def check_earlier(
             )
         keys = (release.digest, *release.counted, *release.receipts)
         for key in keys:
-            if key in seen:
+            if key in name_of_id:
                 raise InputError(
                     "Every measurement must count once; the earlier releases "
-                    f"{quoted(seen[key])} and {quoted(release.name)} have the same ones. "
+                    f"{quoted(name_of_id[key])} and {quoted(release.name)} have the same ones. "
                     f"{_ADVICE}"
                 )
-        seen.update(dict.fromkeys(keys, release.name))
+        name_of_id.update(dict.fromkeys(keys, release.name))

@@ -76,7 +76,7 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
     kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
         kind = kinds[value["kind"]]
-        made: Operator = kind(
+        operator: Operator = kind(
             **{
                 entry.name: read(value[entry.name], entry.type)
                 for entry in fields(kind)
@@ -89,13 +89,13 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
             value if len(str(value)) < 80 else "something else",
             "an operator as a plan file has it",
         ) from None
-    return made
+    return operator
 
 
 _Read = TypeVar("_Read")
 
 
-def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
+def read(reader: Callable[[], _Read], subject: str, advice: str) -> _Read:
     """Return the value of a reader; raise InputError for a damaged text."""
     try:
         return reader()
@@ -103,7 +103,7 @@ def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
         raise
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
         raise InputError(
-            f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}"
+            f"This is not {'an' if subject[0] in 'aeiou' else 'a'} {subject}, or a damaged one. {advice}"
         ) from None
 
 

@@ -88,7 +88,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     workload = over(workload, with_hidden(workload.domain, hidden))
     check_earlier(search.earlier, workload.domain, privacy, attributes)
     problem = _Problem(workload, privacy, search.earlier)
-    plans, least_alone = _candidate_plans(problem, search)
+    plans, best_separate = _candidate_plans(problem, search)
     latest = search.now() + search.seconds
     best = _best_joint_plan(problem, plans, lambda: search.now() > latest)
     best = min([best, *_with_block_weights(problem, plans)], key=_total)
@@ -99,13 +99,13 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
         if further is None or not _total(further) < _total(best) * (1 - _GAIN):
             break
         best = further
-    is_other_noise = least_alone.measurements.noise is not best.measurements.noise
-    if is_other_noise and _total(best) > _total(least_alone):
+    is_other_noise = best_separate.measurements.noise is not best.measurements.noise
+    if is_other_noise and _total(best) > _total(best_separate):
         raise InputError(
             f"The earlier releases have {best.measurements.noise.value} noise, and with it this "
             "plan would have a larger error than without them, with "
-            f"{least_alone.measurements.noise.value} noise: a total squared error of "
-            f"{_total(best):.4g} instead of {_total(least_alone):.4g}. Leave after out. Nothing "
+            f"{best_separate.measurements.noise.value} noise: a total squared error of "
+            f"{_total(best):.4g} instead of {_total(best_separate):.4g}. Leave after out. Nothing "
             "was spent."
         )
     return best
@@ -129,16 +129,16 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     else:
         tried = choose_plan(problem.workload, problem.privacy, fresh)[1]
     plans = [candidate.plan for candidate in tried if candidate.plan is not None]
-    least_alone = min(plans, key=_total)
+    best_separate = min(plans, key=_total)
     usable = _with_noise(tried, problem.earlier[0].measurements.noise)
     if not usable:
-        check_noise(problem.earlier[0], least_alone.measurements.noise)
+        check_noise(problem.earlier[0], best_separate.measurements.noise)
     unit_bound = max(plan.details.unit_bound for plan in usable)
     chosen = [
         replace(plan, details=replace(plan.details, unit_bound=unit_bound, high_errors={}))
         for plan in usable[:_MOST_JUDGED]
     ]
-    return chosen, least_alone
+    return chosen, best_separate
 
 
 def _best_joint_plan(

@@ -45,7 +45,7 @@ _UNBOUNDED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ComparisonErrors:
-    """The errors that a plan promises for a comparison in any group.
+    """The expected errors of a comparison in any group.
 
     Attributes:
         margin: half the width of the interval, to its farther side; infinite where it has no end.
@@ -304,7 +304,7 @@ def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget,
 
 @dataclass(frozen=True, slots=True)
 class ComparisonStatus:
-    """A target of a comparison and the error that a plan promises.
+    """A target of a comparison and its expected error.
 
     ``error`` is infinite where the interval of a ratio has no end.
     """
@@ -315,8 +315,8 @@ class ComparisonStatus:
     error: float
 
     @property
-    def kept(self) -> bool:
-        """Whether the promise is within the target."""
+    def is_met(self) -> bool:
+        """Whether the expected error is within the target."""
         return self.error <= self.most * (1 + 1e-12)
 
 
@@ -356,7 +356,7 @@ def target_errors(
     >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
     >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
     >>> target = {"along": "arm", "group": "B", "against": "A", "mean": "paid", "size": 1000, "margin": "0.02"}
-    >>> [(status.kind, round(status.error, 4), status.kept) for status in ln.target_errors(plan, {"difference": target})]
+    >>> [(status.kind, round(status.error, 4), status.is_met) for status in ln.target_errors(plan, {"difference": target})]
     [('margin', 0.0048, True)]
     """
     return comparison_statuses(

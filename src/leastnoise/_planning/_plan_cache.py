@@ -28,7 +28,7 @@ from leastnoise._workload import Workload
 _MOST_ENTRY = 2**26
 _MOST_BYTES = 2**28
 _MOST_TABLES = 2**14  # a plan of more tables takes no longer to make than to read and check
-_Found = TypeVar("_Found")
+_CachedResult = TypeVar("_CachedResult")
 
 
 def plan_folder() -> Path | None:
@@ -166,7 +166,7 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     return plan
 
 
-def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
+def _read(path: Path | None, read: Callable[[str], _CachedResult]) -> _CachedResult | None:
     """Return the parsed text of a cache entry; None if missing or damaged."""
     if path is None:
         return None

@@ -83,7 +83,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
     return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
 
 
-def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
+def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
     """Raise for a bound on rows per cell that helps no table.
 
     Also raise if cells cannot hold ``max_rows`` under it.
@@ -272,7 +272,7 @@ def plan_workload(
     """Return the plan for a workload, with the public facts of the search."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     workload = workload_to_plan(workload, search)
-    _check_cell(workload, privacy)
+    _check_rows_per_cell(workload, privacy)
     strategy = search.strategy
     if is_data_dependent(strategy) and (objective != "total" or isinstance(privacy, Least)):
         raise refuse(
@@ -318,7 +318,7 @@ def plan_workload(
 def _plan_with_public_counts(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan for a workload, with public counts if there are any."""
+    """Return the plan, given public counts and earlier releases if there are any."""
     if search.earlier and isinstance(privacy, Privacy):
         return plan_after(workload, privacy, search)
     result = _plan_cached(workload, privacy, search, objective, level)
@@ -380,10 +380,10 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     complete = with_hidden_cells(plan.workload, incomplete)
     quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)
     try:
-        made = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
+        complete_plan = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
     except InputError:
         return None
-    errors = [each.expected_error().total_squared_error for each in (plan, made)]
+    errors = [each.expected_error().total_squared_error for each in (plan, complete_plan)]
     if errors[1] > 0:
         return math.sqrt(errors[0] / errors[1])
     return None
@@ -406,29 +406,29 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
     return {name for entry in public for name in entry["table"]["queries"]}
 
 
-def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     """Return the plan with public counts used in the estimate.
 
     Its expected error is computed again.
     """
     from leastnoise._estimation import read_public  # slow to import
 
-    if None not in made.workload.measures:
+    if None not in plan.workload.measures:
         raise InputError(
             "Public counts must go with tables that count rows; this workload has only sums or "
             "counts of units. Add a table of rows, or leave [[public]] out."
         )
-    exact = [table.block for table in read_public(made.domain, public)]
+    exact = [table.block for table in read_public(plan.domain, public)]
     if any(
         covariance.solver_cells
-        for covariance in covariance_by_measure(made.workload, made.measured(), exact).values()
+        for covariance in covariance_by_measure(plan.workload, plan.measured(), exact).values()
     ):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
     return evaluate_plan(
-        made.workload,
-        made.measured(),
-        made.strategy,
-        details=replace(made.details, public=tuple(public)),
+        plan.workload,
+        plan.measured(),
+        plan.strategy,
+        details=replace(plan.details, public=tuple(public)),
         exact=exact,
     )
 
@@ -462,10 +462,10 @@ def _plan_cached(
 
     if search.custom_planner is None:
         comparisons = [target.to_json() for target in search.comparisons]
-        kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
+        cache_path = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
-        kept_at = None
-    return cached_plan(kept_at, workload, privacy, make)
+        cache_path = None
+    return cached_plan(cache_path, workload, privacy, make)
 
 
 def is_data_dependent(strategy: str) -> bool:
@@ -485,7 +485,7 @@ def compare(
     *,
     seconds: float = SECONDS,
     by_name: bool = False,
-    own: Own = None,
+    custom_strategy: Own = None,
 ) -> Comparison:
     """Return all strategies side by side, least expected error first.
 
@@ -498,7 +498,7 @@ def compare(
         progress: called with the name of every strategy before it is tried.
         seconds: the CPU seconds of one core that all strategies together may take, by estimates.
         by_name: also try the strategies that ``auto`` does not try.
-        own: also try this user-supplied strategy, in the form that `plan` accepts.
+        custom_strategy: also try this user-supplied strategy, in the form that `plan` accepts.
 
     Returns:
         One candidate per strategy, with its plan and expected error, or the reason why it does not
@@ -517,17 +517,23 @@ def compare(
             f"the least {privacy.of}",
             "a budget, because strategies are compared at one budget",
         )
-    _check_cell(workload, privacy)
+    _check_rows_per_cell(workload, privacy)
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
     with show_planning(
         progress, lambda: expected_seconds(workload, privacy, search)
     ) as report_strategy:
-        tried = [*cached_candidates(workload, privacy, replace(search, progress=report_strategy))]
+        candidates = [
+            *cached_candidates(workload, privacy, replace(search, progress=report_strategy))
+        ]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
         ):
-            tried += try_strategies(workload, privacy, name, progress=report_strategy)
-        if own is not None:
-            tried += try_strategies(workload, privacy, user_planner(own), progress=report_strategy)
-    return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))
+            candidates += try_strategies(workload, privacy, name, progress=report_strategy)
+        if custom_strategy is not None:
+            candidates += try_strategies(
+                workload, privacy, user_planner(custom_strategy), progress=report_strategy
+            )
+    return Comparison(
+        sorted(with_best_lower_bounds(candidates), key=lambda candidate: candidate.total)
+    )

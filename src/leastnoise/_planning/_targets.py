@@ -234,7 +234,7 @@ _SEARCHES = 2  # of a strategy again where its tables cannot be reweighted witho
 _ROUNDS = 8  # of moving weights; on tables that share attributes six reached what thirty did
 _NEAR = 1.002  # ratios this near to their bound need no further round
 _QUICK = 1 / 5  # share of the time in which strategies are compared
-_BESIDE = 1.25  # times the time that the mostly best strategies need
+_TIME_MARGIN = 1.25  # times the time that the mostly best strategies need
 _FINALISTS = 2  # strategies that are searched again with all the time
 _BEHIND = (
     1.1  # a strategy up to this factor behind the best may still be the best with all its time
@@ -322,7 +322,7 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
     return replace(
         search,
         every=True,
-        seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)),
+        seconds=max(_QUICK * search.seconds, min(search.seconds, _TIME_MARGIN * enough)),
     )
 
 
@@ -417,7 +417,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload weighted so that all table ratios count alike."""
+    """Return the workload whose tables with targets have equal weight."""
     return _weighted(
         workload,
         goals,
@@ -691,15 +691,15 @@ OBJECTIVES = {
 
 
 class TargetStatus(NamedTuple):
-    """The target of a table, or of means, and the error that a plan promises."""
+    """The target of a table, or of means, and its expected error."""
 
     kind: str
     most: float
     error: float
 
     @property
-    def kept(self) -> bool:
-        """Whether the promise is within the target."""
+    def is_met(self) -> bool:
+        """Whether the expected error is within the target."""
         return self.error <= self.most * (1 + 1e-12)
 
 
@@ -748,7 +748,7 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
     return tuple(
         name
         for name, status in zip(table_names + mean_names, statuses, strict=True)
-        if status is not None and not status.kept
+        if status is not None and not status.is_met
     )
 
 
@@ -765,8 +765,8 @@ MOST_PRICED = 24  # tables, each of which takes a plan
 _NEARLY_ALL = (
     0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
 )
-Known: TypeAlias = dict[object, float]
-"""Results of searches for prices of one plan, by the tables that were kept."""
+PriceCache: TypeAlias = dict[object, float]
+"""Results of searches for prices of one plan, by the remaining tables."""
 
 
 def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
@@ -774,7 +774,7 @@ def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
-    cached_prices: Known = {}
+    cached_prices: PriceCache = {}
     prices_of = []
     search = search or Search()
     for number, product in enumerate(products):
@@ -790,9 +790,9 @@ def joint_price(
     plan: Plan,
     numbers: Sequence[int],
     search: Search | None = None,
-    cached_prices: Known | None = None,
+    cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return the budget shares that some tables need, and save if left out."""
+    """Return the budget shares that some tables cost alone and save if omitted."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "
@@ -817,25 +817,27 @@ def joint_price(
     )
 
 
-def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
+def _ratio(
+    plan: Plan, remaining_tables: Sequence[int], search: Search, cached_prices: PriceCache
+) -> float:
     """Estimate the largest error ratio of a workload with only some tables.
 
     Ratio of squared errors to the plan's squared errors.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
-    workload = Workload(plan.domain, tuple(products[number] for number in kept_tables))
-    if len(kept_tables) == 1:
+    workload = Workload(plan.domain, tuple(products[number] for number in remaining_tables))
+    if len(remaining_tables) == 1:
         question = workload.products[0].table_key
         if question not in cached_prices:
             cached_prices[question] = (
                 choose_plan(workload, plan.privacy, search)[0].expected_error().tables[0].rmse
             )
-        return (cached_prices[question] / errors[kept_tables[0]]) ** 2
-    if frozenset(kept_tables) not in cached_prices:
-        goals = tuple(Goal(errors[number]) for number in kept_tables)
+        return (cached_prices[question] / errors[remaining_tables[0]]) ** 2
+    if frozenset(remaining_tables) not in cached_prices:
+        goals = tuple(Goal(errors[number]) for number in remaining_tables)
         smaller_plan = None
-        if len(kept_tables) >= _NEARLY_ALL * len(
+        if len(remaining_tables) >= _NEARLY_ALL * len(
             products
         ):  # few are left out, so the rest has nearly the same tables
             with suppress(InputError):
@@ -854,7 +856,7 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
                     workload,
                     goals,
                 )
-        cached_prices[frozenset(kept_tables)] = (
+        cached_prices[frozenset(remaining_tables)] = (
             smaller_plan or _compare_strategies(workload, plan.privacy, goals, 2, search)[0]
         ).ratio
-    return cached_prices[frozenset(kept_tables)]
+    return cached_prices[frozenset(remaining_tables)]

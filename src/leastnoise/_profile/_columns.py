@@ -157,8 +157,8 @@ def _with_search_share(table: MeasuredColumn, searches: int) -> MeasuredColumn:
     return replace(table, settings={**table.settings, "unknown": unknown})
 
 
-def with_found_categories(
-    tables: Sequence[MeasuredColumn], found: Mapping[str, Sequence[str]]
+def with_categories(
+    tables: Sequence[MeasuredColumn], categories: Mapping[str, Sequence[str]]
 ) -> tuple[MeasuredColumn, ...]:
     """Return the tables with the categories that the searches found.
 
@@ -166,16 +166,16 @@ def with_found_categories(
 
     Args:
         tables: the tables before the searches.
-        found: the categories by attribute.
+        categories: the categories by attribute.
     """
     counted = []
     for table in tables:
-        texts = [text for text in found.get(table.attribute, ()) if text not in _SPECIAL_CELLS]
+        texts = [text for text in categories.get(table.attribute, ()) if text not in _SPECIAL_CELLS]
         if table.kind != "text":
             counted.append(table)
         elif texts:
-            categories = {"categories": texts}
-            counted.append(replace(_table(table.column, "text", categories), is_searched=True))
+            settings = {"categories": texts}
+            counted.append(replace(_table(table.column, "text", settings), is_searched=True))
         elif table.column.declares_type:
             counted.append(replace(_codes_table(table.column), is_searched=True))
     return tuple(counted)

@@ -67,12 +67,12 @@ def draft_text(plan: ProfilePlan, findings: ProfileFindings, ledger: Ledger | No
     """
     draft_path = plan.folder / DRAFT_FILE
     path = escape_comment(str(draft_path))
-    left = None if ledger is None else ledger.left()
+    budget_left = None if ledger is None else ledger.left()
     head = _SEEDED_HEAD if ledger is None else _PAID_HEAD
     parts = [head, _HEAD.format(path=path, spec=SPEC_FILE, tail=TAIL_SHARE)]
     if source := plan.source_settings():
         parts.append(format_section("source", source))
-    parts += ["\n[privacy]\n", *_budget_lines(plan, left)]
+    parts += ["\n[privacy]\n", *_budget_lines(plan, budget_left)]
     parts += _unit_lines(plan, findings)
     by_column = findings.by_column()
     for column in plan.columns.listed:
@@ -112,13 +112,13 @@ def _share(share: Interval | None) -> str:
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
-def _budget_lines(plan: ProfilePlan, left: Charge | None) -> Iterator[str]:
+def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str]:
     """Yield the budget that the ledger has left, or the budget of the profile."""
-    if left is not None and left.mu_squared > _pure_mu_squared(left.epsilon):
-        mu_squared = round_down(Fraction(left.mu_squared))
+    if budget_left is not None and budget_left.mu_squared > _pure_mu_squared(budget_left.epsilon):
+        mu_squared = round_down(Fraction(budget_left.mu_squared))
         yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'
-    elif left is not None and left.epsilon > 0:
-        yield f'epsilon = "{round_down(left.epsilon)}"     # what the ledger has left\n'
+    elif budget_left is not None and budget_left.epsilon > 0:
+        yield f'epsilon = "{round_down(budget_left.epsilon)}"     # what the ledger has left\n'
     else:
         epsilon = number_text(exact_positive("epsilon", plan.request.epsilon))
         yield f'epsilon = "{epsilon}"     # the ledger has nothing left: raise its budget\n'
@@ -204,8 +204,12 @@ def _number_lines(findings: ColumnFindings) -> Iterator[str]:
         yield f"integers = [{low}, {max(high, low + 1)}]{note}"
         yield 'rounding = "nearest"\n'
     elif _is_skewed(findings, low, high):
-        kept = [low, *(edge for edge in edges[first + 1 : last + 1] if _is_round(edge)), high]
-        texts = [number_text(edge) for edge in sorted(set(kept))]
+        round_edges = [
+            low,
+            *(edge for edge in edges[first + 1 : last + 1] if _is_round(edge)),
+            high,
+        ]
+        texts = [number_text(edge) for edge in sorted(set(round_edges))]
         yield f"edges = {format_toml_value(texts)}{note}"
     else:
         bins = {

@@ -307,8 +307,8 @@ def _rows_in_runs(
 
 def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
     """Add the quartiles of numbers."""
-    found = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
-    quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in found)
+    answers = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
+    quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in answers)
     if findings.is_whole:
         quartiles = tuple(_whole_interval(quartile) for quartile in quartiles)
     return replace(findings, quartiles=quartiles)

@@ -10,7 +10,7 @@ from leastnoise._profile._columns import (
     SEARCH_SHARE,
     MeasuredColumn,
     choose_measured_columns,
-    with_found_categories,
+    with_categories,
 )
 from leastnoise._profile._unit_sizes import SIZE_SHARE
 from leastnoise._session import CSV, DatabaseTable, schema
@@ -140,14 +140,14 @@ class ProfilePlan:
         """The tables whose categories a search finds first."""
         return tuple(table for table in self.tables if "unknown" in table.settings)
 
-    def with_categories(self, found: Mapping[str, Sequence[str]]) -> "ProfilePlan":
+    def with_categories(self, categories: Mapping[str, Sequence[str]]) -> "ProfilePlan":
         """Return the plan after the searches, with the rest of the budget.
 
         Args:
-            found: the categories by attribute.
+            categories: the categories by attribute.
         """
-        tables = with_found_categories(self.tables, found)
-        table_share = 1 - SEARCH_SHARE if found else self.table_share
+        tables = with_categories(self.tables, categories)
+        table_share = 1 - SEARCH_SHARE if categories else self.table_share
         return replace(self, tables=tables, table_share=table_share)
 
     def with_max_rows(self, max_rows: int) -> "ProfilePlan":

@@ -319,14 +319,14 @@ def _find_categories(
     plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
 ) -> dict[str, tuple[str, ...]]:
     """Return the categories of each searched column; pay for those not found yet."""
-    found = {}
+    categories_by_column = {}
     with measured_spec(plan) as spec:
         data = spec.data(plan.request.source)
         searches = category_plans(spec.searches, plan.request.privacy())
         for number, table in enumerate(plan.searched_tables, start=1):
             directory = plan.folder / CATEGORY_FOLDER / str(number)
             if seed is None and holds_categories(directory):
-                found[table.attribute] = _read_paid_categories(directory, ledger)
+                categories_by_column[table.attribute] = _read_paid_categories(directory, ledger)
                 continue
             next_step = f"finding the categories of {table.attribute}"
             with observer.reading(spec, data, next_step) as progress:
@@ -338,8 +338,8 @@ def _find_categories(
                     seed=seed,
                     progress=progress,
                 )
-            found[table.attribute] = categories.texts
-    return found
+            categories_by_column[table.attribute] = categories.texts
+    return categories_by_column
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
@@ -453,11 +453,14 @@ def _total_factor(plan: ProfilePlan, total: Exact | None) -> Fraction:
 
 
 def _open_ledger(plan: ProfilePlan, path: Path, factor: Fraction, total: Exact | None) -> Ledger:
-    """Return the ledger of the data, created with the total budget."""
-    whole = plan.request.privacy(factor)
+    """Open the ledger of the data, or create it with the profile's budget times ``factor``.
+
+    An existing ledger must have that budget if ``total`` is stated.
+    """
+    privacy = plan.request.privacy(factor)
     folder = plan.folder.absolute().parent
-    ledger = open_or_create_ledger_of(plan.request.source, path, whole, folders=[folder])
-    if total is not None and ledger.privacy.budget != whole.budget:
+    ledger = open_or_create_ledger_of(plan.request.source, path, privacy, folders=[folder])
+    if total is not None and ledger.privacy.budget != privacy.budget:
         raise InputError(
             f"A total is only for a new ledger; {path} has the budget {ledger.privacy.budget}. "
             "Leave the total out, or change the budget with `leastnoise ledger change`."

@@ -48,7 +48,7 @@ class FoundCategories:
 
     def kind(self) -> Categories:
         """Return the attribute with these categories, for a `Domain`."""
-        return self.plan.kind.found(self.texts)
+        return self.plan.kind.to_categories(self.texts)
 
     def search_facts(self) -> SearchFacts:
         """Return the facts about the search, for `Options.searches`.
@@ -63,20 +63,22 @@ class FoundCategories:
 def describe_search(plan: CategoryPlan) -> str:
     """Return sentences about the chances of a search to find a category."""
     return (
-        f"A search finds {describe_search_chances(plan.often, plan.threshold)}. It keeps the "
+        "A search finds "
+        f"{describe_search_chances(plan.detectable_units, plan.threshold)}. It keeps the "
         f"{plan.kind.most:,} categories with the largest noisy counts."
     )
 
 
-def describe_search_chances(often: int, threshold: int) -> str:
+def describe_search_chances(detectable_units: int, threshold: int) -> str:
     """Return a clause about a search: "a category of ... units in ...".
 
     Args:
-        often: units of a category that is found in 95 of 100 cases.
+        detectable_units: units of a category that is found in 95 of 100 cases.
         threshold: the least noisy number of units of a category that is found.
     """
     return (
-        f"a category of {often:,} units in 95 of 100 cases, one of {threshold:,} units in about "
+        f"a category of {detectable_units:,} units in 95 of 100 cases, "
+        f"one of {threshold:,} units in about "
         "half of them, and one of a single unit with a chance of at most delta"
     )
 

@@ -249,7 +249,7 @@ def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
     if len(release.statistics):
         yield _markdown_cell("## Means, standard deviations, quantiles, distribution functions")
         yield _code_cell("release.statistics[0].frame()")
-    if release.finding.further:
+    if release.finding.answers_new_questions:
         yield _markdown_cell(
             "## A sum of its cells\n\n"
             "Answers share noise, so errors of sums are asked for, not added up."

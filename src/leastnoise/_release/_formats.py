@@ -532,8 +532,8 @@ def _make_dimension_ids(
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
     """Return the codes of labels: from the mapping, or made from the labels."""
     others = [label for label in labels if label not in mapped]
-    made = dict(zip(others, make_ids(others, mapped.values()), strict=True))
-    return [mapped.get(label) or made[label] for label in labels]
+    new_codes = dict(zip(others, make_ids(others, mapped.values()), strict=True))
+    return [mapped.get(label) or new_codes[label] for label in labels]
 
 
 def _find_time_key(result: ResultTable) -> int | None:

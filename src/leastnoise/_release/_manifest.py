@@ -116,7 +116,7 @@ class MeasurementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFacts:
-    """The promised error; None where it depends on the data or has no lower bound."""
+    """The expected error; None where it depends on the data or has no lower bound."""
 
     total_squared_error: Json
     lower_bound: Json

@@ -263,7 +263,7 @@ def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputEr
 
 
 def _privacy_facts(release: Release) -> PrivacyFacts:
-    """Return the manifest's part on the promise and its cost."""
+    """Return the manifest's part on the privacy guarantee and its cost."""
     privacy = release.privacy
     cost = release.plan.cost()
     definition, parameters = sentences.describe_definition(privacy)
@@ -355,7 +355,7 @@ def _measurement_facts(measurements: Measurements) -> MeasurementFacts:
 
 
 def _error_facts(release: Release, entries: Sequence[TableEntry]) -> ErrorFacts:
-    """Return the manifest's part on the promised errors."""
+    """Return the manifest's part on the expected errors."""
     promise = release.plan.promise
     errors = [
         (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None

@@ -146,14 +146,14 @@ PLAIN_NUMBERS = NumberFormat()
 _MOST_LISTED_KEYS = 8
 
 
-def check_key(what: str, key: str, allowed: Iterable[str]) -> None:
+def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:
     """Raise if a key is not one of the allowed keys."""
     keys = [*allowed]
     if key in keys:
         return
     listed = ", ".join(repr(name) for name in keys[:_MOST_LISTED_KEYS])
     more = ", ..." if len(keys) > _MOST_LISTED_KEYS else ""
-    raise refuse(what, key, f"one of {listed}{more}" if keys else "left out: there are none")
+    raise refuse(subject, key, f"one of {listed}{more}" if keys else "left out: there are none")
 
 
 def capitalize(text: str) -> str:
@@ -171,7 +171,7 @@ def is_translated(text: object) -> bool:
     )
 
 
-def check_text(what: str, text: object) -> Text:
+def check_text(subject: str, text: object) -> Text:
     """Return a text of one line, or a mapping from languages to such texts.
 
     Raises:
@@ -179,18 +179,18 @@ def check_text(what: str, text: object) -> Text:
     """
     if isinstance(text, Mapping):
         if not text:
-            raise refuse(what, {}, "a text, or one for each language: { en = ..., de = ... }")
+            raise refuse(subject, {}, "a text, or one for each language: { en = ..., de = ... }")
         return {
-            one_of(f"a language of {what}", language, LANGUAGES): _check_line(what, line)
+            one_of(f"a language of {subject}", language, LANGUAGES): _check_line(subject, line)
             for language, line in text.items()
         }
-    return _check_line(what, text)
+    return _check_line(subject, text)
 
 
-def _check_line(what: str, line: object) -> str:
+def _check_line(subject: str, line: object) -> str:
     """Return a name that must be a text of one line."""
     if not isinstance(line, str) or not line.strip() or len(line.splitlines()) > 1:
-        raise refuse(what, line, "a text of one line, or one for each language")
+        raise refuse(subject, line, "a text of one line, or one for each language")
     return line
 
 
@@ -245,15 +245,15 @@ def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for setting, value in entry.items():
         one_of(f"a key of {where}", setting, allowed)
-        what = f"{where} {setting}"
+        subject = f"{where} {setting}"
         if setting == "decimals":
-            checked[setting] = whole(what, value, 0, _MOST_DECIMALS)
+            checked[setting] = whole(subject, value, 0, _MOST_DECIMALS)
         elif setting in _FORMAT_KEYS:
             if not isinstance(value, bool):
-                raise refuse(what, value, "true or false")
+                raise refuse(subject, value, "true or false")
             checked[setting] = value
         else:
-            checked[setting] = check_text(what, value)
+            checked[setting] = check_text(subject, value)
     return checked
 
 

@@ -502,7 +502,7 @@ class Release:
             InputError: the noise chose which queries were measured, or values were cut at a
                 threshold, so that no interval of a new answer is known.
         """
-        if not self.finding.further:
+        if not self.finding.answers_new_questions:
             raise InputError(
                 "No interval is known for further answers from a release by "
                 f"{self.plan.strategy!r}, which chose its measurements from noisy data. Ask "

@@ -647,7 +647,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
         measured = catalogue.say_count("done", _measured_tables(release))
         cost_key = "computed"
     else:
-        measured = catalogue.say(finding.done[0], **finding.done[1])
+        measured = catalogue.say(finding.executed_steps[0], **finding.executed_steps[1])
         cost_key = "computed_aware"
     budget = sentences.format_budget(privacy, catalogue)
     definition = sentences.describe_definition(privacy, catalogue)[0]
@@ -1068,7 +1068,7 @@ def _shown_values(
     values: Sequence[Any],
     code_labels: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Return the texts of a column in a row: a label, or answer and interval."""
+    """Return the texts of one answer with its interval, or of one label."""
     value = values[0]
     if column.has_interval:
         return [*format_interval(catalogue, *values, exact=False)]

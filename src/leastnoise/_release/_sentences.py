@@ -705,12 +705,12 @@ def list_cut_amounts(
                 catalogue.format_percent(round(value, 2)) for value in cut
             )
             shares = {"share": share, "low_share": low_share, "high_share": high_share}
-            found = catalogue.say("amount_cut", name=name, **shares)
+            finding = catalogue.say("amount_cut", name=name, **shares)
         elif guard is not None and guard.amounts:
-            found = catalogue.say("amount_hidden", name=name)
+            finding = catalogue.say("amount_hidden", name=name)
         else:
-            found = catalogue.say("amount_unpublished", name=name)
-        sentences.append(f"{limit} {found}")
+            finding = catalogue.say("amount_unpublished", name=name)
+        sentences.append(f"{limit} {finding}")
     return sentences
 
 
@@ -747,12 +747,12 @@ def describe_guard_counts(
     if guard is None:
         return None
     reach = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * guard.noise_std
-    kept = guard.kept
-    surely_unused = kept - guard.used - reach - 0.5
-    if unused_over is not None and not surely_unused > unused_over * kept:
+    kept_rows = guard.kept
+    surely_unused = kept_rows - guard.used - reach - 0.5
+    if unused_over is not None and not surely_unused > unused_over * kept_rows:
         return None
     values = {
-        "kept": catalogue.format_number(float(max(kept, guard.used))),
+        "kept": catalogue.format_number(float(max(kept_rows, guard.used))),
         "used": catalogue.format_number(float(guard.used)),
         "kept_margin": catalogue.format_error(math.sqrt(2) * reach + 0.5),
         "used_margin": catalogue.format_error(reach + 0.5),
@@ -981,7 +981,10 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
     if not release.finding.linear:
         sentences = [
             catalogue.say("limit_aware"),
-            *(catalogue.say(key, **values) for key, values in release.finding.not_covered(domain)),
+            *(
+                catalogue.say(key, **values)
+                for key, values in release.finding.uncovered_errors(domain)
+            ),
         ]
     sentences += [
         catalogue.say(key, values=values) for key, values in format_public_facts(plan).items()

@@ -183,15 +183,15 @@ class _GroupAnswers:
     selection: Selection
     grouping: Sequence[int]
     answer_workload: AnswerWorkload
-    _known: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
+    _cached: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
 
     def with_ends(self, aggregate: Aggregate) -> list[FloatArray]:
         """Return the answers of an aggregate, and the ends of their intervals."""
-        for known, arrays in self._known:
-            if known == aggregate:
+        for cached_aggregate, arrays in self._cached:
+            if cached_aggregate == aggregate:
                 return arrays
         arrays = _aggregate_answers(self.selection, aggregate, self.grouping, self.answer_workload)
-        self._known.append((aggregate, arrays))
+        self._cached.append((aggregate, arrays))
         return arrays
 
     def of(self, aggregate: Aggregate) -> FloatArray:

@@ -114,9 +114,9 @@ class CombinationReader:
         sides = (pair.first, pair.second)
         first, second = (self._estimated(side) for side in sides)
         total = np.zeros(self.shape)
-        for own, own_factor in _error_parts(pair.first, first):
+        for first_part, first_factor in _error_parts(pair.first, first):
             for other, other_factor in _error_parts(pair.second, second):
-                total = total + own_factor * other_factor * self._covariance(own, other)
+                total = total + first_factor * other_factor * self._covariance(first_part, other)
         covariance = total / (first.divisor * second.divisor)
         correlation = correlation_of(covariance, first, second)
         interval_of = quotient_interval if pair.is_ratio else difference_interval
@@ -156,6 +156,7 @@ class CombinationReader:
         )
 
     def _linear_ends(self, linear: LinearSum) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of the interval of a linear sum in each group."""
         value = self._value(linear)
         std = np.sqrt(np.maximum(self._covariance(linear, linear), 0.0))
         reach = self.noise.multiplier * std + np.where(std > 0, self._half_step(linear), 0.0)
@@ -164,6 +165,7 @@ class CombinationReader:
     def _quotient_ends(
         self, numerator: LinearSum, denominator: LinearSum
     ) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of the interval of a quotient in each group."""
         top = self._value(numerator)
         bottom = self._value(denominator)
         top_variance = self._covariance(numerator, numerator)
@@ -172,23 +174,26 @@ class CombinationReader:
         # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
         is_noisy = bottom_variance > 0
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
-        rest = np.maximum(top_variance - slope * shared, 0.0)
-        rest = np.where(rest > _ROUNDING * top_variance, rest, 0.0)
+        residual_variance = np.maximum(top_variance - slope * shared, 0.0)
+        residual_variance = np.where(
+            residual_variance > _ROUNDING * top_variance, residual_variance, 0.0
+        )
         top_step = self._half_step(numerator) * np.ones_like(slope)
         if not any(term.part for term, _ in numerator.factors):  # of means the errors are centred
             top_step = top_step + np.abs(slope) * self._half_step(denominator)
         low, high = ratio_interval(
             top - slope * bottom,
             bottom,
-            rest,
+            residual_variance,
             bottom_variance,
             self.noise.multiplier,
             (-np.inf, np.inf),
-            steps=(np.where(rest > 0, top_step, 0.0), self._half_step(denominator)),
+            steps=(np.where(residual_variance > 0, top_step, 0.0), self._half_step(denominator)),
         )
         return low + slope, high + slope
 
     def _value(self, linear: LinearSum) -> FloatArray:
+        """Return the linear sum of answers in each group of the statement."""
         value = np.full(self.shape, float(linear.shift))
         for term, factor in linear.factors:
             answers = self.answer_of(self._aggregate(term)).reshape(self.shape)
@@ -308,12 +313,12 @@ class CombinationReader:
                 place for place in range(len(keys)) if windows[0][place] and windows[1][place]
             ]
             positions.append(shared)
-            for term, places, own in (
+            for term, places, first_part in (
                 (first, first_places, windows[0]),
                 (second, second_places, windows[1]),
             ):
-                kept = [own[place] for place in shared]
-                places[name] = self._restricted(term, places[name], name, kept)
+                shared_parts = [first_part[place] for place in shared]
+                places[name] = self._restricted(term, places[name], name, shared_parts)
         covariances = np.zeros(self.shape)
         if not all(positions):
             return covariances

@@ -396,29 +396,29 @@ def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> 
     for key, value in rule.items():
         if key not in allowed:
             continue
-        what = f"{where} {key}"
+        subject = f"{where} {key}"
         if key == "variance_model":
             if not isinstance(value, Mapping) or set(value) != {"a", "b"}:
-                raise refuse(what, value, "a table { a = ..., b = ... }")
+                raise refuse(subject, value, "a table { a = ..., b = ... }")
             checked[key] = {
-                name: _check_number(f"{what} {name}", value[name], may_be_zero=True)
+                name: _check_number(f"{subject} {name}", value[name], may_be_zero=True)
                 for name in ("a", "b")
             }
             if set(checked[key].values()) == {"0"}:
-                raise refuse(what, "a = 0 and b = 0", "one with a or b above 0")
+                raise refuse(subject, "a = 0 and b = 0", "one with a or b above 0")
         elif isinstance(value, (list, tuple)) and key in ("standard_error", "cv"):
-            checked[key] = [_check_number(what, entry, may_be_zero=True) for entry in value]
+            checked[key] = [_check_number(subject, entry, may_be_zero=True) for entry in value]
         else:
-            checked[key] = _check_number(what, value)
+            checked[key] = _check_number(subject, value)
     return checked
 
 
-def _check_number(what: str, value: Any, *, may_be_zero: bool = False) -> str:
+def _check_number(subject: str, value: Any, *, may_be_zero: bool = False) -> str:
     """Return a positive number as a text of its exact value."""
-    number = exact(what, value)
+    number = exact(subject, value)
     if not (0 < number <= _LARGEST or (may_be_zero and number == 0)):
         lowest = "at least 0" if may_be_zero else "above 0"
-        raise refuse(what, number_text(number), f"a number {lowest}, up to 1e15")
+        raise refuse(subject, number_text(number), f"a number {lowest}, up to 1e15")
     return str(number)
 
 

@@ -695,7 +695,7 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
         return catalogue.say("name_squares", measure=of)
     if isinstance(declared, CompleteCount):
         return catalogue.say(
-            "name_rows_with", names=_join_found(domain, declared.present, catalogue)
+            "name_rows_with", names=_join_declared(domain, declared.present, catalogue)
         )
     if isinstance(declared, DeviationProduct):
         return _name_product(domain, declared, catalogue)
@@ -709,7 +709,7 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 
 def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
     """Return the display name of distances from the middle, or their products."""
-    complete = _join_found(domain, declared.present, catalogue)
+    complete = _join_declared(domain, declared.present, catalogue)
     rows = catalogue.say("name_rows_with", names=complete)
     first, *others = declared.factors
     measure = _find_measure(domain, first, catalogue)
@@ -717,13 +717,13 @@ def _name_product(domain: Domain, declared: DeviationProduct, catalogue: Catalog
         return catalogue.say("name_deviations", measure=measure, rows=rows)
     if others[0] == first:
         return catalogue.say("name_squares_in", measure=measure, rows=rows)
-    names = _join_found(domain, declared.factors, catalogue)
+    names = _join_declared(domain, declared.factors, catalogue)
     if len(declared.present) == len(declared.factors):
         return catalogue.say("name_products", names=names)
     return catalogue.say("name_products_in", names=names, rows=rows)
 
 
-def _join_found(domain: Domain, measures: Sequence[Measure], catalogue: Catalogue) -> str:
+def _join_declared(domain: Domain, measures: Sequence[Measure], catalogue: Catalogue) -> str:
     """Return the display names of declared measures as a list in a sentence."""
     return catalogue.join_names([_find_measure(domain, of, catalogue) for of in measures])
 

@@ -182,13 +182,13 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         unit = product.domain.measures[product.measure].unit
     position = int(table.id[1:]) - 1
     if release.plan.promise is not None:
-        promised_errors = release.plan.promise.tables
+        expected_errors = release.plan.promise.tables
     else:
-        promised_errors = ()
+        expected_errors = ()
     # A table that is too large to write has no promise: the table of its cells is in its place.
     promised_rmse = None
-    if position < len(promised_errors) and promised_errors[position].queries == table.cells:
-        promised_rmse = promised_errors[position].rmse * float(unit or 1)
+    if position < len(expected_errors) and expected_errors[position].queries == table.cells:
+        promised_rmse = expected_errors[position].rmse * float(unit or 1)
     if product.of_units:
         unit_text = "unit"
     elif product.of_values:
@@ -227,7 +227,7 @@ def _write_single_tables(
             level = _name_levels(table.product)
         else:
             level = None
-        pool.do(_write_result, table, directory / stem, formats, level)
+        pool.submit(_write_result, table, directory / stem, formats, level)
         yield table, stem
 
 
@@ -277,7 +277,7 @@ def _write_table_batches(
     part_numbers: dict[int, int] = {}
 
     def write(ways: int) -> None:
-        pool.do(
+        pool.submit(
             _write_batch,
             batches.pop(ways),
             directory / stem(ways),

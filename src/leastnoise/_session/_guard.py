@@ -361,7 +361,7 @@ def judge_counts(
         counts[block.measure] = [int(value) // measured.grid for value in values]
     std = stds[None]
     used_rows, unused_rows = counts[None]
-    kept_rows = used_rows + unused_rows
+    all_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if not reason:
         reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
@@ -369,15 +369,15 @@ def judge_counts(
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
     amounts = []
     for name, total in (totals or {}).items():
-        kept = kept_amount(name)
+        kept_column = kept_amount(name)
         cut = cut_amount(name)
         unit = float(total.unit)
         amounts.append(
             AmountsOfTotal(
                 measure=name,
-                kept=counts[kept][0] * unit,
+                kept=counts[kept_column][0] * unit,
                 cut=counts[cut][0] * unit,
-                kept_std=stds[kept] * unit,
+                kept_std=stds[kept_column] * unit,
                 cut_std=stds[cut] * unit,
             )
         )
@@ -386,7 +386,7 @@ def judge_counts(
         charge=payment.charge,
         number=payment.number,
         used=used_rows,
-        kept=kept_rows,
+        kept=all_rows,
         noise_std=std,
         cut=counts[CUT][0] if CUT in counts else None,
         cut_std=stds.get(CUT),
@@ -401,9 +401,9 @@ def _reason_to_stop(
     noise = measured.noise
     scale = float(measured.blocks[0].scale)
     bound = noise_difference_bound(noise, scale)
-    kept_rows = used_rows + unused_rows
+    all_rows = used_rows + unused_rows
     has_units = measured.privacy.unit_column is not None
-    rows = pluralize(max(kept_rows, 0), "row")
+    rows = pluralize(max(all_rows, 0), "row")
     if has_units:
         rows += " that count for their unit"
     counts_text = f"of about {rows} about {max(used_rows, 0):,} are used"
@@ -411,7 +411,7 @@ def _reason_to_stop(
     if unused_rows - used_rows > bound:
         return f"{counts_text} {error_text}, with confidence fewer than half."
     if public_rows is not None and not has_units:
-        if 2 * (kept_rows + bound) < public_rows:
+        if 2 * (all_rows + bound) < public_rows:
             return (
                 f"about {rows} were read {error_text}, with confidence fewer than half of the "
                 f"{public_rows:,} that [privacy] rows says."

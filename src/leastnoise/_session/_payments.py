@@ -349,7 +349,7 @@ def check_writable(spec: Spec) -> None:
     The sizes of tables are known once all categories are found.
     """
     check_environment()
-    has_all_categories = all(search.found is not None for search in spec.all_searches)
+    has_all_categories = all(search.result is not None for search in spec.all_searches)
     check_formats(
         spec.options.formats, tables_to_write(spec.workload.products) if has_all_categories else ()
     )
@@ -453,10 +453,10 @@ def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
         check_affordable(ledger, plan, share)
     except BudgetError:
         whole = with_guard(plan.privacy, share)
-        left = budget_left_by_guards(ledger, whole)
-        if left is not None:
+        remaining = budget_left_by_guards(ledger, whole)
+        if remaining is not None:
             size = _size_name(whole.budget)
-            return Fraction(getattr(left.budget, size)) / getattr(whole.budget, size)
+            return Fraction(getattr(remaining.budget, size)) / getattr(whole.budget, size)
     return Fraction(1)
 
 

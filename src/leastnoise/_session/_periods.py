@@ -116,7 +116,7 @@ def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
     first = min(int(last_cells(operator).min()) for operator in queries)
     directory = Path(entry.output)
     missing = tuple(label for label in labels[first:drawn] if not (directory / label).exists())
-    return PeriodState(labels, drawn, dates.over(_today()), missing)
+    return PeriodState(labels, drawn, dates.ended_periods(_today()), missing)
 
 
 def is_unfinished(ledger: Ledger, entry: Entry) -> bool:
@@ -372,7 +372,7 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 def _count_due_periods(dates: Dates, through: str | None) -> int:
     """Return the number of periods to draw; refuse one that is not over."""
-    periods_over = dates.over(_today())
+    periods_over = dates.ended_periods(_today())
     labels = [*map(str, dates.labels)]
     if through is None:
         if not periods_over:
@@ -381,13 +381,13 @@ def _count_due_periods(dates: Dates, through: str | None) -> int:
                 "(UTC). Nothing was spent."
             )
         return periods_over
-    periods_wanted = labels.index(one_of("--through", through, labels)) + 1
-    if periods_wanted > periods_over:
+    requested_periods = labels.index(one_of("--through", through, labels)) + 1
+    if requested_periods > periods_over:
         raise InputError(
-            f"The period {through} is not over; it ends on {dates.last_day(periods_wanted)} (UTC). "
+            f"The period {through} is not over; it ends on {dates.last_day(requested_periods)} (UTC). "
             "Nothing was spent."
         )
-    return periods_wanted
+    return requested_periods
 
 
 def _find_series_entry(ledger: Ledger, target: Path) -> Entry | None:

@@ -458,8 +458,8 @@ def _plan_from_text(text: str) -> Plan | SearchPlan:
 
 
 @contextmanager
-def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iterator[None]:
-    """Raise a LedgerError that names the version that recorded a plan.
+def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str) -> Iterator[None]:
+    """Turn an error of a recorded plan into one that names its version.
 
     That version can finish the release; an error under the same version is raised as it is.
     """
@@ -469,7 +469,7 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iter
         running_version = versions()["leastnoise"]
         paying_version = ""
         with suppress(ValueError, KeyError, TypeError):
-            paying_version = str(json.loads(options)["version"])
+            paying_version = str(json.loads(recorded_options)["version"])
         if running_version == paying_version:
             if not isinstance(error, InputError):
                 raise
@@ -590,8 +590,8 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
 
 def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> None:
     """Refuse values of earlier releases that differ from the values in the plan."""
-    own = len(plan.measurements.blocks)
-    observation = Observation(plan.measurements, tuple(values[:own]), "", private=False)
+    new_blocks = len(plan.measurements.blocks)
+    observation = Observation(plan.measurements, tuple(values[:new_blocks]), "", private=False)
     expected = plan.observed(observation).values if plan.earlier else tuple(values)
     if not all(map(np.array_equal, values, expected)):
         raise InputError(
@@ -678,12 +678,12 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
             "There is nothing to enter."
         )
     paid_from = f"paid from {payment.ledger}, release {payment.number}"
-    known_ids = {entry.id for entry in ledger.entries()}
-    if receipt.id not in known_ids:
+    ledger_ids = {entry.id for entry in ledger.entries()}
+    if receipt.id not in ledger_ids:
         note_run(ledger.path.absolute(), receipt.id)
     share = None if receipt.guard is None else guard_share(receipt.guard.share)
     guard_id = f"{receipt.id}-guard"
-    has_own_payment = not known_ids & {receipt.id, guard_id}
+    has_own_payment = not ledger_ids & {receipt.id, guard_id}
     if share is not None and has_own_payment:
         guard = guard_measurements(spent.privacy, share, spent.columns, spent.totals)
         ledger.add_spent(

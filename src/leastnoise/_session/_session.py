@@ -151,8 +151,8 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    found = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
-    return cast(FoundCategories, found)
+    result = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    return cast(FoundCategories, result)
 
 
 @one_thread()
@@ -211,8 +211,8 @@ def find_bounds(
             type(plan).__name__,
             "a plan from leastnoise.plan_bounds or leastnoise.plan_max_rows",
         )
-    found = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
-    return cast(FoundBounds, found)
+    result = _search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    return cast(FoundBounds, result)
 
 
 def _search(

@@ -56,7 +56,7 @@ from leastnoise._trusted.kernel import Entry, Ledger
 from leastnoise._trusted.reading import DatabaseTable, ledger_beside
 
 RunStatus = Literal["released", "finished", "already released", "nothing due", "not private"]
-_Found = TypeVar("_Found", FoundBounds, FoundCategories)
+_SearchResult = TypeVar("_SearchResult", FoundBounds, FoundCategories)
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _NNLS = (
@@ -275,7 +275,7 @@ class SpecFile(Spec):
 
 def read_spec(
     path: str | Path,
-    found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
+    categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
     bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> SpecFile:
@@ -283,7 +283,7 @@ def read_spec(
 
     Args:
         path: the TOML file.
-        found: by attribute, categories that a search found and did not write.
+        categories: by attribute, categories that a search found and did not write.
         statements: a file of SQL statements that replace ``[[workload]]``.
         bounds: by their names, bounds that a search found and did not write.
 
@@ -298,7 +298,7 @@ def read_spec(
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
-    content = read_spec_content(path, found, statements, bounds)
+    content = read_spec_content(path, categories, statements, bounds)
     settings = {setting.name: getattr(content, setting.name) for setting in fields(Spec)}
     return SpecFile(
         **settings,
@@ -411,7 +411,7 @@ def require_release(run: SpecRun) -> Release:
 
 def require_finished_searches(spec: Spec) -> None:
     """Refuse a plan for a spec whose categories or bounds are not found yet."""
-    if any(search.found is None for search in spec.all_searches):
+    if any(search.result is None for search in spec.all_searches):
         raise InputError(
             "--plan needs known categories and bounds, and some are not found yet. Run `leastnoise "
             "categories`, then plan again."
@@ -442,7 +442,7 @@ def check_run(
 def _refuse_seeded_searches(spec: Spec) -> None:
     """Refuse a paid run with results of a search that nobody paid for."""
     for search in spec.all_searches:
-        if search.found is not None and not search.found.private:
+        if search.result is not None and not search.result.private:
             raise InputError(
                 f"A release that is paid needs a paid search for {search.name}; its result was "
                 "found with a seed, which protects nobody. Search again without a seed, or release "
@@ -674,17 +674,19 @@ def pay_for_searches(
     bounds: dict[str, FoundBounds] = {}
     plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
     for search in spec.bounds_searches:
-        if search.found is None:
+        if search.result is None:
             plan = plans_for_bounds[search.name]
-            found, _ = _pay_for_search(find_bounds, spec, search, plan, ledger_path, observer, seed)
-            observer.show_bounds(search, found)
-            bounds[search.name] = found
+            result, _ = _pay_for_search(
+                find_bounds, spec, search, plan, ledger_path, observer, seed
+            )
+            observer.show_bounds(search, result)
+            bounds[search.name] = result
     if bounds:
         spec = _read_again(spec, {}, bounds)
     categories: dict[str, FoundCategories] = {}
     plans = category_plans(spec.searches, spec.privacy)
     for category_search in spec.searches:
-        if category_search.found is None:
+        if category_search.result is None:
             category_plan = plans[category_search.attribute]
             found_categories, directory = _pay_for_search(
                 find_categories, spec, category_search, category_plan, ledger_path, observer, seed
@@ -711,14 +713,14 @@ def _read_again(
 
 
 def _pay_for_search(
-    find: Callable[..., _Found],
+    find: Callable[..., _SearchResult],
     spec: SpecFile,
     search: BoundsSearch | CategorySearch,
     plan: SearchPlan,
     ledger_path: Path | None,
     observer: RunObserver,
     seed: int | None,
-) -> tuple[_Found, Path | None]:
+) -> tuple[_SearchResult, Path | None]:
     """Carry out a search of a spec, and return its result and directory.
 
     Args:
@@ -738,7 +740,7 @@ def _pay_for_search(
         payer = _payer(spec, ledger_path)
     data = spec.data(spec.source)
     with observer.reading(spec, data, f"finding {search.name}") as progress:
-        found = find(
+        result = find(
             plan,
             data,
             ledger=payer,
@@ -748,7 +750,7 @@ def _pay_for_search(
             seed=seed,
             progress=progress,
         )
-    return found, directory
+    return result, directory
 
 
 def _run_series(

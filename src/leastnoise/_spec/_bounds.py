@@ -104,7 +104,7 @@ class BoundsRequest:
         return self.value_between(self.lowest, self.most)
 
     def value_between(self, low: Fraction, high: Fraction) -> Any:
-        """Return the value that replaces the table, for two bounds."""
+        """Return the setting that replaces the request in a spec, from two bounds."""
         if self.path[0] == "privacy":
             return int(high)
         if self.path[2] == "integers":
@@ -140,7 +140,7 @@ class BoundsSearch:
     column: str
     unit: Fraction | None
     reading: Reading
-    found: FoundBounds | None = None
+    result: FoundBounds | None = None
 
     @property
     def narrowest_values(self) -> tuple[Any, Any]:
@@ -227,19 +227,19 @@ def _table(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def read_found_bounds(
-    requests: Sequence[BoundsRequest], folder: Path, found: Mapping[str, FoundBounds]
+    requests: Sequence[BoundsRequest], folder: Path, found_bounds: Mapping[str, FoundBounds]
 ) -> dict[str, FoundBounds]:
     """Return the bounds that earlier searches found, by the names of the bounds.
 
     Args:
         requests: of the spec.
         folder: of the spec.
-        found: bounds that were found and not written.
+        found_bounds: bounds that were found and not written.
     """
-    results = dict(found)
+    results = dict(found_bounds)
     for request in requests:
         directory = folder / request.directory
-        if request.name in found or not os.path.lexists(directory):
+        if request.name in found_bounds or not os.path.lexists(directory):
             continue
         bounds = read_bounds(directory)
         if not bounds.private:
@@ -254,10 +254,12 @@ def read_found_bounds(
 
 
 def with_bounds(
-    parts: Mapping[str, Any], requests: Sequence[BoundsRequest], found: Mapping[str, FoundBounds]
+    parts: Mapping[str, Any],
+    requests: Sequence[BoundsRequest],
+    found_bounds: Mapping[str, FoundBounds],
 ) -> dict[str, Any]:
     """Return the parts of a spec with numbers in the places of the requests."""
-    values = {request.path: request.value(found.get(request.name)) for request in requests}
+    values = {request.path: request.value(found_bounds.get(request.name)) for request in requests}
     return _with_values(parts, values)
 
 
@@ -269,7 +271,7 @@ def with_narrowest_bounds(
         values = {
             search.request.path: search.narrowest_values[end]
             for search in searches
-            if search.found is None
+            if search.result is None
         }
         yield _with_values(parts, values)
 
@@ -292,7 +294,7 @@ def list_bounds_searches(
     requests: Sequence[BoundsRequest],
     domain: Domain,
     folder: Path,
-    found: Mapping[str, FoundBounds],
+    found_bounds: Mapping[str, FoundBounds],
 ) -> tuple[BoundsSearch, ...]:
     """Return the searches of the requests, with the readings of their columns."""
     searches: list[BoundsSearch] = []
@@ -321,7 +323,7 @@ def list_bounds_searches(
                 column=column,
                 unit=unit,
                 reading=reading,
-                found=found.get(request.name),
+                result=found_bounds.get(request.name),
             )
         )
     return tuple(searches)
@@ -349,7 +351,7 @@ def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | L
                 f"A search for {search.name} takes a share of the budget before the plan is made.",
             )
         plan = search.plan(whole_privacy)
-        if search.found is not None and search.found.plan != plan:
+        if search.result is not None and search.result.plan != plan:
             raise _other_search_error(search.request, search.directory)
 
 

@@ -263,16 +263,16 @@ def names_person(name: str) -> bool:
     if any(phrase <= {*words} for phrase in _PHRASES):
         return True
     has_id = not _SURELY_IDENTIFIES.isdisjoint(words)
-    of_what = [
+    entity_words = [
         word.removesuffix("s") if has_id and word.removesuffix("s") in _PERSONS else word
         for word in words
         if not word.isdecimal() and word not in _IDENTIFIES and word not in _BESIDE_PERSONS
     ]
-    if not of_what or not _PERSONS.union(_NUMBERS_OF_PERSONS).issuperset(of_what):
+    if not entity_words or not _PERSONS.union(_NUMBERS_OF_PERSONS).issuperset(entity_words):
         return False
     return (
         not _IDENTIFIES.isdisjoint(words)
-        or not _NUMBERS_OF_PERSONS.isdisjoint(of_what)
+        or not _NUMBERS_OF_PERSONS.isdisjoint(entity_words)
         or (len(words) == 1 and words[0] in _PERSONS_ALONE)
     )
 
@@ -325,15 +325,25 @@ def names_row_identifier(name: str) -> bool:
     [True, True, True, False, False]
     """
     words = [word for word in words_in(name) if not word.isdecimal()]
-    of_what = [word for word in words if word not in _IDENTIFIES | _BESIDE_PERSONS]
-    if not of_what:
+    entity_words = [word for word in words if word not in _IDENTIFIES | _BESIDE_PERSONS]
+    if not entity_words:
         return not _SURELY_IDENTIFIES.isdisjoint(words)
     if not _ALSO_IDENTIFY.isdisjoint(words):
         return True
     has_number = not _IDENTIFIES.isdisjoint(words)
-    alone = of_what[0] in {"ticket", "index", "unnamed", "serial", "rowname", "rownames", "seq"}
-    of_records = not _RECORDS.isdisjoint(of_what) and (_RECORDS | _PERSONS).issuperset(of_what)
-    return of_records and (has_number or alone)
+    is_row_number = entity_words[0] in {
+        "ticket",
+        "index",
+        "unnamed",
+        "serial",
+        "rowname",
+        "rownames",
+        "seq",
+    }
+    of_records = not _RECORDS.isdisjoint(entity_words) and (_RECORDS | _PERSONS).issuperset(
+        entity_words
+    )
+    return of_records and (has_number or is_row_number)
 
 
 def names_free_text(name: str) -> bool:

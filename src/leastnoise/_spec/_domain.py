@@ -147,22 +147,22 @@ class PublicFiles:
             dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
         )
 
-    def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
+    def pairs(self, subject: str, value: Mapping[str, Any]) -> dict[str, str]:
         """Return a map from values of a key column to another column."""
-        table = known_keys(what, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
-        rows = self.columns(what, table, "key", "value")
-        return one_value_each(what, ((key, entry) for key, entry in rows))
+        table = known_keys(subject, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
+        rows = self.columns(subject, table, "key", "value")
+        return one_value_each(subject, ((key, entry) for key, entry in rows))
 
-    def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
+    def counts(self, subject: str, value: Mapping[str, Any], product: Product) -> list[int]:
         """Return the counts of a table in the order of its cells.
 
         The file has a column of labels for each attribute, and one of counts.
         """
-        return [int(text) for text in self.cell_texts(what, value, product, str.isdigit)]
+        return [int(text) for text in self.cell_texts(subject, value, product, str.isdigit)]
 
     def cell_texts(
         self,
-        what: str,
+        subject: str,
         value: Mapping[str, Any],
         product: Product,
         is_allowed: Callable[[str], bool],
@@ -171,20 +171,20 @@ class PublicFiles:
 
         The file has a column of labels for each attribute, and the column of texts.
         """
-        table = known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS])
+        table = known_keys(subject, value, ["file", "column", *_PUBLIC_FILE_KEYS])
         attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
         names = [
             f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name
             for name, sets in attribute_sets
         ]
-        rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
+        rows = self.columns(subject, {**{name: name for name in names}, **table}, *names, "column")
         positions = [_positions(sets, product.domain.kind(name)) for name, sets in attribute_sets]
         texts: dict[tuple[int | None, ...], str] = {}
         for *labels, text in rows:
             cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
             if None in cell or cell in texts or not is_allowed(text.strip()):
                 raise InputError(
-                    f"{what} must have one number for every cell of {product.name}; got "
+                    f"{subject} must have one number for every cell of {product.name}; got "
                     f"{text!r} for {', '.join(labels)}."
                 )
             texts[cell] = text
@@ -194,17 +194,17 @@ class PublicFiles:
                 str(labels[at]) for labels, at in zip(product.labels, missing_cells[0], strict=True)
             ]
             raise InputError(
-                f"{what} must have a number for every cell of {product.name}; "
+                f"{subject} must have a number for every cell of {product.name}; "
                 f"{', '.join(names_of_cell)} has none."
             )
         return [texts[cell].strip() for cell in cells]
 
-    def columns(self, what: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
+    def columns(self, subject: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
         """Return the rows of a file, reduced to the columns under ``keys``."""
         for key in ("file", *keys):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(
-                    message("{key} of {what}", key=key, what=what),
+                    message("{key} of {what}", key=key, what=subject),
                     table.get(key),
                     "a text that is not empty",
                 )
@@ -213,7 +213,7 @@ class PublicFiles:
         if path.resolve() in [
             Path(data).resolve() for data in private if isinstance(data, (str, Path))
         ]:
-            raise InputError(message(_PRIVATE_FILE_MESSAGE, what=what))
+            raise InputError(message(_PRIVATE_FILE_MESSAGE, what=subject))
         delimiter = table.get("delimiter", ",")
         encoding = table.get("encoding", "utf-8-sig")
         try:
@@ -223,11 +223,15 @@ class PublicFiles:
                 ]
         except FileNotFoundError:
             raise InputError(
-                message("{what} names the file {path}, which does not exist.", what=what, path=path)
+                message(
+                    "{what} names the file {path}, which does not exist.", what=subject, path=path
+                )
             ) from None
         except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
             raise InputError(
-                message(_UNREADABLE_CSV_MESSAGE, what=what, path=path, error=type(error).__name__)
+                message(
+                    _UNREADABLE_CSV_MESSAGE, what=subject, path=path, error=type(error).__name__
+                )
             ) from None
         for key in keys:
             if header.count(table[key]) != 1:
@@ -238,7 +242,7 @@ class PublicFiles:
                     columns=", ".join(header[:20]),
                 )
                 raise refuse(
-                    message("{key} of {what}", key=key, what=what), table[key], allowed, near
+                    message("{key} of {what}", key=key, what=subject), table[key], allowed, near
                 )
         positions = [header.index(table[key]) for key in keys]
         return [
@@ -268,9 +272,9 @@ def domain_from_spec(
     reading: Mapping[str, Any] | None = None,
 ) -> Domain:
     """Return the domain of the tables ``[domain.*]`` and ``[measures.*]``."""
-    for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
+    for subject, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
-            raise refuse(what, tables, "a table of tables")
+            raise refuse(subject, tables, "a table of tables")
     kinds = {
         name: kind_from_spec(name, table, files, reading) for name, table in attributes.items()
     }
@@ -300,7 +304,7 @@ _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
     "unknown": (Unknown, "most", "longest", "share found", "unknown = { most = 10000 }"),
 }
 _SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unknown", "size")
-_BESIDE = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
+_ALSO_ALLOWED = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
 
 
 def kind_from_spec(
@@ -324,7 +328,7 @@ def kind_from_spec(
             "levels",
             "labels",
             *READING_KEYS,
-            *_BESIDE,
+            *_ALSO_ALLOWED,
         ],
     )
     shapes = [key for key in _SHAPES if key in settings]
@@ -335,13 +339,15 @@ def kind_from_spec(
             f"{where} must have exactly one of {allowed_shapes} and 'size'; got {listed_shapes}."
         )
     shape = shapes[0]
-    for key, owner in _BESIDE.items():
+    for key, owner in _ALSO_ALLOWED.items():
         if key in settings and owner != shape:
             raise InputError(
                 f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
             )
     arguments = {
-        key: settings[key] for key in ("outside", "null", "complete", *_BESIDE) if key in settings
+        key: settings[key]
+        for key in ("outside", "null", "complete", *_ALSO_ALLOWED)
+        if key in settings
     }
     with prefix_errors(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
@@ -437,11 +443,11 @@ def _levels(
     return levels
 
 
-def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
+def _by_edges(subject: str, kind: Kind, value: object) -> list[str]:
     """Return the group of each cell, from edges: 0-17, 18-64, 65+."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
         raise refuse(
-            what, value, "given where cells are numbers (integers, decimals, bins or edges)"
+            subject, value, "given where cells are numbers (integers, decimals, bins or edges)"
         )
     whole_numbers = isinstance(kind, Integers)
     if isinstance(kind, (Bins, Edges)):
@@ -450,12 +456,12 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
         ends = []
     starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
     if isinstance(value, list):
-        edges = [exact(what, edge) for edge in value]
+        edges = [exact(subject, edge) for edge in value]
     else:
         edges = []
     if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
         raise refuse(
-            what,
+            subject,
             value,
             message("a list of rising numbers, the first of them at most {most}", most=starts[0]),
         )
@@ -464,7 +470,7 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
         or (ends and ends[0] < edge < ends[-1] and edge not in ends)
         for edge in edges
     ):
-        raise refuse(what, value, "edges between cells: no cell may lie in two groups")
+        raise refuse(subject, value, "edges between cells: no cell may lie in two groups")
     left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
     texts = []
     for low, high in zip(edges, [*edges[1:], None], strict=True):
@@ -481,9 +487,9 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
     return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
 
 
-def _by_digits(what: str, kind: Kind, value: object) -> list[str]:
+def _by_digits(subject: str, kind: Kind, value: object) -> list[str]:
     """Return the group of each code: its first digits or letters."""
-    digits = whole(what, value, 1)
+    digits = whole(subject, value, 1)
     codes = [str(label) for label in kind.regular_labels]
     lengths = {*map(len, codes)}
     is_listed = isinstance(kind, Categories)
@@ -493,7 +499,7 @@ def _by_digits(what: str, kind: Kind, value: object) -> list[str]:
         or (len(lengths) > 1 and not is_listed)
     ):
         raise refuse(
-            what,
+            subject,
             value,
             f"given for codes of at least {digits} digits or letters each; numbers must have "
             "equally many",
@@ -523,14 +529,14 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
         )
     impossible = []
     for number, entry in enumerate(value, 1):
-        what = f"[[impossible]] number {number}"
+        subject = f"[[impossible]] number {number}"
         sets_by_attribute = dict[str, object]()
         for name, values in entry.items():
             interval = name in domain.names and isinstance(
                 domain.kind(name), (Integers, Decimals, Bins, Edges, Dates)
             )
             sets_by_attribute[name] = {"ranges" if interval else "predicates": [values]}
-        sets = groups_of(domain, sets_by_attribute, what)
+        sets = groups_of(domain, sets_by_attribute, subject)
         rows = {
             name: apply_transpose(
                 cells.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)
@@ -553,13 +559,13 @@ def public_from_spec(
         )
     public_tables = []
     for number, entry in enumerate(value, 1):
-        what = f"[[public]] number {number}"
-        settings: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
+        subject = f"[[public]] number {number}"
+        settings: dict[str, Any] = known_keys(subject, entry, ["queries", "counts"])
         workload = queries(domain, settings.get("queries", {}))
         (product,), counts = workload.products, settings.get("counts")
-        with prefix_errors(f"{what}: "):
+        with prefix_errors(f"{subject}: "):
             if isinstance(counts, Mapping):
-                counts = files.counts(f"counts of {what}", counts, product)
+                counts = files.counts(f"counts of {subject}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
         public_tables.append(
             {
@@ -582,14 +588,14 @@ Texts = dict[str, str | dict[str, str]]
 """By code its text, or its text by language."""
 
 
-def _labels_from_file(what: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
+def _labels_from_file(subject: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
     """Return the texts of codes from a public file, for one or several languages."""
     column = setting.get("value")
     if not isinstance(column, Mapping):
-        return dict(files.pairs(what, setting))
+        return dict(files.pairs(subject, setting))
     texts: dict[str, dict[str, str]] = {}
     for language, column_of_language in column.items():
-        pairs = files.pairs(what, {**setting, "value": column_of_language})
+        pairs = files.pairs(subject, {**setting, "value": column_of_language})
         for code, text in pairs.items():
             texts.setdefault(code, {})[str(language)] = text
     return dict(texts)
@@ -606,18 +612,18 @@ def labels_from_spec(
     for name, table in attributes.items():
         if "labels" not in table:
             continue
-        what = f"[domain.{name}] labels"
+        subject = f"[domain.{name}] labels"
         setting = table["labels"]
         kind = domain.kind(name)
         if isinstance(setting, Mapping) and "file" in setting:
-            texts = _labels_from_file(what, setting, files)
+            texts = _labels_from_file(subject, setting, files)
         else:
             texts = setting
         if not isinstance(texts, Mapping) or not all(
             (isinstance(text, str) and text) or is_translated(text) for text in texts.values()
         ):
             raise refuse(
-                what,
+                subject,
                 texts,
                 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
             )
@@ -629,7 +635,7 @@ def labels_from_spec(
         labels_of[name] = {code: text for code, text in texts.items() if code in codes}
         if not labels_of[name]:
             raise refuse(
-                f"the codes in {what}",
+                f"the codes in {subject}",
                 [*texts][:_MAX_NAMED_CODES],
                 f"codes of the attribute, such as {min(codes)!r}",
             )
@@ -674,8 +680,8 @@ def measure_from_spec(
         )
 
 
-def _bounds(what: str, value: object) -> tuple[Any, Any]:
+def _bounds(subject: str, value: object) -> tuple[Any, Any]:
     """Return the two entries of a [low, high] list."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise refuse(what, value, "a list of two numbers, [low, high]")
+        raise refuse(subject, value, "a list of two numbers, [low, high]")
     return value[0], value[1]

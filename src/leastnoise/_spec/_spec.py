@@ -140,7 +140,7 @@ class CategorySearch:
     kind: Unknown
     share: Fraction
     directory: Path
-    found: FoundCategories | None = None
+    result: FoundCategories | None = None
 
     @property
     def name(self) -> str:
@@ -171,7 +171,11 @@ def read_category_searches(
                 raise InputError(f"The categories in {search_directory} {why}")
         searches.append(
             CategorySearch(
-                attribute=name, kind=kind, share=share, directory=search_directory, found=categories
+                attribute=name,
+                kind=kind,
+                share=share,
+                directory=search_directory,
+                result=categories,
             )
         )
         kinds[name] = kind if categories is None else categories.kind()
@@ -197,7 +201,7 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
     """
     whole = stated_privacy(privacy)
     for search in searches:
-        what = "[privacy] with unknown categories"
+        subject = "[privacy] with unknown categories"
         requirement = "a budget of epsilon and delta, each a number"
         if whole is None:
             reason = message(
@@ -207,12 +211,12 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
                 "= ..., column = ... }.",
                 name=search.attribute,
             )
-            raise refuse(what, "least", requirement, reason)
+            raise refuse(subject, "least", requirement, reason)
         if not isinstance(whole.budget, ApproxDP):
-            raise refuse(what, whole.budget, requirement)
-        if search.found is None:
+            raise refuse(subject, whole.budget, requirement)
+        if search.result is None:
             continue
-        found_plan = search.found.plan
+        found_plan = search.result.plan
         current_plan = category_plans([search], whole)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
@@ -339,7 +343,7 @@ class Spec:
         if whole is None:
             return self.privacy
         return _privacy_without_searches(
-            whole, [search for search in self.all_searches if search.found is not None]
+            whole, [search for search in self.all_searches if search.result is not None]
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
@@ -402,7 +406,7 @@ def _privacy_without_searches(
 
 def read_spec(
     path: str | Path,
-    found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
+    categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
     bounds: Mapping[str, FoundBounds] = _NO_BOUNDS,
 ) -> Spec:
@@ -412,7 +416,7 @@ def read_spec(
 
     Args:
         path: the TOML file.
-        found: by attribute, categories that a search found and did not write to a file.
+        categories: by attribute, categories that a search found and did not write to a file.
         statements: a file of SQL statements that replace ``[[workload]]``.
         bounds: by their names, bounds that a search found and did not write to a file.
 
@@ -431,7 +435,7 @@ def read_spec(
     table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, file.parent, str(file), found, statements, bounds)
+    return spec_from_table(table, file.parent, str(file), categories, statements, bounds)
 
 
 def read_spec_text(file: Path) -> str:
@@ -530,7 +534,7 @@ def spec_from_table(
     _check_together(source, described, budget, options, requested.workload)
     if "impossible" in parts:
         _check_impossible_is_used(plan["strategy"], options)
-    if any(search.found is None for search in described.bounds_searches):
+    if any(search.result is None for search in described.bounds_searches):
         for narrow_parts in with_narrowest_bounds(parts, described.bounds_searches):
             with prefix_errors("With the narrowest bounds that the searches may find: "):
                 spec_from_table(narrow_parts, folder, name, categories, statements_file)
@@ -865,9 +869,9 @@ def _paid_search_facts(
 ) -> tuple[SearchFacts, ...]:
     """Return the published facts of each search that was paid for."""
     return tuple(
-        search.found.search_facts()
+        search.result.search_facts()
         for search in searches
-        if search.found is not None and search.found.private
+        if search.result is not None and search.result.private
     )
 
 
@@ -953,11 +957,11 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
         numbers[key] = value
         if not (isinstance(value, Mapping) and "file" in value):
             continue
-        what = f"[survey.tables.{name}] {key}"
+        subject = f"[survey.tables.{name}] {key}"
         product = find_groups(workload, name)
         if product is None:
-            raise refuse(what, "a file", "one number, or a file for a table or for means")
-        numbers[key] = files.cell_texts(what, value, product, _is_number)
+            raise refuse(subject, "a file", "one number, or a file for a table or for means")
+        numbers[key] = files.cell_texts(subject, value, product, _is_number)
     return numbers
 
 
@@ -1238,10 +1242,10 @@ def _read_workloads(
     remaining_statements = iter(statements)
     workloads = []
     for number, entry in enumerate(entries, 1):
-        own_count = len(statements_by_entry[number - 1])
-        own_statements = list(islice(remaining_statements, own_count))
+        statement_count = len(statements_by_entry[number - 1])
+        entry_statements = list(islice(remaining_statements, statement_count))
         where = message("[[workload]] number {place}", place=number)
-        workloads.append(_read_part(domain, entry, unit, where, own_statements))
+        workloads.append(_read_part(domain, entry, unit, where, entry_statements))
     return workloads, tuple(statement.text for statement in statements)
 
 
@@ -1255,15 +1259,15 @@ def _read_statements(
     statements: list[list[Statement]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
-        own_statements: list[Statement] = []
+        entry_statements: list[Statement] = []
         if isinstance(entry, Mapping) and "sql" in entry:
             place = statement_files.get(number, f"[[workload]] number {number}")
             try:
                 _refuse_file_name(entry["sql"])
-                own_statements += read_statements(domain, [entry["sql"]], settings)
+                entry_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
                 faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
-        statements.append(own_statements)
+        statements.append(entry_statements)
     if faults:
         raise InputError("\n".join(faults))
     return statements
@@ -1415,21 +1419,21 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         return workload
 
 
-def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the attributes and measures that a release reads.
 
-    ``what`` is a spec, a plan or a workload; the order is the order of the domain.
+    ``request`` is a spec, a plan or a workload; the order is the order of the domain.
     """
-    if isinstance(what, Plan):
-        return what.used()
-    workload = what.workload if isinstance(what, Spec) else what
+    if isinstance(request, Plan):
+        return request.used()
+    workload = request.workload if isinstance(request, Spec) else request
     if not isinstance(workload, Workload):
-        raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
+        raise refuse("what to check", type(request).__name__, "a spec, a plan or a workload")
     names = {*workload.read_attributes}
-    if isinstance(what, Spec) and is_data_dependent(what.strategy):
+    if isinstance(request, Spec) and is_data_dependent(request.strategy):
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
-        names.update(mechanism_for(what.strategy, workload).decision_attributes(workload))
+        names.update(mechanism_for(request.strategy, workload).decision_attributes(workload))
     read_measures = {
         factor
         for name in workload.measures

@@ -387,9 +387,9 @@ def _category_warnings(
     ):
         yield catalogue.say("st_w_true", name=name)
     if not kind.reading.ignore_case or not kind.reading.trim:
-        seen: dict[str, str] = {}
+        first_spelling: dict[str, str] = {}
         for value in map(str, kind.values):
-            before = seen.setdefault(value.strip().lower(), value)
+            before = first_spelling.setdefault(value.strip().lower(), value)
             if before != value:
                 yield catalogue.say("st_w_alike", name=name, before=repr(before), value=repr(value))
                 return

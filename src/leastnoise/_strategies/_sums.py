@@ -293,7 +293,7 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
         gram = gram_of(operator)
         if (
             operator.size > MOST_DENSE
-            and gram.given is not None
+            and gram.weighted_ranges is not None
             and not gram.is_symmetric_under_reversal
         ):  # given ranges
             raise NotApplicable(

@@ -115,7 +115,7 @@ class Background:
 
 
 class Margin(NamedTuple):
-    """The margins that a plan promises for one table.
+    """The expected margins of one table.
 
     They are in rows, or in the unit of its measure. ``share`` is the typical margin over the public
     size of the table; ``is_bound`` says that ``largest`` is only a bound.
@@ -625,7 +625,7 @@ def _row_texts(
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
-        "missed": not all(target.kept for target in targets),
+        "missed": not all(target.is_met for target in targets),
         "price": price_text,
         "change": change,
     }
@@ -646,7 +646,7 @@ def _join_cells(cells: Iterable[str]) -> str:
 
 def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
     """Return a text on whether a target is met."""
-    if target.kept:
+    if target.is_met:
         return catalogue.say("st_kept")
     return catalogue.say("st_missed", error=catalogue.format_error(target.error))
 
@@ -661,7 +661,7 @@ def _format_change(ratio: float, catalogue: Catalogue) -> str:
 def _statistic_verdict(
     row: Row, statistics: list[Any], multiplier: float, catalogue: Catalogue
 ) -> dict[str, Any]:
-    """Return the verdict on a statistic with its promised margin.
+    """Return the verdict on a statistic with its expected margin.
 
     Empty for tables.
     """
@@ -686,12 +686,12 @@ def _statistic_verdict(
         else:
             key = "st_margin_of_mean"
         verdict = catalogue.say(key, margin=catalogue.format_error(margin), of=statistic.of)
-        return {"verdict": verdict, "missed": target is not None and not target.kept}
+        return {"verdict": verdict, "missed": target is not None and not target.is_met}
     return {}
 
 
 def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
-    """Return the promised margins of covariances or coefficients."""
+    """Return the expected margins of covariances or coefficients."""
     if error.statistic.kind == "correlations":
         key = "st_margin_of_covariance"
     else:

@@ -113,7 +113,7 @@ def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
 def checked_variables(
     domain: Domain, argument: str, names: object, least: int = 1
 ) -> tuple[str, ...]:
-    """Return the names of some measures of values of rows.
+    """Return measure names as a tuple, checked to be of values of rows.
 
     Args:
         domain: the domain.

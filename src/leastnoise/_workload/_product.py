@@ -198,9 +198,9 @@ class Product:
         return Ranges(kind.size, places, places)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Return the groups of units along an attribute, with their places.
+        """Return where a count of units has each group of cells of an attribute.
 
-        The result is None if its cells are counted, or anything but units.
+        Groups are tuples of cells. None if units are counted by cell, or if rows are counted.
         """
         if not self.counts_groups:
             return None
@@ -316,7 +316,7 @@ class Product:
     @property
     def spec(self) -> dict[str, object]:
         """The query set of each attribute, as `queries` of a spec states it."""
-        return {name: asked.to_spec() for name, asked in self.along.items()}
+        return {name: query_set.to_spec() for name, query_set in self.along.items()}
 
     @property
     def importance(self) -> float:
@@ -433,8 +433,10 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
                     along.append(AttributeQueries(name, positions[name], query_set, operator))
             all_numbers.append(number)
     widths = np.array([len(product.attributes) for product in products])
-    asked_by = np.array(all_numbers, dtype=np.int64)
-    return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
+    query_numbers = np.array(all_numbers, dtype=np.int64)
+    return QueryIndex(
+        tuple(along), tuple((rows, query_numbers[at]) for _, rows, at in by_width(widths))
+    )
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
@@ -688,9 +690,9 @@ def checked_statistic(
             "at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]'
         )
     shares = tuple(exact("at", share) for share in at or ())
-    known_size = None
+    exact_size = None
     if size is not None:
-        known_size = exact_positive("size", size)
+        exact_size = exact_positive("size", size)
     return Statistic(
         kind=kind,
         of=str(of),
@@ -698,7 +700,7 @@ def checked_statistic(
         by=(*groups,),
         groups=(*groups.values(),),
         at=shares,
-        size=known_size,
+        size=exact_size,
         target=error_target,
     )
 
@@ -756,9 +758,10 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
         return tuple((number, number) for number in range(kind.low, kind.high + 1))
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
-    known = ", ".join(_numeric_attributes(domain)) or "-"
+    numeric_names = ", ".join(_numeric_attributes(domain)) or "-"
     allowed = message(
-        "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known
+        "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})",
+        known=numeric_names,
     )
     raise refuse("the attribute of a distribution function", attribute, allowed)
 

@@ -256,14 +256,16 @@ class AggregateReader:
         counted = [column.unnest() for column in counted]
         if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
             branches = [
-                (own, result)
-                for own, result in self._branches("COUNT of CASE", counted[0])
+                (branch_boxes, result)
+                for branch_boxes, result in self._branches("COUNT of CASE", counted[0])
                 if not isinstance(result, exp.Null)
             ]
             results = {result.sql("duckdb").lower() for _, result in branches}
             if len(results) == 1:
-                own = tuple(box for boxes_of_branch, _ in branches for box in boxes_of_branch)
-                rows = intersect("COUNT of CASE", boxes, own)
+                branch_boxes = tuple(
+                    box for boxes_of_branch, _ in branches for box in boxes_of_branch
+                )
+                rows = intersect("COUNT of CASE", boxes, branch_boxes)
                 return self._distinct_count(node, [branches[0][1]], rows)
         names = [column.name or column.sql("duckdb") for column in counted]
         are_columns = all(isinstance(column, exp.Column) for column in counted)
@@ -288,8 +290,8 @@ class AggregateReader:
         """Return COUNT(x): the rows in which x is not null."""
         counts = [
             answer
-            for kind, measure, own in self._merged(self._counted_rows(node.this, boxes))
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
+            for kind, measure, branch_boxes in self._merged(self._counted_rows(node.this, boxes))
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), branch_boxes)
         ]
         return self._total(node, counts)
 
@@ -305,11 +307,11 @@ class AggregateReader:
         if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)) or self._is_unit(inner):
             yield "rows", "", boxes  # rows without a unit are not read
         elif isinstance(inner, (exp.Case, exp.If)):
-            for own, result in self._branches("COUNT of CASE", inner):
-                yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, own))
+            for branch_boxes, result in self._branches("COUNT of CASE", inner):
+                yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, branch_boxes))
         elif self.is_attribute_only(inner):
-            is_given = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
-            yield "rows", "", overlap("COUNT", boxes, self._columns.boxes("COUNT", is_given))
+            is_not_null = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
+            yield "rows", "", overlap("COUNT", boxes, self._columns.boxes("COUNT", is_not_null))
         else:
             yield "values", self._columns.measure("COUNT", inner), boxes
 
@@ -390,8 +392,8 @@ class AggregateReader:
         )
         counts = [
             answer
-            for kind, measure, own in counted
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
+            for kind, measure, branch_boxes in counted
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), branch_boxes)
         ]
         divisor = exp.Nullif(this=self._total(node, counts), expression=exp.Literal.number(0))
         dividend = self._total(node, self._weighted_answers(node, terms))
@@ -449,9 +451,9 @@ class AggregateReader:
             key = (term.factor, term.kind, term.of, term.weight, term.is_counted)
             collected[key] = (*collected.get(key, ()), *term.boxes)
         return [
-            Term(factor, kind, name, weight, own, is_counted)
-            for (factor, kind, name, weight, is_counted), own in collected.items()
-            if own
+            Term(factor, kind, name, weight, branch_boxes, is_counted)
+            for (factor, kind, name, weight, is_counted), branch_boxes in collected.items()
+            if branch_boxes
         ]
 
     def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
@@ -465,8 +467,8 @@ class AggregateReader:
         if number is not None:
             yield Term(number, "rows", boxes=boxes)
         elif isinstance(inner, (exp.Case, exp.If)):
-            for own, result in self._branches(f"{clause} of CASE", inner):
-                yield from self._read_terms(node, result, overlap(clause, boxes, own))
+            for branch_boxes, result in self._branches(f"{clause} of CASE", inner):
+                yield from self._read_terms(node, result, overlap(clause, boxes, branch_boxes))
         elif isinstance(inner, exp.Coalesce) and self._is_zero_for_null(node, inner):
             yield from self._read_terms(node, inner.this, boxes)
         elif not isinstance(inner, exp.Column) or self.is_attribute_only(inner):

@@ -148,7 +148,7 @@ class ColumnReader:
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
-        node = _with_comparisons(attribute, node)
+        node = _with_bucket_comparisons(attribute, node)
         if isinstance(node, exp.Column):
             return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
         parts = None if condition is None else condition.parts.get(attribute.name)
@@ -227,7 +227,7 @@ class ColumnReader:
                 return EVERYTHING
             return ()
         attribute = self._attribute(clause, inner)
-        inner = _with_comparisons(attribute, inner)
+        inner = _with_bucket_comparisons(attribute, inner)
         values = truth_values(attribute, inner, lambda column: self.find(clause, column))
         true_values = (True, UNDECIDED) if with_undecided else (True,)
         parts = frozenset(part for part, value in enumerate(values) if value in true_values)
@@ -243,8 +243,8 @@ class ColumnReader:
         return len(self.attribute_names(clause, node)) > 1
 
 
-def _with_comparisons(attribute: Attribute, node: Node) -> Node:
-    """Return an expression in which bins are only compared, if there is one."""
+def _with_bucket_comparisons(attribute: Attribute, node: Node) -> Node:
+    """Return an expression with bucket functions of bins written as comparisons."""
     if isinstance(attribute.kind, (Bins, Edges)):
         return with_bucket_comparisons(attribute.kind, node)
     return node

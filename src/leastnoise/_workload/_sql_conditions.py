@@ -58,9 +58,9 @@ def both(clause: str, first: Condition, second: Condition) -> Condition:
 def _intersection(first: Condition, second: Condition) -> tuple[Condition, str | None]:
     """Return the overlap of two boxes, and an attribute that it empties."""
     parts = dict(first.parts)
-    for name, own in second.parts.items():
-        parts[name] = parts[name] & own if name in parts else own
-    empty = next((name for name, own in parts.items() if not own), None)
+    for name, second_parts in second.parts.items():
+        parts[name] = parts[name] & second_parts if name in parts else second_parts
+    empty = next((name for name, second_parts in parts.items() if not second_parts), None)
     return Condition(parts, first.undecided | second.undecided), empty
 
 
@@ -83,9 +83,9 @@ def overlap(
 ) -> tuple[Condition, ...]:
     """Return the boxes of the rows for which two conditions hold; perhaps none."""
     boxes = []
-    for own in first:
+    for box_of_first in first:
         for other in second:
-            box, empty_attribute = _intersection(own, other)
+            box, empty_attribute = _intersection(box_of_first, other)
             if empty_attribute is None:
                 boxes.append(box)
     return _few_boxes(clause, boxes)
@@ -106,7 +106,7 @@ def subtract(
     remaining = list(boxes)
     for box in removed:
         remaining = [
-            difference for own in remaining for difference in _difference(domain, own, box)
+            difference for minuend in remaining for difference in _difference(domain, minuend, box)
         ]
         _few_boxes(clause, remaining)
     return tuple(remaining)
@@ -121,10 +121,10 @@ def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Cond
     parts = dict(box.parts)
     undecided = box.undecided | removed.undecided
     for name, removed_parts in removed.parts.items():
-        own = parts.get(name, _all_parts(domain, name))
-        if own - removed_parts:
-            pieces.append(Condition({**parts, name: own - removed_parts}, undecided))
-        parts[name] = own & removed_parts
+        parts_of_box = parts.get(name, _all_parts(domain, name))
+        if parts_of_box - removed_parts:
+            pieces.append(Condition({**parts, name: parts_of_box - removed_parts}, undecided))
+        parts[name] = parts_of_box & removed_parts
         if not parts[name]:
             break
     return pieces
@@ -162,7 +162,11 @@ def _union_of_neighbours(domain: Domain, first: Condition, second: Condition) ->
 
 def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
     """Return a box without the attributes of which it keeps all parts."""
-    parts = {name: own for name, own in box.parts.items() if own != _all_parts(domain, name)}
+    parts = {
+        name: parts_of_box
+        for name, parts_of_box in box.parts.items()
+        if parts_of_box != _all_parts(domain, name)
+    }
     return Condition(parts, box.undecided)
 
 

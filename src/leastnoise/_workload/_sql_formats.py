@@ -71,7 +71,7 @@ def formatted_time(call: Node) -> Node:
             plain += text
             continue
         parts += [_time_text(call, plain)] if plain else []
-        parts.append(_special_part(call, match))
+        parts.append(_formatted_by_functions(call, match))
         plain = ""
     parts += [_time_text(call, plain)] if plain or not parts else []
     result = parts[0]
@@ -98,8 +98,11 @@ def _plain_format(match: re.Match[str]) -> str | None:
     return text.replace("%", "%%")
 
 
-def _special_part(call: Node, match: re.Match[str]) -> Node:
-    """Return the quarter, or a name in upper or lower case or filled with blanks."""
+def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
+    """Return a part of a date that DuckDB has no format for, as SQL functions.
+
+    It is the quarter, or the name of a month or day in upper or lower case or padded with blanks.
+    """
     from sqlglot import exp
 
     if match["number"] is not None:

@@ -112,24 +112,30 @@ def _write_keys_of_joins(
     tables = {
         node.alias_or_name.lower(): node for node in (select.args["from_"].this, *_tables(joins))
     }
-    own_tables = [own.table.lower() for own, _ in pairs if own.table.lower() in tables]
-    source = (own_tables or [*tables])[0]
+    source_tables = [
+        source_key.table.lower() for source_key, _ in pairs if source_key.table.lower() in tables
+    ]
+    source = (source_tables or [*tables])[0]
     is_written = source == next(iter(tables)) and all(join.args.get("on") for join in joins)
     assigned = _assigned_keys([alias for alias in tables if alias != source], pairs)
     if is_written or assigned is None or len(tables) <= len(joins):
         return
     select.set("from_", exp.From(this=tables[source]))
     new_joins = []
-    for alias, (own, key) in assigned.items():
+    for alias, (source_key, key) in assigned.items():
         on = exp.EQ(
-            this=exp.column(own.this.copy(), table=source),
+            this=exp.column(source_key.this.copy(), table=source),
             expression=exp.column(key.this.copy(), table=alias),
         )
         new_joins.append(exp.Join(this=tables[alias], on=on))
     select.set("joins", new_joins)
     select.set("where", None)
     used = [*assigned.values()]
-    others += [exp.EQ(this=own, expression=key) for own, key in pairs if (own, key) not in used]
+    others += [
+        exp.EQ(this=source_key, expression=key)
+        for source_key, key in pairs
+        if (source_key, key) not in used
+    ]
     for term in others:
         _add_condition(select, term)
 
@@ -148,20 +154,20 @@ def _tables(joins: Sequence[Node]) -> list[Node]:
 def _common_terms(node: Node) -> list[Node]:
     """Return the terms of a condition; of (a AND b) OR (a AND c) they are a, and b OR c."""
     exp = _exp()
-    found = []
+    common = []
     for term in terms(node):
         branches = [*term.flatten()] if isinstance(term, exp.Or) else []
         parts = [[*terms(branch)] for branch in branches]
         shared = (
             [part for part in parts[0] if all(part in other for other in parts)] if parts else []
         )
-        rest = [[part for part in of_branch if part not in shared] for of_branch in parts]
-        if not shared or not all(rest):
-            found.append(term)
+        other_parts = [[part for part in of_branch if part not in shared] for of_branch in parts]
+        if not shared or not all(other_parts):
+            common.append(term)
             continue
-        found += shared
-        found.append(exp.or_(*(exp.and_(*of_branch) for of_branch in rest)))
-    return found
+        common += shared
+        common.append(exp.or_(*(exp.and_(*of_branch) for of_branch in other_parts)))
+    return common
 
 
 def _pair_of_source(
@@ -174,14 +180,14 @@ def _pair_of_source(
     sides = [side.unnest() for side in (term.left, term.right)]
     if not all(isinstance(side, exp.Column) for side in sides):
         return None
-    for own, key in (sides, sides[::-1]):
+    for source_key, key in (sides, sides[::-1]):
         if source_join is not None:
-            is_of_source = own.name.lower() == source_join[0].lower()
-            if is_of_source and key.name.lower() == source_join[1].lower() and own.table:
-                return own, key
-        is_key = not columns.is_attribute(key) or key.table.lower() != own.table.lower()
-        if columns.is_source_column(own.name) and is_key:
-            return own, key
+            is_of_source = source_key.name.lower() == source_join[0].lower()
+            if is_of_source and key.name.lower() == source_join[1].lower() and source_key.table:
+                return source_key, key
+        is_key = not columns.is_attribute(key) or key.table.lower() != source_key.table.lower()
+        if columns.is_source_column(source_key.name) and is_key:
+            return source_key, key
     return None
 
 
@@ -193,14 +199,14 @@ def _assigned_keys(
     A key without a table is of any of the tables whose columns have no table.
     """
     assigned = {}
-    rest = [*pairs]
+    unassigned = [*pairs]
     for alias in aliases:
-        for pair in rest:
+        for pair in unassigned:
             if pair[1].table.lower() == alias:
                 assigned[alias] = pair
-                rest.remove(pair)
+                unassigned.remove(pair)
                 break
-    plain = [pair for pair in rest if not pair[1].table]
+    plain = [pair for pair in unassigned if not pair[1].table]
     for alias in aliases:
         if alias not in assigned and plain:
             assigned[alias] = plain.pop(0)
@@ -249,21 +255,21 @@ class _JoinReader:
             raise refused(text, "Write the conditions on one table in WHERE")
         for condition in conditions:
             _add_condition(self.select, condition)
-        own, key = keys[0]
+        source_key, key = keys[0]
         if self.source_join is not None:
             names = sorted(name.lower() for name in self.source_join)
-            if sorted((own.name.lower(), key.name.lower())) == names:
+            if sorted((source_key.name.lower(), key.name.lower())) == names:
                 return JoinedTable(key.name.lower())
-        return self._public_table(own, key, text)
+        return self._public_table(source_key, key, text)
 
-    def _public_table(self, own: Node, key: Node, text: str) -> JoinedTable:
+    def _public_table(self, source_key: Node, key: Node, text: str) -> JoinedTable:
         """Return the table whose key is an attribute, or a level of one."""
-        before = self.tables.get(own.table.lower())
+        before = self.tables.get(source_key.table.lower())
         if before is not None and before.attribute:
             attribute = before.attribute
-            level = _level_of(self.columns, before, own.name)
-        elif self.columns.is_attribute(own):
-            attribute, level = self.columns.find("JOIN", own)
+            level = _level_of(self.columns, before, source_key.name)
+        elif self.columns.is_attribute(source_key):
+            attribute, level = self.columns.find("JOIN", source_key)
         else:
             raise refused(text, self._advice())
         levels = _declared_levels(self.columns.domain.kind(attribute))
@@ -313,11 +319,11 @@ class _JoinReader:
                 _add_condition(self.select, term)
         return pairs
 
-    def _is_certain(self, own: Node, key: Node) -> bool:
+    def _is_certain(self, source_key: Node, key: Node) -> bool:
         """Return whether it is clear which of two columns the joined table has."""
-        if own.table and key.table:
+        if source_key.table and key.table:
             return True
-        return self.columns.is_attribute(own) and not self.columns.is_attribute(key)
+        return self.columns.is_attribute(source_key) and not self.columns.is_attribute(key)
 
     def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
         """Return the columns that a condition says are equal: own and joined."""

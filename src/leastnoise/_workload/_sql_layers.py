@@ -85,7 +85,7 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
     if any(part.find(exp.Select) for part in parts):
         return False
     aggregates = [aggregate for part in parts for aggregate in part.find_all(exp.AggFunc)]
-    return all(_is_of_window(aggregate) for aggregate in aggregates)
+    return all(_is_window_function(aggregate) for aggregate in aggregates)
 
 
 def _is_in_last_order(column: Node) -> bool:
@@ -96,8 +96,8 @@ def _is_in_last_order(column: Node) -> bool:
     return is_in_order and column.find_ancestor(exp.Window) is None
 
 
-def _is_of_window(aggregate: Node) -> bool:
-    """Return whether a function is one of a window."""
+def _is_window_function(aggregate: Node) -> bool:
+    """Return whether an aggregate is a window function, with OVER."""
     from sqlglot import exp
 
     node = aggregate.parent

@@ -85,12 +85,14 @@ def _groups_by(inner: Node, columns: list[Node]) -> bool:
 
 
 def _is_count_of_rows(node: Node) -> bool:
+    """Return whether a node is COUNT(*) or COUNT of a constant."""
     from sqlglot import exp
 
     return isinstance(node, exp.Count) and isinstance(node.this, (exp.Star, exp.Literal))
 
 
 def _is_column(node: Node, name: str) -> bool:
+    """Return whether a node is the column of a name, in any case."""
     from sqlglot import exp
 
     return isinstance(node, exp.Column) and node.name.lower() == name.lower()

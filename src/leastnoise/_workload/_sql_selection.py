@@ -525,7 +525,7 @@ class SelectionReader:
             )
             group = None
             if isinstance(computed, self.exp.Column) and not aggregates:
-                group = self._group_of_column(computed)
+                group = self._group_in_placeholder(computed)
             column = OutputColumn(
                 name=node.alias,
                 group=group,
@@ -536,15 +536,15 @@ class SelectionReader:
             return Projection(column, computed, noise)
         return None
 
-    def _group_of_column(self, column: Node) -> Grouped | None:
-        """Return the group that a column holds, or None."""
+    def _group_in_placeholder(self, column: Node) -> Grouped | None:
+        """Return the group that a placeholder column stands for, or None."""
         for number, group in enumerate(self._groups):
             if column.name == group_column(number):
                 return group
         return None
 
     def _noise_of(self, column: Node) -> Noise | None:
-        """Return the columns with the interval of an answer, or None."""
+        """Return the interval of the answer that a placeholder stands for, or None."""
         for number in range(len(self._answers)):
             if column.name == answer_column(number):
                 ends = (low_column(number), high_column(number))
@@ -636,7 +636,7 @@ class SelectionReader:
             key = term.this if isinstance(term, self.exp.Ordered) else term
             group = None
             if isinstance(key, self.exp.Column):
-                group = self._group_of_column(key)
+                group = self._group_in_placeholder(key)
             if group is None:
                 return []
             columns.append((self._groups.index(group), bool(term.args.get("desc"))))
@@ -668,7 +668,7 @@ class SelectionReader:
     def _attributes_of_partition(self, nodes: Sequence[Node]) -> tuple[str, ...] | None:
         """Return the attributes of PARTITION BY; None if it divides groups."""
         groups = [
-            self._group_of_column(node) if isinstance(node, self.exp.Column) else None
+            self._group_in_placeholder(node) if isinstance(node, self.exp.Column) else None
             for node in nodes
         ]
         attributes = {group.attribute for group in groups if group is not None}
@@ -1081,12 +1081,12 @@ def _without_function(window: Node, exp: Any) -> Node:
 
 
 def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return all of them together, without the last one, and so on to none."""
+    """Return the grouping sets of ROLLUP: all columns, all but the last, ..."""
     return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
 
 
 def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return every choice of them, the largest first."""
+    """Return the grouping sets of CUBE: every subset, the largest first."""
     return [
         tuple(chain.from_iterable(members))
         for size in range(len(sets), -1, -1)

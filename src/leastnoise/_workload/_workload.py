@@ -377,13 +377,13 @@ class Workload:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
         # Few query sets make very many tables: each object is written once.
         query_sets = {id(sets): sets for product in self.products for sets in product.query_sets}
-        known = {key: query_set.to_json() for key, query_set in query_sets.items()}
+        json_of = {key: query_set.to_json() for key, query_set in query_sets.items()}
         return [
             {
                 "queries": dict(
                     zip(
                         product.attributes,
-                        map(known.__getitem__, map(id, product.query_sets)),
+                        map(json_of.__getitem__, map(id, product.query_sets)),
                         strict=True,
                     )
                 ),
@@ -552,23 +552,23 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
     return with_domain(workload, Domain(kinds, measures=measures))
 
 
-def together(asked: Sequence[Workload]) -> Workload:
+def together(workloads: Sequence[Workload]) -> Workload:
     """Return the union of workloads, as ``+`` does.
 
     A table that is in several has the sum of its weights.
     """
     counts = {
         name: kind
-        for workload in asked
+        for workload in workloads
         for name, kind in workload.domain.measures.items()
         if type(kind) is not Measure
     }
-    numbers = [*chain.from_iterable(workload.statistics for workload in asked)]
-    workloads = [_with_clipped(workload, numbers) for workload in asked]
+    numbers = [*chain.from_iterable(workload.statistics for workload in workloads)]
+    parts = [_with_clipped(workload, numbers) for workload in workloads]
     if counts:
-        workloads = [_with_measures(workload, counts) for workload in workloads]
+        parts = [_with_measures(workload, counts) for workload in parts]
     product_of_key: dict[tuple[object, ...], Product] = {}
-    for product in chain.from_iterable(workload.products for workload in workloads):
+    for product in chain.from_iterable(workload.products for workload in parts):
         if same := product_of_key.get(product.table_key):
             targets = {same.target, product.target} - {None}
             sizes = {same.size, product.size} - {None}
@@ -587,14 +587,14 @@ def together(asked: Sequence[Workload]) -> Workload:
             )
         else:
             product_of_key[product.table_key] = product
-    statistics = dict.fromkeys(chain.from_iterable(workload.statistics for workload in workloads))
-    return Workload(workloads[0].domain, tuple(product_of_key.values()), tuple(statistics))
+    statistics = dict.fromkeys(chain.from_iterable(workload.statistics for workload in parts))
+    return Workload(parts[0].domain, tuple(product_of_key.values()), tuple(statistics))
 
 
 def from_json(
     domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()
 ) -> Workload:
-    """Read what ``Workload.to_json`` wrote."""
+    """Return the workload of a JSON value that ``Workload.to_json`` wrote."""
     products = []
     for entry in value:
         sets = {}
@@ -607,22 +607,22 @@ def from_json(
         else:
             size = exact_positive("size", entry["size"])
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
-    made = []
-    for ((kind, asked),) in (entry.items() for entry in statistics):
-        error_target = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
+    read_statistics = []
+    for ((kind, settings),) in (entry.items() for entry in statistics):
+        error_target = target(margin=settings.get("margin"), rmse=settings.get("rmse"))
         one_of("the kind of a statistic", kind, tuple(FORMS))
         statistic = checked_statistic(
             domain,
             kind,
-            asked["of"],
-            asked.get("at"),
-            asked["by"],
-            asked.get("size"),
+            settings["of"],
+            settings.get("at"),
+            settings["by"],
+            settings.get("size"),
             error_target,
-            asked.get("on"),
+            settings.get("on"),
         )
-        made.append(replace(statistic, weighted_by=asked.get("weighted_by")))
-    return Workload(domain, tuple(products), tuple(made))
+        read_statistics.append(replace(statistic, weighted_by=settings.get("weighted_by")))
+    return Workload(domain, tuple(products), tuple(read_statistics))
 
 
 def _weight(value: Exact) -> Fraction:
@@ -666,13 +666,15 @@ def _product(
 def _check_measure(domain: Domain, measure: object) -> None:
     """Raise unless a measure is None or declared in the domain."""
     if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
-        known = ", ".join(domain.measures) or "none is declared"
-        raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
+        declared_names = ", ".join(domain.measures) or "none is declared"
+        raise refuse(
+            "sum", measure, f"a measure of the domain ({declared_names})", MEASURES_ARE_DECLARED
+        )
 
 
 def queries(
     domain: Domain,
-    asked: Mapping[str, object] | None = None,
+    sets_by_attribute: Mapping[str, object] | None = None,
     /,
     *,
     weight: Exact = 1,
@@ -685,7 +687,7 @@ def queries(
 
     Args:
         domain: the domain.
-        asked: query sets by attribute, as a mapping, for attributes whose names are not Python
+        sets_by_attribute: query sets by attribute, as a mapping, for attributes whose names are not Python
             identifiers or are parameters of this function.
         weight: above 0. The total error counts the squared error of the table times weight squared.
         sum: a measure to sum in place of counting rows.
@@ -708,17 +710,21 @@ def queries(
     >>> ln.queries(domain, sex=ln.identity(), age="prefix").rows
     4
     """
-    if asked is not None and not isinstance(asked, Mapping):
+    if sets_by_attribute is not None and not isinstance(sets_by_attribute, Mapping):
         raise refuse(
-            "queries", asked, "a mapping from attributes to query sets, such as {'age': 'prefix'}"
+            "queries",
+            sets_by_attribute,
+            "a mapping from attributes to query sets, such as {'age': 'prefix'}",
         )
-    twice = sorted({*(asked or {})} & {*query_sets})
+    twice = sorted({*(sets_by_attribute or {})} & {*query_sets})
     if twice:
         raise refuse("an attribute of a query", twice[0], "given once")
     return _of_counts(
         count,
         of_unit,
-        Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)),
+        Workload(
+            domain, (_product(domain, {**(sets_by_attribute or {}), **query_sets}, weight, sum),)
+        ),
     )
 
 

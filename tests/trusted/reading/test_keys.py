@@ -110,8 +110,8 @@ def test_unknown_category_options_are_checked(said: dict[str, Any], message: str
 
 def test_found_categories_are_an_attribute() -> None:
     kind = Unknown(9, outside="other", null="other", reading=Reading(ignore_case=True))
-    assert kind.found(("b", "other", "a")).labels == ("b", "a", "other")
-    assert Unknown(9).found(("b", "other")).labels == ("b", "other")
+    assert kind.to_categories(("b", "other", "a")).labels == ("b", "a", "other")
+    assert Unknown(9).to_categories(("b", "other")).labels == ("b", "other")
     assert type(Unknown(np.int64(9)).most) is int
     with pytest.raises(ln.InputError, match=r"No category was found.*max_rows"):
-        kind.found(("other",))
+        kind.to_categories(("other",))

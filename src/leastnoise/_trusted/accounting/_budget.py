@@ -473,7 +473,7 @@ class Privacy:
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:
-        """Return whether two promises protect the same unit, so that costs add up.
+        """Return whether two guarantees protect the same unit, so that costs add up.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:

@@ -129,7 +129,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Return, for each block, the number of its group in ``alike``.
+    """Return, for each block, the index of its group of equal blocks.
 
     The blocks of a group have the same operators and noise scales.
     """

@@ -148,7 +148,7 @@ def _(operator: AllRanges | Ranges, x: Array) -> Array:
 @apply_transpose.register(AllRanges)
 @apply_transpose.register(Ranges)
 def _(operator: AllRanges | Ranges, y: Array) -> Array:
-    """Return, for every cell, the sum of the values of ranges with it."""
+    """Return, for every cell, the sum of the values of ranges that contain it."""
     low, high = _ends(operator)
     steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
     np.add.at(steps, low, y)
@@ -201,7 +201,7 @@ def _(operator: Tree, x: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Tree, y: Array) -> Array:
-    """Return, for every cell, the sum of the values of nodes with it."""
+    """Return, for every cell, the sum of the values of nodes that contain it."""
     parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
     carried = parts[0]
     for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
@@ -228,7 +228,7 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
-    """Return, for every cell, the sum of the weights of nodes with it."""
+    """Return, for every cell, the sum of the weights of nodes that contain it."""
     refuse_overflow(
         int(weights.max(initial=0)) * len(operator.widths)
     )  # a cell lies in one row of every level
@@ -406,12 +406,14 @@ def is_partition(operator: Operator) -> bool:
     return non_negative(operator) and bool((column_sums(operator, ones, 1) == 1).all())
 
 
-def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Raise for objects that are not of the operators' own classes (M6).
+def check_inner_operator(
+    name: str, operator: Operator, excluded: tuple[type, ...], allowed: str
+) -> None:
+    """Raise unless an inner operator is exactly of an allowed class (M6).
 
-    Subclasses are refused too, and classes that are not allowed inside this operator.
+    Subclasses of operators and the ``excluded`` classes are refused.
     """
-    if type(operator) not in operators() or type(operator) in without:
+    if type(operator) not in operators() or type(operator) in excluded:
         raise refuse(name, type(operator).__name__, allowed)
 
 

@@ -12,9 +12,9 @@ from leastnoise._trusted.check import refuse, whole
 from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.linop._functions import (
     apply,
+    check_inner_operator,
     column_sums,
     entries,
-    refuse_others,
     refuse_overflow,
     run_sums,
 )
@@ -260,7 +260,7 @@ class Coarse(ValueEquality):
     size: int
 
     def __post_init__(self) -> None:
-        refuse_others(
+        check_inner_operator(
             "operator",
             self.operator,
             (Coarse, Contrasts, Ordered),
@@ -313,7 +313,7 @@ class Ordered(ValueEquality):
     order: IntArray
 
     def __post_init__(self) -> None:
-        refuse_others(
+        check_inner_operator(
             "operator",
             self.operator,
             (Ordered, Contrasts),
@@ -410,7 +410,7 @@ class Nested:
     def __post_init__(self) -> None:
         for name, operator in (("inner", self.inner), ("last", self.last), ("above", self.above)):
             without = Coarse, Contrasts, Nested, Ordered
-            refuse_others(
+            check_inner_operator(
                 name,
                 operator,
                 without,

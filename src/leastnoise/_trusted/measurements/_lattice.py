@@ -112,10 +112,10 @@ def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
     balls[1:] += np.array(shells[:-1], object)
     first = divide_out(balls, free + 1)
     mirrored = first[: (free + 1) // 2][::-1]  # h_(D - j) = h_j
-    found = tuple(int(number) for number in (*first, *mirrored))
-    if len(found) != free + 1 or min(found) < 0:
+    numerators = tuple(int(number) for number in (*first, *mirrored))
+    if len(numerators) != free + 1 or min(numerators) < 0:
         raise InternalError("The points of a ball were counted wrongly; please report this.")
-    return found
+    return numerators
 
 
 def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:

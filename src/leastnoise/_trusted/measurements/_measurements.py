@@ -61,28 +61,28 @@ class Limits:
     attribute: str | None = None
 
     def __post_init__(self) -> None:
-        given = np.array(self.values)
-        if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
+        values = np.array(self.values)
+        if values.dtype.kind not in "iu" or values.ndim != 1 or not values.size:
             raise refuse(
                 "limits",
-                f"{given.dtype} array of shape {given.shape}",
+                f"{values.dtype} array of shape {values.shape}",
                 "a flat array of whole numbers",
             )
-        low = int(given.min())
-        high = int(given.max())
+        low = int(values.min())
+        high = int(values.max())
         if not (low >= 0 and 1 <= high <= _MOST):
             raise refuse(
                 "limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1"
             )
-        if self.attribute is None and given.size != 1:
+        if self.attribute is None and values.size != 1:
             raise refuse(
                 "limits without an attribute",
-                f"{given.size} values",
+                f"{values.size} values",
                 "one value",
                 "Name the attribute whose cells they are for.",
             )
         object.__setattr__(self, "attribute", plain(self.attribute))
-        object.__setattr__(self, "values", sealed(given.astype(np.int64)))
+        object.__setattr__(self, "values", sealed(values.astype(np.int64)))
 
     def key(self) -> tuple[str | None, bytes]:
         """Return a hashable value that is equal for equal limits."""

@@ -23,16 +23,20 @@ _EXACT_INT = 2**62  # and below this in int64
 
 
 def largest_squared_move(
-    factors: Sequence[Factor], sizes: Mapping[str, int], most: Fraction, *, mixed_signs: bool
+    factors: Sequence[Factor],
+    sizes: Mapping[str, int],
+    total_length: Fraction,
+    *,
+    mixed_signs: bool,
 ) -> Fraction | None:
-    """Return a bound on the squared length of a weighted column sum (S5).
+    """Return an upper bound of |sum_j v_j A_j|^2 over vectors v_j of cells (S5).
 
-    Each column is multiplied by a vector of length at most 1.
+    The column A_j of each cell is multiplied by a vector v_j of length at most 1.
 
     Args:
         factors: the factors of a block on the attributes; the others are summed over.
         sizes: the number of cells of each attribute, in the order of the domain.
-        most: the lengths of the vectors of all cells add up to no more than this.
+        total_length: the lengths of the vectors of all cells add up to no more than this.
         mixed_signs: whether the vectors of two cells may point away from each other.
 
     Returns:
@@ -44,16 +48,18 @@ def largest_squared_move(
     """
     if math.prod(sizes.values()) > MOST_CELLS:
         return None
-    if most >= math.prod(sizes.values()):
-        most = Fraction(math.prod(sizes.values()))
-    return _squared_move(tuple(factors), tuple(sizes.items()), most, mixed_signs=mixed_signs)
+    if total_length >= math.prod(sizes.values()):
+        total_length = Fraction(math.prod(sizes.values()))
+    return _squared_move(
+        tuple(factors), tuple(sizes.items()), total_length, mixed_signs=mixed_signs
+    )
 
 
 @lru_cache(maxsize=512)
 def _squared_move(
     factors: tuple[Factor, ...],
     sizes: tuple[tuple[str, int], ...],
-    most: Fraction,
+    total_length: Fraction,
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
@@ -69,7 +75,7 @@ def _squared_move(
     if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
         return None
     # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most the sum of its row's largest entries
-    return _largest_sum(_largest_sums(overlaps, most), most) / denominator
+    return _largest_sum(_largest_sums(overlaps, total_length), total_length) / denominator
 
 
 def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[int]:
@@ -89,41 +95,41 @@ def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[
     return [int(length) for length in lengths.reshape(-1)]
 
 
-def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
+def largest_weighted_sum(values: Sequence[int], weight_sum: Fraction) -> Fraction:
     """Return the largest weighted sum of values (S6).
 
-    Weights are from 0 to 1 and sum to ``most``.
+    Weights are from 0 to 1 and sum to ``weight_sum``.
 
     Args:
         values: whole numbers of at least 0.
-        most: the sum of the weights.
+        weight_sum: the sum of the weights.
 
     >>> largest_weighted_sum([1, 5, 3], Fraction(3, 2))
     Fraction(13, 2)
     """
-    return _largest_sum([Fraction(value) for value in values], most)
+    return _largest_sum([Fraction(value) for value in values], weight_sum)
 
 
-def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
-    """Return the largest sum of ``most`` values, with a part of the last one."""
+def _largest_sum(values: Sequence[Fraction], weight_sum: Fraction) -> Fraction:
+    """Return the largest sum of values times weights from 0 to 1 (S6)."""
     largest = sorted(values, reverse=True)
-    full = min(math.floor(most), len(largest))
+    full = min(math.floor(weight_sum), len(largest))
     total = sum(largest[:full], start=Fraction(0))
     if full < len(largest):
-        total += (most - full) * largest[full]
+        total += (weight_sum - full) * largest[full]
     return total
 
 
-def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
-    """Return, for each row, the largest sum of ``most`` entries."""
-    full = math.floor(most)
+def _largest_sums(rows: IntArray, weight_sum: Fraction) -> list[Fraction]:
+    """Return each row's largest sum of entries times weights from 0 to 1."""
+    full = math.floor(weight_sum)
     count = len(rows)
     if full >= count:
         return [Fraction(int(total)) for total in rows.sum(axis=1)]
     largest = -np.sort(-rows, axis=1)
     whole = largest[:, :full].sum(axis=1)
     next_one = largest[:, full]
-    part = most - full
+    part = weight_sum - full
     return [
         Fraction(int(total)) + part * int(entry)
         for total, entry in zip(whole, next_one, strict=True)

@@ -281,7 +281,7 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     if plan.privacy.neighbours == "add_remove":
         return []
     names = dict.fromkeys(
-        name for factor in plan.factors if _is_beside(factor) for name in factor.attributes
+        name for factor in plan.factors if _is_other_factor(factor) for name in factor.attributes
     )
     if len(plan.blocks) * len(names) > _MOST_SPLIT:
         return []
@@ -290,7 +290,7 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     return [shift for shift in shifts if shift is not None]
 
 
-def _is_beside(factor: Factor) -> bool:
+def _is_other_factor(factor: Factor) -> bool:
     """Return whether a factor is neither cells, a total nor contrasts (S1)."""
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
@@ -487,7 +487,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
-_Beside: TypeAlias = tuple[
+_FormKey: TypeAlias = tuple[
     frozenset[Factor], str | None, Limits | None, bool
 ]  # factors, measure, limits and ends other than the cells
 _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits and ends
@@ -501,7 +501,7 @@ def _forms(
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
     cells = set()
-    rest = set()
+    other_factors = set()
     split = []
     for factor in block.factors:
         plain = factor.row_weights is None
@@ -509,13 +509,13 @@ def _forms(
             cells |= {*factor.attributes} & {*names}
             # a factor of one cell marks the attribute, so that forms agree whichever attributes a
             # factor takes together
-            rest |= {
+            other_factors |= {
                 Factor((name,), Identity(1)) for name in factor.attributes if name not in names
             }
         elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
             split.append((factor.attributes, Fraction(-1, factor.operator.size)))
         elif not (plain and isinstance(factor.operator, Total)):
-            rest.add(factor)
+            other_factors.add(factor)
     for chosen in product((True, False), repeat=len(split)):
         along = {
             name
@@ -527,12 +527,12 @@ def _forms(
             (less for (_, less), kept in zip(split, chosen, strict=True) if not kept),
             start=Fraction(1),
         )
-        yield frozenset(cells | along), frozenset(rest), share
+        yield frozenset(cells | along), frozenset(other_factors), share
 
 
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
-) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
+) -> tuple[dict[_FormKey, dict[frozenset[str], int]], int]:
     """Return the summed coefficients of all blocks' forms, and their unit.
 
     They are grouped by the factors other than cells, in multiples of 1 / unit; returns them and the
@@ -549,19 +549,21 @@ def _summed_forms(
     unit = _unit(
         1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True)
     )
-    summed: dict[_Beside, dict[frozenset[str], int]] = {}
+    summed: dict[_FormKey, dict[frozenset[str], int]] = {}
     for group in plan.alike:
         weight = unit / group[0].scale ** power
         for block in group:
-            for cells, rest, share in _forms(block, names):
-                shares = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
+            for cells, other_factors, share in _forms(block, names):
+                shares = summed.setdefault(
+                    (other_factors, block.measure, block.limits, block.ends), {}
+                )
                 shares[cells] = shares.get(cells, 0) + math.ceil(share * weight)
     return summed, unit
 
 
-def _largest_amount(plan: Measurements, beside: _Beside) -> int:
+def _largest_amount(plan: Measurements, form_key: _FormKey) -> int:
     """Return the largest amount that one row adds to a measure's sum."""
-    return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
+    return int(plan.largest_values(Block((), Fraction(1), *form_key[1:])).max())
 
 
 def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
@@ -593,16 +595,20 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     replaced = plan.privacy.neighbours == "replace"
     apart: dict[_Amounts, Fraction] = {}
     together: dict[_Amounts, Fraction] = {}
-    for beside, summed in forms.items():
-        rest, measure, limits, ends = beside
+    for form_key, summed in forms.items():
+        other_factors, measure, limits, ends = form_key
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
-        norm = _largest_amount(plan, beside) ** 2 * math.prod(
-            (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
+        norm = _largest_amount(plan, form_key) ** 2 * math.prod(
+            (_norm(factor, replaced=replaced) for factor in other_factors), start=Fraction(1)
         )
         # without other factors, the form of the total is the squared sum of the amounts (S3)
-        has_exact_total = not (replaced or signed or rest or ends)
+        has_exact_total = not (replaced or signed or other_factors or ends)
         for cells, share in summed.items():
-            pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
+            pairs = 1  # multiples of q or K^2 that the shift of replaced rows may reach (S4)
+            if replaced and signed:
+                pairs = 4
+            elif replaced and (cells or other_factors or ends):
+                pairs = 2
             if share < 0 and (cells or not has_exact_total):
                 continue  # S1
             prices = apart if cells == {*bound.attributes} else together
@@ -694,8 +700,8 @@ def apart_distance(
             sum(weight * length for weight, length in zip(weights, cell, strict=True))
             for cell in zip(*(of_group for _, of_group in lengths), strict=True)
         ]
-        most = Fraction(rows, bound.rows)
-        distances.append(largest_weighted_sum(in_cells, most) / unit)
+        weight_sum = Fraction(rows, bound.rows)
+        distances.append(largest_weighted_sum(in_cells, weight_sum) / unit)
     if other_blocks:
         unbounded = replace(privacy, max_per_cell=None)
         distances.append(_shift(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
@@ -728,18 +734,18 @@ def _split_along(
     factor on attributes of both kinds are returned separately and unchanged.
     """
     groups: dict[tuple[Factor, ...], list[Block]] = {}
-    beside: list[Block] = []
+    other_blocks: list[Block] = []
     for block in plan.blocks:
         factors = _along(block, bound)
         if factors is None:
-            beside.append(block)
+            other_blocks.append(block)
             continue
         limits = block.limits
         if limits is not None and limits.attribute in bound.attributes:
             limits = Limits(limits.values.max(keepdims=True))
         others = tuple(factor for factor in block.factors if factor not in factors)
         groups.setdefault(factors, []).append(replace(block, factors=others, limits=limits))
-    return groups, beside
+    return groups, other_blocks
 
 
 def _root_up(square: Fraction) -> Fraction:
@@ -789,14 +795,14 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     Fraction(3, 1)
     """
     forms, unit = _summed_forms(plan, plan.domain.names, power)
-    apart = {rest: _norm_and_distance(rest, power) for rest, *_ in forms}
+    apart = {other_factors: _norm_and_distance(other_factors, power) for other_factors, *_ in forms}
     kinds = _kinds(plan, forms, apart)
     distance = np.zeros(
         1, dtype=object
     )  # Python's integers throughout, so that nothing wraps around
-    for beside, summed in forms.items():
-        rest, measure, _, ends = beside
-        norm, most = apart[rest]
+    for form_key, summed in forms.items():
+        other_factors, measure, _, ends = form_key
+        norm, most = apart[other_factors]
         if kinds is None:
             always = summed.get(frozenset(), 0)
             whole = sum(summed.values())
@@ -809,12 +815,12 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth = _largest_amount(plan, beside) ** power
+            worth = _largest_amount(plan, form_key) ** power
             low = min(plan.domain.measure(measure).low_units, 0)
             beyond = (
                 norm
                 * whole
-                * (2 * worth if ends else (_largest_amount(plan, beside) - low) ** power)
+                * (2 * worth if ends else (_largest_amount(plan, form_key) - low) ** power)
             )
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
@@ -823,7 +829,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
 
 def _kinds(
     plan: Measurements,
-    forms: Mapping[_Beside, Mapping[frozenset[str], int]],
+    forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
     """Return the kind of each attribute; kinds merge sets of attributes (R4).

@@ -32,7 +32,7 @@ class Flat(DataDependentFinding):
     """No cell stood out: one bucket of all, within which cells may differ by what nothing tells."""
 
     regime = "flat"
-    hides = "aware_unknown"
+    uncovered_error = "aware_unknown"
 
     buckets: int
 
