@@ -401,6 +401,7 @@ GAUSSIAN_OPTIMUM = Planner(
     seconds=seconds_per_attribute(lambda line: 4 * _optimum_step(line)),
     reference=fits_within_a_minute,
     likely=lambda _: 8,
+    reaches_bound=lambda workload: len(workload.domain.names) == 1,
 )
 
 

@@ -197,6 +197,8 @@ class Planner:
         reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
             compared with it.
         has_independent_noise: whether the lower bounds for independent noise hold for its plans.
+        reaches_bound: whether its error is within a small gap of the lower bound. The automatic
+            choice then lets it exceed the seconds.
     """
 
     name: str
@@ -215,6 +217,7 @@ class Planner:
     likely: Callable[[Workload], float] = lambda _: 1.0
     reference: Callable[[Workload], bool] = lambda _: False
     has_independent_noise: bool = True
+    reaches_bound: Callable[[Workload], bool] = lambda _: False
 
     def least_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the least CPU seconds under noise of this norm.
