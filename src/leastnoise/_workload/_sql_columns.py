@@ -1,6 +1,6 @@
 """Looks up attributes, levels and measures, and reads conditions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from leastnoise._domain import Bins, Domain, Edges, Measure, UnitTotal
@@ -26,6 +26,10 @@ from leastnoise._workload._sql_values import (
     is_boolean,
     refused,
     truth_values,
+)
+
+_COLUMN_CLAUSES = (
+    *("expressions", "where", "group", "having", "qualify", "order", "windows", "joins"),
 )
 
 
@@ -261,6 +265,25 @@ def own_columns(node: Node) -> Iterator[Node]:
             yield part
         elif not isinstance(part, (exp.Select, exp.SetOperation)):
             pending += part.iter_expressions()
+
+
+def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> Iterator[Node]:
+    """Yield the columns of the clauses of a SELECT, without those of subqueries."""
+    for name in clauses:
+        value = select.args.get(name)
+        for node in value if isinstance(value, list) else [value]:
+            if node is not None:
+                yield from own_columns(node)
+
+
+def add_condition(select: Node, condition: Node) -> None:
+    """Add a condition to WHERE."""
+    from sqlglot import exp
+
+    where = select.args.get("where")
+    conditions = [condition] if where is None else [where.this, condition]
+    both = exp.and_(*(part.copy() for part in conditions), copy=False)
+    select.set("where", exp.Where(this=both))
 
 
 def terms(node: Node) -> Iterator[Node]:

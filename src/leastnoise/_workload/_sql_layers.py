@@ -7,7 +7,7 @@ from the covariances of its answers.
 
 from collections.abc import Iterator
 
-from leastnoise._workload._sql_columns import ColumnReader, own_columns
+from leastnoise._workload._sql_columns import ColumnReader, clause_columns, own_columns
 from leastnoise._workload._sql_values import Node
 
 GROUP_NAME = "group name"
@@ -39,7 +39,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
     copy = select.copy()
     copy.set("expressions", [*_without_stars(copy, inner)])
     aliases = {node.alias.lower(): node.unalias() for node in copy.expressions}
-    for column in [*_outer_columns(copy)]:
+    for column in [*clause_columns(copy, _OUTER_COLUMNS)]:
         name = column.name.lower()
         is_alias = not column.table and name in aliases
         if is_alias and _is_in_last_order(column):
@@ -149,15 +149,6 @@ def _named(node: Node, name: str) -> Node:
     if name:
         copy.meta[GROUP_NAME] = name
     return copy
-
-
-def _outer_columns(select: Node) -> Iterator[Node]:
-    """Yield the columns of the clauses of the outer query."""
-    for key in _OUTER_COLUMNS:
-        value = select.args.get(key)
-        for node in value if isinstance(value, list) else [value]:
-            if node is not None:
-                yield from own_columns(node)
 
 
 def _without_stars(select: Node, inner: Node) -> Iterator[Node]:
