@@ -255,7 +255,7 @@ def _with_comparisons(attribute: Attribute, node: Node) -> Node:
 
 
 def own_columns(node: Node) -> Iterator[Node]:
-    """Yield the columns of an expression, without those of its subqueries."""
+    """Yield the columns of an expression, except columns of its subqueries."""
     from sqlglot import exp
 
     pending = [node]
@@ -268,12 +268,20 @@ def own_columns(node: Node) -> Iterator[Node]:
 
 
 def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> Iterator[Node]:
-    """Yield the columns of the clauses of a SELECT, without those of subqueries."""
+    """Yield the columns of the clauses of a SELECT, except columns of subqueries."""
     for name in clauses:
         value = select.args.get(name)
         for node in value if isinstance(value, list) else [value]:
             if node is not None:
                 yield from own_columns(node)
+
+
+def replace_column(column: Node, definition: Node) -> None:
+    """Replace a column by a copy of its definition, in brackets if it is an expression."""
+    from sqlglot import exp
+
+    copy = definition.copy()
+    column.replace(copy if isinstance(copy, exp.Column) else exp.Paren(this=copy))
 
 
 def add_condition(select: Node, condition: Node) -> None:

@@ -7,7 +7,12 @@ from the covariances of its answers.
 
 from collections.abc import Iterator
 
-from leastnoise._workload._sql_columns import ColumnReader, clause_columns, own_columns
+from leastnoise._workload._sql_columns import (
+    ColumnReader,
+    clause_columns,
+    own_columns,
+    replace_column,
+)
 from leastnoise._workload._sql_values import Node
 
 GROUP_NAME = "group name"
@@ -46,9 +51,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
             continue
         if name not in definitions:
             return None
-        definition = definitions[name].copy()
-        is_plain = isinstance(definition, exp.Column)
-        column.replace(definition if is_plain else exp.Paren(this=definition))
+        replace_column(column, definitions[name])
     for node in copy.expressions:
         name = node.alias.lower()
         if name in definitions and node.unalias().unnest() != definitions[name].unnest():

@@ -11,7 +11,7 @@ from typing import Any
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_columns import ColumnReader, clause_columns
+from leastnoise._workload._sql_columns import ColumnReader, clause_columns, replace_column
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
@@ -656,9 +656,7 @@ def _merged(select: Node, inner: Node) -> Node:
         if not column.table and name in aliases and _is_within_order(column):
             continue
         if name in definitions:
-            definition = definitions[name].copy()
-            is_plain = isinstance(definition, exp.Column)
-            column.replace(definition if is_plain else exp.Paren(this=definition))
+            replace_column(column, definitions[name])
         elif not has_star and not (not column.table and (name in aliases or joined)):
             raise InputError(
                 f"{column.sql('duckdb')} is no column of the subquery "

@@ -312,7 +312,7 @@ def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
 
 
 def _membership(join: Node, keys: dict[str, Node]) -> Node:
-    """Return the condition that the keys are those of a query."""
+    """Return the condition that a query selects the keys of the row."""
     from sqlglot import exp
 
     alias = join.alias_or_name
