@@ -285,7 +285,7 @@ def plan_workload(
         raise refuse(
             "strategy",
             strategy,
-            ("one whose error does not depend on the data, for targets of differences and ratios"),
+            "one whose error does not depend on the data, for targets of differences and ratios",
             "Leave strategy out, or leave [targets] out.",
         )
     if search.impossible and is_data_dependent(strategy) and strategy != "model":
