@@ -753,7 +753,7 @@ class SelectionReader:
         """
         exp = self.exp
         kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
-        is_plain = isinstance(node, kinds) and not node.expressions
+        is_plain = isinstance(node, kinds) and node.this is not None and not node.expressions
         if not is_plain or len(self._sets) != 1 or self._are_added_up:
             return None
         try:
