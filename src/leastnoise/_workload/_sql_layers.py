@@ -87,6 +87,8 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
     parts = [*select.expressions, *(clause for clause in clauses if clause is not None)]
     if any(part.find(exp.Select) for part in parts):
         return False
+    if any(any(star.args.values()) for part in parts for star in part.find_all(exp.Star)):
+        return False  # EXCLUDE, REPLACE or RENAME
     aggregates = [aggregate for part in parts for aggregate in part.find_all(exp.AggFunc)]
     return all(_is_of_window(aggregate) for aggregate in aggregates)
 

@@ -283,7 +283,10 @@ class StatementReader:
         if not self._is_source(table, queries):
             return False
         is_plain = isinstance(table.this, self.exp.Identifier)
-        if not is_plain or any(table.args.get(key) for key in ("sample", "joins", "pivots")):
+        alias = table.args.get("alias")
+        has_column_names = alias is not None and bool(alias.args.get("columns"))
+        has_more = any(table.args.get(key) for key in ("sample", "joins", "pivots"))
+        if not is_plain or has_more or has_column_names:
             raise refused("FROM with more than the name of a table", "Name the table of the rows")
         return True
 

@@ -127,9 +127,8 @@ def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) 
 
 def _is_ordered_alias(column: Node, select: Node) -> bool:
     """Return whether a column is a term of ORDER BY that names a column of SELECT."""
-    from sqlglot import exp
-
-    is_term = isinstance(column.parent, exp.Ordered) and column.parent.parent.parent is select
+    order = select.args.get("order")
+    is_term = order is not None and any(term.this is column for term in order.expressions)
     aliases = {node.alias.lower() for node in select.expressions}
     return is_term and not column.table and column.name.lower() in aliases
 
