@@ -35,7 +35,7 @@ def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """Give what starts processes that have loaded the package already."""
+    """Start a server that forks processes which have imported the package."""
     server = ForkServer()
     yield server
     server.close()

@@ -154,7 +154,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current directory for the test, with people.csv and people.toml."""
+    """A new current directory with people.csv and people.toml."""
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

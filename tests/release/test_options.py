@@ -185,7 +185,7 @@ def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
         (
             "searches",
             [{"attribute": "agent"}],
-            "a list of what FoundCategories.search_facts() gives",
+            "a list of results of search_facts",
         ),
         *(
             (name, value, "")

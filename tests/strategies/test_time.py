@@ -112,7 +112,7 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
         (
             prefix(4096),
             ApproxDP(1, "1e-6"),
-            20.0,
+            SECONDS,
             [("gaussian_optimum", ROUNDED)],
             [("haar", LAPLACE)],
         ),  # the usual noise first

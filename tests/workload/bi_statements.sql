@@ -244,6 +244,10 @@ WITH params AS (SELECT DATE '2024-03-01' AS first_day, DATE '2024-09-01' AS last
 SELECT city, COUNT(*) AS n FROM orders CROSS JOIN params WHERE day >= first_day AND day <
 params.last_day AND channel = ch GROUP BY city;
 
+-- constants in every clause
+WITH p AS (SELECT 2 AS least, 'all' AS scope) SELECT city, scope, COUNT(*) AS n FROM p P CROSS JOIN
+orders GROUP BY scope, city, least HAVING COUNT(*) > least ORDER BY p.least, scope, n DESC;
+
 -- date of a scalar query
 WITH p AS (SELECT DATE '2024-07-01' AS d) SELECT city, COUNT(*) AS n FROM orders WHERE day >=
 (SELECT d FROM p) GROUP BY city;

@@ -59,6 +59,7 @@ def named_statements(path: Path) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in parts}
 
 
+TOP = "SELECT city FROM orders GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2"
 ANSWERED = named_statements(Path(__file__).with_name("bi_statements.sql"))
 
 
@@ -162,10 +163,23 @@ def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
             "TO_CHAR(day, 'Mon FMMM, MONTH')",
             "strftime(day, '%b %-m, ') || rpad(upper(strftime(day, '%B')), 9, ' ')",
         ),
+        (
+            "TO_CHAR(DATE_TRUNC('quarter', day), 'DDD')",
+            "strftime(date_trunc('quarter', day), '%j')",
+        ),
+        (
+            "TO_CHAR(DATE_TRUNC('month', day), 'DD am, TMMM')",
+            "lower(strftime(date_trunc('month', day), '%d %p, %m'))",
+        ),
         ("TO_VARCHAR(day, 'mon YY')", "lower(strftime(day, '%b')) || strftime(day, ' %y')"),
         ("FORMAT_TIMESTAMP('%Y-%m', TIMESTAMP_TRUNC(day, MONTH))", "strftime(day, '%Y-%m')"),
         ("DATE_TRUNC(orders.day, QUARTER)", "date_trunc('quarter', day)"),
         ("DATEADD(MONTH, DATEDIFF(MONTH, 0, day), 0)", "date_trunc('month', day)"),
+        (
+            "DATEADD(MONTH, DATEDIFF(MONTH, '19000101', day), 0)",
+            "date_trunc('month', day)",
+        ),
+        ("NVL2(channel, 'known')", "CASE WHEN channel IS NOT NULL THEN 'known' END"),
         ("DATEPART(quarter, day)", "quarter(day)"),
         ("ADD_MONTHS(DATE_TRUNC('month', day), 1)", "date_trunc('month', day) + INTERVAL 1 MONTH"),
         ("TRUNC(day, 'MM')", "date_trunc('month', day)"),
@@ -232,12 +246,21 @@ def test_functions_of_aggregates_are_translated(rows, text, in_duckdb):
          "UNION of rows in FROM .* joins the conditions by OR"),
         ("SELECT city, MAX(t.n) FROM orders JOIN (SELECT city, COUNT(*) AS n FROM orders GROUP BY 1) t USING (city)",
          "Aggregate the rows first, in a subquery"),
+        (f"SELECT COUNT(*) FROM orders o JOIN ({TOP}) t ON o.city = t.city AND o.trial = o.city", "uses no column of it but"),
+        (f"SELECT COUNT(*) FROM orders o JOIN ({TOP}) t ON o.city = t.city AND o.trial = t.city", "uses no column of it but"),
+        (f"SELECT COUNT(*) FROM orders ANTI JOIN ({TOP}) t USING (city)", "Aggregate the rows first"),
+        ("WITH p AS (SELECT 9 AS x) SELECT COUNT(*) FROM p P JOIN orders ON basket > P.x", "JOIN of the rows"),
         ("SELECT SUM(DISTINCT amount) FROM orders", "Leave DISTINCT out"),
         ("SELECT COUNT(DISTINCT city) FROM orders", "count groups"),
         ("SELECT MODE(city) FROM orders", "Take the largest group"),
         ("SELECT city, BOOL_OR(refund) FROM orders GROUP BY 1", "Count the rows, with COUNT_IF"),
         ("SELECT PERCENTILE_CONT([0.1, 0.9]) WITHIN GROUP (ORDER BY basket) FROM orders", "a column for each"),
         ("SELECT APPROX_PERCENTILE(basket) FROM orders", r"Write APPROX_PERCENTILE\(column, share\)"),
+        ("SELECT * REPLACE (0 AS n) FROM (SELECT city, COUNT(*) AS n FROM orders GROUP BY 1)", "Name the columns"),
+        ("SELECT city, COUNT(*) FROM orders o (channel, city) GROUP BY 1", "FROM with more than the name of a table"),
+        ("SELECT RATIO_TO_REPORT(COUNT(*), 2) OVER () FROM orders", r"Write RATIO_TO_REPORT\(x\) OVER"),
+        ("SELECT MIN() FROM orders", r"MIN\(\) cannot be answered"),
+        ("SELECT DATE_FORMAT() AS d, DATEPART(month) AS m, COUNT(*) FROM orders GROUP BY ALL", "SELECT names month"),
         ("SELECT TO_CHAR(COUNT(*), 'FM999,999') FROM orders", "format the number where it is shown"),
         ("SELECT TO_CHAR(day, 'yes') AS y FROM orders GROUP BY 1", "write other text in double quotes"),
         ("SELECT COUNT(*) FROM orders WHERE (city, trial) IN (('Bern', 'A'), ('Lyon'))", "as many values in each tuple"),
@@ -664,6 +687,12 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
         ("SELECT s.size FROM sales o JOIN stores s USING (store_id) JOIN products s USING (product) GROUP BY 1", "its own alias"),
         ("SELECT s.size FROM sales o LEFT JOIN stores s ON o.store_id = s.id AND s.size = 'big' GROUP BY 1", "in WHERE"),
         ("SELECT s.size FROM sales o NATURAL JOIN stores s GROUP BY 1", "with ON or USING"),
+        ("SELECT s.size FROM sales o ANTI JOIN stores s USING (store_id) GROUP BY 1", "with ON or USING"),
+        ("SELECT s.size FROM sales o LEFT ANTI JOIN stores s USING (store_id) GROUP BY 1", "with ON or USING"),
+        ("SELECT s.size FROM sales o JOIN (SELECT * REPLACE ('big' AS size) FROM stores) s USING (store_id) GROUP BY 1",
+         "JOIN of the rows with s"),
+        ("SELECT s.size FROM sales o JOIN (SELECT * FROM stores TABLESAMPLE 10%) s USING (store_id) GROUP BY 1",
+         "JOIN of the rows with s"),
         ("SELECT product FROM sales WHERE store_id IN (SELECT store_id FROM sales) GROUP BY 1", "without GROUP BY"),
         ("SELECT product FROM sales WHERE store_id NOT IN (SELECT id FROM stores WHERE size = 'big') GROUP BY 1", "A subquery from stores"),
     ],

@@ -206,7 +206,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
-    """Return the labels of facts, which a terminal begins with a small letter, and their texts."""
+    """Return the labels of facts, with a small first letter, and their texts."""
     return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
 
 

@@ -1097,7 +1097,10 @@ def _format_optional(error: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CategorySearchPreview:
-    """The cost and the chances of a search for categories; ``found`` counts those of a past one."""
+    """The cost and the chances of a search for categories.
+
+    ``found`` is the number of categories if the search was paid before.
+    """
 
     attribute: str
     budget: Budget
@@ -1123,7 +1126,10 @@ class _CategorySearchPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BoundsSearchPreview:
-    """The cost and the rule of a search for bounds; ``bounds`` are those of a past one."""
+    """The cost and the rule of a search for bounds.
+
+    ``bounds`` are the bounds that it found if the search was paid before.
+    """
 
     attribute: str
     budget: Budget

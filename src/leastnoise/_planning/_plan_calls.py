@@ -169,8 +169,8 @@ def plan(
             for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
             plan is the same on every machine that is fast enough, and names the searches that the
-            clock ended. More may find less error; `compare` lists the strategies that were left
-            out.
+            clock ended. A strategy whose error is the lower bound may take four times as long. More
+            seconds may find less error; `compare` lists the strategies that were left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
             with; the plan has the rest.
         after: earlier releases of the same data, with the same domain, unit, neighbours and kind
@@ -285,7 +285,7 @@ def plan_workload(
         raise refuse(
             "strategy",
             strategy,
-            ("one whose error does not depend on the data, for targets of differences and ratios"),
+            "one whose error does not depend on the data, for targets of differences and ratios",
             "Leave strategy out, or leave [targets] out.",
         )
     if search.impossible and is_data_dependent(strategy) and strategy != "model":

@@ -146,7 +146,7 @@ def _describe_earlier(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ..
 
 
 def _describe_rows(workload: Workload, plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return what values count as, which rows are left out, and what is public."""
+    """Return facts on clipped values, rows that are left out, and public counts."""
     texts = [
         ("values", sentence) for sentence in sentences.list_sum_contributions(workload, catalogue)
     ]

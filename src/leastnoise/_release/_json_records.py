@@ -2,7 +2,7 @@
 
 A record is a frozen dataclass whose annotations say what its JSON object has. `write_record` writes
 the fields in their order and leaves out a field that has its default value. `read_record` checks
-every value and ignores unknown entries, so that any damage ends in one sentence.
+every value, ignores unknown entries, and states the first fault in one sentence.
 
 The types of fields are str, bool, int, float, date, a record, ``tuple[T, ...]``, ``Mapping[str,
 T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own. A
@@ -34,7 +34,7 @@ def flat(prefix: str = "") -> dict[str, str]:
     """Return metadata of a field whose entries are entries of the object itself.
 
     Args:
-        prefix: what the names of these entries begin with.
+        prefix: the beginning of the names of these entries.
     """
     return {_PREFIX: prefix}
 
@@ -125,16 +125,16 @@ def _read_flat(
         names = {other.name for other in fields(kind)}
         return {name: entry for name, entry in entries.items() if name not in names}
     prefix = record_field.metadata[_PREFIX]
-    flat = {
+    own_entries = {
         name.removeprefix(prefix): entry
         for name, entry in entries.items()
         if name.startswith(prefix)
     }
     if isinstance(field_kind, UnionType):
         (field_kind,) = (member for member in get_args(field_kind) if member is not NoneType)
-        if not {part.name for part in fields(field_kind)} & flat.keys():
+        if not {part.name for part in fields(field_kind)} & own_entries.keys():
             return None
-    return _read_entries(field_kind, flat, f"{place}{prefix}")
+    return _read_entries(field_kind, own_entries, f"{place}{prefix}")
 
 
 def _read_value(kind: Any, value: Any, place: str) -> Any:

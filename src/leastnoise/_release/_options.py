@@ -326,7 +326,7 @@ class Options:
         raise refuse(
             "searches",
             self.searches,
-            "a list of what FoundCategories.search_facts() gives, of searches that were paid",
+            "a list of results of search_facts() of found categories or bounds that were paid",
         )
 
     @property
@@ -392,7 +392,10 @@ class Options:
         searches = value.get("searches", [])
         if not isinstance(searches, list):
             raise refuse("options.searches", searches, "a list")
-        facts = [read_record(SearchFacts, search, "options.searches") for search in searches]
+        facts = [
+            read_record(SearchFacts, search, f"options.searches[{number}]")
+            for number, search in enumerate(searches)
+        ]
         return cls(**{**value, "searches": facts})
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a release or a search paid, as manifests and ledgers state it."""
+"""The payment of a release or a search, as manifests and ledgers state it."""
 
 from dataclasses import dataclass, field
 

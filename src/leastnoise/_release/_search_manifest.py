@@ -1,4 +1,4 @@
-"""Read the manifest of what a search found as a checked record."""
+"""Reads the manifest of a search as a checked record."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ def read_search_manifest(
         directory: the directory that the search wrote.
         record: the class of the manifest.
         manifest_format: the value of its key ``format``.
-        result: what the search found, in the plural, for messages.
+        result: the result of the search, in the plural, for messages.
         advice: what to do if the directory has no such manifest.
 
     Raises:

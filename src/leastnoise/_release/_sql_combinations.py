@@ -294,48 +294,57 @@ class CombinationReader:
 
     def _term_covariance(self, first: AnswerTerm, second: AnswerTerm) -> FloatArray:
         """Return the covariances between two answers, in every group."""
-        first_places = self._placements(first)
-        second_places = self._placements(second)
-        positions = []
-        for name, keys in self.keys.items():
-            windows = [
-                [
-                    [
-                        keys[place]
-                        for place in window
-                        if self._counts(term, places, name, keys[place])
-                    ]
-                    for window in self._windows(term, name)
-                ]
-                for term, places in ((first, first_places), (second, second_places))
-            ]
-            shared = [
-                place for place in range(len(keys)) if windows[0][place] and windows[1][place]
-            ]
-            positions.append(shared)
-            for term, places, first_part in (
-                (first, first_places, windows[0]),
-                (second, second_places, windows[1]),
-            ):
-                shared_parts = [first_part[place] for place in shared]
-                places[name] = self._restricted(term, places[name], name, shared_parts)
         covariances = np.zeros(self.shape)
+        positions, placements = self._shared_groups(first, second)
         if not all(positions):
             return covariances
         products = [
             self._product(term, places)
-            for term, places in ((first, first_places), (second, second_places))
+            for term, places in zip((first, second), placements, strict=True)
         ]
         names = tuple(
             name
             for name in self.selection.domain.names
-            if name in first_places or name in second_places
+            if any(name in places for places in placements)
         )
         between = self.noise.covariances.between(products[0], products[1], names)
         amounts = convert_to_amounts(products[0], convert_to_amounts(products[1], between))
         other_axes = tuple(axis for axis, name in enumerate(names) if name not in self.keys)
         covariances[np.ix_(*positions)] = amounts.squeeze(other_axes)
         return covariances
+
+    def _shared_groups(
+        self, first: AnswerTerm, second: AnswerTerm
+    ) -> tuple[list[list[int]], list[dict[str, Placement]]]:
+        """Return the groups for which two answers both count cells.
+
+        Returns:
+            The positions of the groups along each attribute; for each answer its cells by attribute.
+        """
+        terms = (first, second)
+        placements = [self._placements(term) for term in terms]
+        positions = []
+        for name in self.keys:
+            windows = [
+                self._counted_windows(term, places, name)
+                for term, places in zip(terms, placements, strict=True)
+            ]
+            shared = [place for place, pair in enumerate(zip(*windows, strict=True)) if all(pair)]
+            positions.append(shared)
+            for term, places, own in zip(terms, placements, windows, strict=True):
+                counted = [own[place] for place in shared]
+                places[name] = self._restricted(term, places[name], name, counted)
+        return positions, placements
+
+    def _counted_windows(
+        self, term: AnswerTerm, places: Mapping[str, Placement], name: str
+    ) -> list[list[tuple[object, ...]]]:
+        """Return the groups of each window along an attribute that an answer counts."""
+        windows = []
+        for window in self._windows(term, name):
+            keys = [self.keys[name][place] for place in window]
+            windows.append([key for key in keys if self._counts(term, places, name, key)])
+        return windows
 
     def _placements(self, term: AnswerTerm) -> dict[str, Placement]:
         """Return the cells of the groups that an answer counts, by attribute."""
@@ -382,7 +391,7 @@ class CombinationReader:
 def _error_parts(
     combination: Combination, estimated: Estimated
 ) -> list[tuple[LinearSum, FloatArray]]:
-    """Return the sums whose errors make that of a combination, with their factors."""
+    """Return the sums whose errors add up to a combination's, with their factors."""
     parts = [(combination.numerator, np.ones_like(estimated.value))]
     if combination.denominator is not None:
         parts.append((combination.denominator, -estimated.quotient))

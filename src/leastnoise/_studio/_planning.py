@@ -208,8 +208,8 @@ class PlanningState:
             leaving it out saves.
         reference: the plan to compare with.
         version: the number of changes of the draft.
-        past: earlier drafts, which undo brings back from the last one on.
-        future: drafts before undo, which redo brings back from the last one on.
+        past: earlier drafts; undo restores the last one.
+        future: drafts that were undone; redo restores the last one.
         drag: the number of the movement of a slider that made the last change; 0 without one.
     """
 

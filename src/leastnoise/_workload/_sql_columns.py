@@ -1,6 +1,6 @@
 """Looks up attributes, levels and measures, and reads conditions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from leastnoise._domain import Bins, Domain, Edges, Measure, UnitTotal
@@ -26,6 +26,10 @@ from leastnoise._workload._sql_values import (
     is_boolean,
     refused,
     truth_values,
+)
+
+_COLUMN_CLAUSES = (
+    *("expressions", "where", "group", "having", "qualify", "order", "windows", "joins"),
 )
 
 
@@ -251,7 +255,7 @@ def _with_bucket_comparisons(attribute: Attribute, node: Node) -> Node:
 
 
 def own_columns(node: Node) -> Iterator[Node]:
-    """Yield the columns of an expression, without those of its subqueries."""
+    """Yield the columns of an expression, except columns of its subqueries."""
     from sqlglot import exp
 
     pending = [node]
@@ -261,6 +265,33 @@ def own_columns(node: Node) -> Iterator[Node]:
             yield part
         elif not isinstance(part, (exp.Select, exp.SetOperation)):
             pending += part.iter_expressions()
+
+
+def clause_columns(select: Node, clauses: Sequence[str] = _COLUMN_CLAUSES) -> Iterator[Node]:
+    """Yield the columns of the clauses of a SELECT, except columns of subqueries."""
+    for name in clauses:
+        value = select.args.get(name)
+        for node in value if isinstance(value, list) else [value]:
+            if node is not None:
+                yield from own_columns(node)
+
+
+def replace_column(column: Node, definition: Node) -> None:
+    """Replace a column by a copy of its definition, in brackets if it is an expression."""
+    from sqlglot import exp
+
+    copy = definition.copy()
+    column.replace(copy if isinstance(copy, exp.Column) else exp.Paren(this=copy))
+
+
+def add_condition(select: Node, condition: Node) -> None:
+    """Add a condition to WHERE."""
+    from sqlglot import exp
+
+    where = select.args.get("where")
+    conditions = [condition] if where is None else [where.this, condition]
+    both = exp.and_(*(part.copy() for part in conditions), copy=False)
+    select.set("where", exp.Where(this=both))
 
 
 def terms(node: Node) -> Iterator[Node]:

@@ -30,6 +30,7 @@ _WITHOUT_ZEROS = {"MM": "%-m", "DDD": "%-j", "DD": "%-d", "HH24": "%-H", "HH12":
 """These patterns after FM, which leaves out zeros at the beginning."""
 _NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM": "%p"}
 """Patterns of names, whose case is that of the pattern."""
+_HALVES_OF_DAY = ("AM", "PM")  # as DuckDB writes them
 _PADDED = ("MONTH", "DAY")
 _WIDTH = 9  # to which PostgreSQL fills these names with blanks
 _PATTERN = re.compile(
@@ -37,7 +38,7 @@ _PATTERN = re.compile(
     r'|HH24|HH12|HH|MI|SS|MS|Q))|"(?P<text>[^"]*)"|(?P<other>[^A-Za-z"])',
     re.IGNORECASE,
 )
-_NUMBER_FORMAT = re.compile(r"(FM)?[90.,DGLS$%+() -]+(MI|PR)?", re.IGNORECASE)
+_NUMBER_FORMAT = re.compile(r"(FM)?(?=.*[90])[90.,DGLS$%+() -]+(MI|PR)?", re.IGNORECASE)
 _ADVICE = (
     "Its patterns are YYYY, YY, IYYY, Q, MM, Month, Mon, IW, DDD, DD, Day, Dy, ID, HH24, HH12, MI, "
     "SS, MS and AM, each also after FM; write other text in double quotes"
@@ -84,14 +85,14 @@ def _plain_format(match: re.Match[str]) -> str | None:
     """Return a pattern as a format of DuckDB; None if it needs a function."""
     if match["name"] is not None:
         name = match["name"].upper()
-        is_capitalised = match["name"] == name.capitalize() or name in ("AM", "PM")
+        is_capitalised = match["name"] in (name.capitalize(), *_HALVES_OF_DAY)
         is_filled = name in _PADDED and match["fill"] is None
         return _NAMES[name] if is_capitalised and not is_filled else None
     if match["number"] is not None:
         number = match["number"].upper()
         if number == "Q":
             return None
-        if match["fill"] is not None:
+        if (match["fill"] or "").upper() == "FM":
             return _WITHOUT_ZEROS.get(number, _NUMBERS[number])
         return _NUMBERS[number]
     text = match["text"] if match["text"] is not None else match["other"]
@@ -110,7 +111,7 @@ def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
         return exp.cast(quarter, "VARCHAR")
     name = match["name"].upper()
     part = _time_text(call, _NAMES[name])
-    if match["name"] == name and name not in ("AM", "PM"):
+    if match["name"] == name:
         part = exp.Upper(this=part)
     elif match["name"].islower():
         part = exp.Lower(this=part)

@@ -23,7 +23,7 @@ _DIALECTS = {
 """Functions that only other databases have, with a database that has them."""
 _QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """What other databases call APPROX_QUANTILE(column, share)."""
-_ORIGIN = "1900-01-01"  # the date that SQL Server numbers 0
+_ORIGIN = "19000101"  # the date that SQL Server numbers 0
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _ORACLE_UNITS = {
     **dict.fromkeys(("YYYY", "YEAR", "Y"), "YEAR"),
@@ -152,8 +152,8 @@ def _dialect_of(node: Node) -> str | None:
         return None
     if node.name.upper() == "DATE_SUB" and len(node.expressions) != 2:
         return None  # DuckDB has a function of this name
-    if node.name.upper() == "DATE_FORMAT" and "%" not in node.expressions[-1].name:
-        return "spark"
+    if node.name.upper() == "DATE_FORMAT" and len(node.expressions) == 2:
+        return "mysql" if "%" in node.expressions[1].name else "spark"
     return _DIALECTS.get(node.name.upper())
 
 
@@ -178,13 +178,20 @@ def _truncated_time(node: Node) -> Node | None:
         return None
     own_unit = difference.args.get("unit")
     units = [None if part is None else part.name.upper() for part in (unit, own_unit)]
-    origin = difference.expression
-    is_origin = constant_number(origin) == 0 or origin.this.name == _ORIGIN
-    if unit is None or units[0] != units[1] or not is_origin:
+    if unit is None or units[0] != units[1] or not _is_origin(difference.expression):
         return None
     time = difference.this
     column = _plain_time(time) if isinstance(time, exp.TimeStrToTime) else time
     return exp.TimestampTrunc(this=column, unit=exp.var(unit.name.upper()))
+
+
+def _is_origin(node: Node) -> bool:
+    """Return whether a node is the number 0, or the date that SQL Server numbers so."""
+    from sqlglot import exp
+
+    inner = node.this if isinstance(node.this, exp.Expression) else node
+    is_date = _is_text_literal(inner) and inner.name.replace("-", "") == _ORIGIN
+    return is_date or constant_number(node) == 0
 
 
 def _in_array(node: Node) -> Node:
@@ -227,8 +234,8 @@ def _translated(call: Node) -> Node:
         own = sqlglot.parse_one(short.sql("duckdb"), read=_dialect_of(call) or "duckdb")
         text = own.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
         translated = sqlglot.parse_one(text, read="duckdb")
-    except sqlglot.errors.SqlglotError:
-        return call
+    except (sqlglot.errors.SqlglotError, AttributeError, IndexError):
+        return call  # sqlglot reads some functions without checking that they have arguments
     is_unchanged = type(own) is type(call) and isinstance(own, exp.Anonymous)
     if is_unchanged or type(translated) is type(call):
         return call
@@ -297,6 +304,8 @@ def _share_of_total(window: Node) -> Node:
 
     if window.this.name.upper() != "RATIO_TO_REPORT":
         return window
+    if len(window.this.expressions) != 1:
+        raise refused(window.sql("duckdb"), "Write RATIO_TO_REPORT(x) OVER (...)")
     (part,) = window.this.expressions
     total = window.copy()
     total.set("this", exp.Sum(this=part.copy()))
@@ -395,7 +404,9 @@ def _with_else(call: Node) -> Node:
     from sqlglot import exp
 
     is_present = exp.Is(this=call.this, expression=exp.Null()).not_()
-    return exp.Case().when(is_present, call.args["true"]).else_(call.args["false"])
+    return (
+        exp.Case().when(is_present, call.args["true"]).else_(call.args.get("false") or exp.Null())
+    )
 
 
 def _plain_text(node: Node) -> Node:

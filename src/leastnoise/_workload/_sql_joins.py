@@ -11,7 +11,7 @@ from typing import Any
 
 from leastnoise._domain import Kind
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_columns import ColumnReader, add_condition, terms
 from leastnoise._workload._sql_values import Node, refused
 
 JOIN_ADVICE = (
@@ -82,7 +82,7 @@ def without_joins(
     for alias in inner_aliases:
         for name in _required_columns(select, alias, tables[alias], columns):
             column = _exp().column(name, quoted=True)
-            _add_condition(select, _exp().Is(this=column, expression=_exp().Null()).not_())
+            add_condition(select, _exp().Is(this=column, expression=_exp().Null()).not_())
     _rename_columns(select, columns, tables)
     return select
 
@@ -137,13 +137,20 @@ def _write_keys_of_joins(
         if (source_key, key) not in used
     ]
     for term in others:
-        _add_condition(select, term)
+        add_condition(select, term)
 
 
 def _is_inner(join: Node) -> bool:
     """Return whether a join is of a table, and leaves out rows without a partner."""
-    is_plain = not any(join.args.get(key) for key in ("side", "method", "using"))
-    return is_plain and isinstance(join.this, _exp().Table)
+    is_plain = not any(join.args.get(key) for key in ("side", "using"))
+    return is_plain and _is_inner_or_left(join) and isinstance(join.this, _exp().Table)
+
+
+def _is_inner_or_left(join: Node) -> bool:
+    """Return whether a join has all rows of the source, or those with a partner."""
+    is_side = join.args.get("side") in (None, "", "LEFT")
+    is_kind = join.args.get("kind") not in ("SEMI", "ANTI")
+    return is_side and is_kind and not join.args.get("method")
 
 
 def _tables(joins: Sequence[Node]) -> list[Node]:
@@ -242,7 +249,7 @@ class _JoinReader:
         text = self.join.sql("duckdb").strip()
         if text.startswith(","):
             text = f"FROM with a second table ({text.strip(' ,')})"
-        if self.join.args.get("side") not in (None, "", "LEFT") or self.join.args.get("method"):
+        if not _is_inner_or_left(self.join):
             raise refused(text, "Write LEFT JOIN or JOIN, with ON or USING")
         if not isinstance(self.join.this, exp.Table):
             raise refused(text, "Join tables; or aggregate the rows first, in a subquery each")
@@ -254,7 +261,7 @@ class _JoinReader:
         if conditions and self.is_left:
             raise refused(text, "Write the conditions on one table in WHERE")
         for condition in conditions:
-            _add_condition(self.select, condition)
+            add_condition(self.select, condition)
         source_key, key = keys[0]
         if self.source_join is not None:
             names = sorted(name.lower() for name in self.source_join)
@@ -316,7 +323,7 @@ class _JoinReader:
         if pairs:
             self.select.set("where", None)
             for term in others:
-                _add_condition(self.select, term)
+                add_condition(self.select, term)
         return pairs
 
     def _is_certain(self, source_key: Node, key: Node) -> bool:
@@ -421,7 +428,7 @@ def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
     for number, term in enumerate(terms(where.this)):
         join = _semi_join(term, f" in {number}", no_tables)
         if join is None:
-            _add_condition(copy, term)
+            add_condition(copy, term)
         else:
             joins.append(join)
     copy.set("joins", joins)
@@ -455,15 +462,6 @@ def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | Non
     if inner.args.get("where"):
         conditions.append(inner.args["where"].this)
     return exp.Join(this=table, on=exp.and_(*conditions, copy=False))
-
-
-def _add_condition(select: Node, condition: Node) -> None:
-    """Add a condition to WHERE."""
-    exp = _exp()
-    where = select.args.get("where")
-    conditions = [condition] if where is None else [where.this, condition]
-    both = exp.and_(*(part.copy() for part in conditions), copy=False)
-    select.set("where", exp.Where(this=both))
 
 
 def _exp() -> Any:

@@ -7,7 +7,12 @@ from the covariances of its answers.
 
 from collections.abc import Iterator
 
-from leastnoise._workload._sql_columns import ColumnReader, own_columns
+from leastnoise._workload._sql_columns import (
+    ColumnReader,
+    clause_columns,
+    own_columns,
+    replace_column,
+)
 from leastnoise._workload._sql_values import Node
 
 GROUP_NAME = "group name"
@@ -39,16 +44,14 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
     copy = select.copy()
     copy.set("expressions", [*_without_stars(copy, inner)])
     aliases = {node.alias.lower(): node.unalias() for node in copy.expressions}
-    for column in [*_outer_columns(copy)]:
+    for column in [*clause_columns(copy, _OUTER_COLUMNS)]:
         name = column.name.lower()
         is_alias = not column.table and name in aliases
         if is_alias and _is_in_last_order(column):
             continue
         if name not in definitions:
             return None
-        definition = definitions[name].copy()
-        is_plain = isinstance(definition, exp.Column)
-        column.replace(definition if is_plain else exp.Paren(this=definition))
+        replace_column(column, definitions[name])
     for node in copy.expressions:
         name = node.alias.lower()
         if name in definitions and node.unalias().unnest() != definitions[name].unnest():
@@ -84,6 +87,8 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
     parts = [*select.expressions, *(clause for clause in clauses if clause is not None)]
     if any(part.find(exp.Select) for part in parts):
         return False
+    if any(any(star.args.values()) for part in parts for star in part.find_all(exp.Star)):
+        return False  # EXCLUDE, REPLACE or RENAME
     aggregates = [aggregate for part in parts for aggregate in part.find_all(exp.AggFunc)]
     return all(_is_window_function(aggregate) for aggregate in aggregates)
 
@@ -149,15 +154,6 @@ def _named(node: Node, name: str) -> Node:
     if name:
         copy.meta[GROUP_NAME] = name
     return copy
-
-
-def _outer_columns(select: Node) -> Iterator[Node]:
-    """Yield the columns of the clauses of the outer query."""
-    for key in _OUTER_COLUMNS:
-        value = select.args.get(key)
-        for node in value if isinstance(value, list) else [value]:
-            if node is not None:
-                yield from own_columns(node)
 
 
 def _without_stars(select: Node, inner: Node) -> Iterator[Node]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_columns import ColumnReader
+from leastnoise._workload._sql_columns import ColumnReader, clause_columns, replace_column
 from leastnoise._workload._sql_faults import Faults
 from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
@@ -52,7 +52,6 @@ _QUERY_CLAUSES = {
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
     "joins",
 }
-_COLUMN_CLAUSES = ("expressions", "where", "group", "having", "qualify", "order", "windows")
 _IS_SOURCE = "is source"
 _ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with", "with_"}
 
@@ -284,7 +283,10 @@ class StatementReader:
         if not self._is_source(table, queries):
             return False
         is_plain = isinstance(table.this, self.exp.Identifier)
-        if not is_plain or any(table.args.get(key) for key in ("sample", "joins", "pivots")):
+        alias = table.args.get("alias")
+        has_column_names = alias is not None and bool(alias.args.get("columns"))
+        has_more = any(table.args.get(key) for key in ("sample", "joins", "pivots"))
+        if not is_plain or has_more or has_column_names:
             raise refused("FROM with more than the name of a table", "Name the table of the rows")
         return True
 
@@ -483,7 +485,7 @@ class StatementReader:
         clauses = [_from(select), *(select.args.get("joins") or [])]
         names = {clause.alias_or_name.lower() for clause in clauses}
         names |= {clause.this.name.lower() for clause in clauses}
-        for column in _own_columns(select):
+        for column in clause_columns(select):
             if column.table and column.table.lower() not in names:
                 advice = "Name a table of FROM; or aggregate in two subqueries, and join them"
                 reason = refused(f"{column.sql('duckdb')}, whose table FROM does not have,", advice)
@@ -650,16 +652,14 @@ def _merged(select: Node, inner: Node) -> Node:
     copy = select.copy()
     joined = {join.alias_or_name.lower() for join in copy.args.get("joins") or []}
     _write_keys_of_using(copy)
-    for column in [*_own_columns(copy)]:
+    for column in [*clause_columns(copy)]:
         if isinstance(column.this, exp.Star) or column.table.lower() in joined:
             continue
         name = column.name.lower()
         if not column.table and name in aliases and _is_within_order(column):
             continue
         if name in definitions:
-            definition = definitions[name].copy()
-            is_plain = isinstance(definition, exp.Column)
-            column.replace(definition if is_plain else exp.Paren(this=definition))
+            replace_column(column, definitions[name])
         elif not has_star and not (not column.table and (name in aliases or joined)):
             raise InputError(
                 f"{column.sql('duckdb')} is no column of the subquery "
@@ -697,30 +697,6 @@ def _write_keys_of_using(select: Node) -> None:
         ]
         join.set("on", exp.and_(*equal))
         join.set("using", None)
-
-
-def _own_columns(select: Node) -> Iterator[Node]:
-    """Yield the columns of a SELECT without its subqueries."""
-    from sqlglot import exp
-
-    pending = [
-        child for key in (*_COLUMN_CLAUSES, "joins") for child in _as_list(select.args.get(key))
-    ]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, exp.Column):
-            yield node
-        elif not isinstance(node, (exp.Select, exp.Subquery)):
-            pending += node.iter_expressions()
-
-
-def _as_list(value: Any) -> list[Node]:
-    """Return a value as a list of nodes; None as an empty list."""
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return value
-    return [value]
 
 
 def _is_within_order(column: Node) -> bool:

@@ -5,16 +5,15 @@ columns that name them. A join of rows with groups that another query selects, s
 largest, becomes a condition ``key IN (SELECT key ...)``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from leastnoise._workload._sql_columns import own_columns, terms
+from leastnoise._workload._sql_columns import add_condition, clause_columns, own_columns, terms
 from leastnoise._workload._sql_values import Node, refused, released_database
 
 TreeOf = Callable[[Node], Node | None]
 """From a relation of FROM to the tree of its query; None of a table of rows."""
 
 _ROW_FUNCTIONS = ("generateseries", "generate_series", "range", "unnest")
-_CLAUSES = ("expressions", "where", "group", "having", "qualify", "order", "windows", "joins")
 
 
 def with_column_names(tree: Node, names: Sequence[str]) -> Node:
@@ -89,29 +88,49 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
         if constant is not None:
             subquery.replace(exp.Paren(this=constant))
     source = copy.args.get("from_")
-    joins = copy.args.get("joins") or []
-    relations = [source.this, *(join.this for join in joins)] if source else []
-    constants = {
-        relation.alias_or_name.lower(): _constants_of(tree_of(relation)) for relation in relations
-    }
-    definitions = {name: values for name, values in constants.items() if values}
-    are_crossed = all(
-        _is_cross_join(join)
-        for join in joins
-        if join.alias_or_name.lower() in definitions or source.this.alias_or_name in definitions
-    )
-    if not definitions or len(definitions) == len(relations) or not are_crossed:
+    if source is None:
         return copy
-    rest = [
-        clause for clause in (source, *joins) if clause.alias_or_name.lower() not in definitions
-    ]
+    clauses = [source, *(copy.args.get("joins") or [])]
+    definitions = {
+        clause.alias_or_name.lower(): values
+        for clause in clauses
+        if (values := _constants_of(tree_of(clause.this)))
+    }
+    rest = [clause for clause in clauses if clause.alias_or_name.lower() not in definitions]
+    # without FROM's relation the condition of a join would have no place
+    is_source_constant = source not in rest
+    joins = [join for join in clauses[1:] if is_source_constant or join not in rest]
+    if not definitions or not rest or not all(map(_is_cross_join, joins)):
+        return copy
     copy.set("from_", exp.From(this=rest[0].this))
     copy.set("joins", rest[1:] or None)
-    for column in [*_clause_columns(copy)]:
+    _leave_out_constants(copy, definitions)
+    for column in [*clause_columns(copy)]:
         constant = _constant_of_column(column, definitions)
-        if constant is not None:
+        if constant is not None and not _is_ordered_alias(column, copy):
             column.replace(constant.copy())
     return copy
+
+
+def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) -> None:
+    """Leave constants out of GROUP BY and ORDER BY, where a number would be a position."""
+    for key in ("group", "order"):
+        clause = select.args.get(key)
+        for node in [*clause.expressions] if clause is not None else ():
+            column = node.this if key == "order" else node
+            is_constant = _constant_of_column(column, definitions) is not None
+            if is_constant and not _is_ordered_alias(column, select):
+                node.pop()
+        if clause is not None and not any(clause.args.values()):
+            select.set(key, None)
+
+
+def _is_ordered_alias(column: Node, select: Node) -> bool:
+    """Return whether a column is a term of ORDER BY that names a column of SELECT."""
+    order = select.args.get("order")
+    is_term = order is not None and any(term.this is column for term in order.expressions)
+    aliases = {node.alias.lower() for node in select.expressions}
+    return is_term and not column.table and column.name.lower() in aliases
 
 
 def _constants_of(tree: Node | None) -> dict[str, Node]:
@@ -156,19 +175,14 @@ def _is_cross_join(join: Node) -> bool:
 
 def _constant_of_column(column: Node, definitions: dict[str, dict[str, Node]]) -> Node | None:
     """Return the constant that a column names; None of others."""
+    from sqlglot import exp
+
+    if not isinstance(column, exp.Column):
+        return None
     for alias, values in definitions.items():
         if column.table.lower() in ("", alias) and column.name.lower() in values:
             return values[column.name.lower()]
     return None
-
-
-def _clause_columns(select: Node) -> Iterator[Node]:
-    """Yield the columns of a SELECT outside of its subqueries and relations."""
-    for key in _CLAUSES:
-        value = select.args.get(key)
-        for node in value if isinstance(value, list) else [value]:
-            if node is not None:
-                yield from own_columns(node)
 
 
 def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
@@ -199,7 +213,7 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
                 "groups that another query selects uses no column of it but the keys of its GROUP BY",
             )
         _replace_keys(copy, join, keys)
-        _add_term(copy, _membership(join, keys))
+        add_condition(copy, _membership(join, keys))
     copy.set("joins", joins or None)
     return copy
 
@@ -208,37 +222,67 @@ def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
     """Return the column of the rows that equals each key of a query of groups."""
     from sqlglot import exp
 
-    is_inner = join.args.get("side") in (None, "") and not join.args.get("method")
+    has_other_form = join.args.get("side") or join.args.get("method")
+    is_inner = not has_other_form and join.args.get("kind") in (None, "", "INNER")
     if not is_inner or not isinstance(tree, exp.Select) or tree.args.get("group") is None:
         return None
-    alias = join.alias_or_name.lower()
-    keys: dict[str, Node] = {}
-    for identifier in join.args.get("using") or []:
-        keys[identifier.name.lower()] = exp.column(identifier.copy())
     outputs = {node.alias_or_name.lower(): node.unalias() for node in tree.expressions}
+    keys = _compared_keys(join, outputs)
+    if keys is None or not _are_all_keys(tree, outputs, keys):
+        return None
+    return keys
+
+
+def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None:
+    """Return the column that a join compares with each key; None of other conditions.
+
+    Args:
+        join: the join, with USING or ON.
+        names: the columns of the joined query.
+    """
+    from sqlglot import exp
+
+    keys = {
+        identifier.name.lower(): exp.column(identifier.copy())
+        for identifier in join.args.get("using") or []
+    }
     for term in terms(join.args["on"]) if join.args.get("on") else ():
-        if not isinstance(term, exp.EQ):
+        pair = _own_and_key(term, join.alias_or_name.lower(), names)
+        if pair is None or pair[1].name.lower() in keys:
             return None
-        left: Node = term.left.unnest()
-        right: Node = term.right.unnest()
-        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
-            return None
-        for own, key in ((left, right), (right, left)):
-            is_of_query = key.table.lower() == alias or (
-                not key.table and key.name.lower() in outputs and own.table.lower() != alias
-            )
-            if is_of_query:
-                keys.setdefault(key.name.lower(), own)
-                break
+        keys[pair[1].name.lower()] = pair[0]
+    return keys
+
+
+def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, Node] | None:
+    """Return the columns of ``own = alias.key``, in this order; None of others."""
+    from sqlglot import exp
+
+    if not isinstance(term, exp.EQ):
+        return None
+    left: Node = term.left.unnest()
+    right: Node = term.right.unnest()
+    if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+        return None
+    for own, key in ((left, right), (right, left)):
+        is_plain_key = not key.table and key.name.lower() in names
+        is_of_query = key.table.lower() == alias or is_plain_key
+        if is_of_query and own.table.lower() != alias:
+            return own, key
+    return None
+
+
+def _are_all_keys(tree: Node, outputs: Mapping[str, Node], keys: Collection[str]) -> bool:
+    """Return whether a query of groups has one grouping set, with just these keys."""
+    from sqlglot import exp
+
     groups = {
         name for name, node in outputs.items() if node.find(exp.Column) and not _is_computed(node)
     }
     group = tree.args["group"]
     has_one_set = not any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
     are_all = group.args.get("all") or len(group.expressions) == len(groups)
-    if not has_one_set or not are_all or groups != set(keys):
-        return None
-    return keys
+    return bool(has_one_set and are_all and groups == set(keys))
 
 
 def _is_computed(node: Node) -> bool:
@@ -253,7 +297,7 @@ def _uses_only_keys(select: Node, join: Node, keys: dict[str, Node]) -> bool:
     alias = join.alias_or_name.lower()
     return all(
         column.name.lower() in keys
-        for column in _clause_columns(select)
+        for column in clause_columns(select)
         if column.table.lower() == alias
     )
 
@@ -261,13 +305,13 @@ def _uses_only_keys(select: Node, join: Node, keys: dict[str, Node]) -> bool:
 def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
     """Replace the keys of a joined query by the columns that they equal."""
     alias = join.alias_or_name.lower()
-    for column in [*_clause_columns(select)]:
+    for column in [*clause_columns(select)]:
         if column.table.lower() == alias:
             column.replace(keys[column.name.lower()].copy())
 
 
 def _membership(join: Node, keys: dict[str, Node]) -> Node:
-    """Return the condition that the keys are those of a query."""
+    """Return the condition that a query selects the keys of the row."""
     from sqlglot import exp
 
     alias = join.alias_or_name
@@ -281,15 +325,6 @@ def _membership(join: Node, keys: dict[str, Node]) -> Node:
     return exp.In(this=operand, query=query.subquery())
 
 
-def _add_term(select: Node, term: Node) -> None:
-    """Add a condition to WHERE."""
-    from sqlglot import exp
-
-    where = select.args.get("where")
-    both = term if where is None else exp.And(this=exp.paren(where.this), expression=term)
-    select.set("where", exp.Where(this=both))
-
-
 def plain_table(tree: Node) -> Node | None:
     """Return the table of ``SELECT * FROM table``, or of its columns by their names."""
     from sqlglot import exp
@@ -301,7 +336,9 @@ def plain_table(tree: Node) -> Node | None:
     for node in tree.expressions:
         inner = node.unalias()
         is_same = isinstance(inner, exp.Column) and node.alias_or_name == inner.name
-        if not (isinstance(node, exp.Star) or is_same):
+        is_plain_star = isinstance(node, exp.Star) and not any(node.args.values())
+        if not is_same and not is_plain_star:
             return None
     is_table = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
-    return table if is_table else None
+    has_more = any(table.args.get(key) for key in ("sample", "pivots", "joins"))
+    return table if is_table and not has_more else None

@@ -274,8 +274,8 @@ class SelectionReader:
             first = next(iter(self._joint_groups.values()))
             self.faults.add(
                 first,
-                f"{first.sql('duckdb')} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is about several "
-                "attributes: write a statement for each grouping set.",
+                f"{first.sql('duckdb')} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is "
+                "about several attributes: write a statement for each grouping set.",
             )
         if len(sets) > _MOST_SETS:
             self.faults.add(
@@ -286,7 +286,7 @@ class SelectionReader:
         return list(dict.fromkeys(sets))
 
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return the grouping sets with what the conditions with subqueries name.
+        """Return the grouping sets with the columns of conditions with subqueries.
 
         The subqueries select released groups. So the rows are released by these groups too, and
         added up over those that the condition keeps.
@@ -452,7 +452,7 @@ class SelectionReader:
         if level_name is None and isinstance(kind, (Bins, Edges, Dates)) and not is_day:
             raise refused(
                 f"{clause} of {attribute} with a subquery",
-                f"Compare what is the same in a whole cell of {attribute}, such as DATE_TRUNC of "
+                f"Compare values that are the same in a whole cell of {attribute}, such as DATE_TRUNC of "
                 "months or a CASE of ranges",
             )
 
@@ -753,7 +753,7 @@ class SelectionReader:
         """
         exp = self.exp
         kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
-        is_plain = isinstance(node, kinds) and not node.expressions
+        is_plain = isinstance(node, kinds) and node.this is not None and not node.expressions
         if not is_plain or len(self._sets) != 1 or self._are_added_up:
             return None
         try:

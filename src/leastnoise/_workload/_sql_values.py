@@ -55,10 +55,12 @@ _CARRIERS = (
 _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
-    "|Upper|Lower|Initcap|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
-    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
-    "|DateBin|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname|WeekOfYear|DateDiff|DateFromParts|Contains"
-    "|ConcatWs|EndsWith|Greatest|Least|Pad|Pow|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SimilarTo|SplitPart|StrPosition|Trunc"
+    "|Upper|Lower|Initcap|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc"
+    "|Extract|Year|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr"
+    "|StrToTime|Interval|Var|Tuple|DateBin|Dayname|DayOfWeekIso|DayOfYear|LastDay|Monthname"
+    "|WeekOfYear|DateDiff|DateFromParts|Contains|ConcatWs|EndsWith|Greatest|Least|Pad|Pow"
+    "|RegexpExtract|RegexpLike|RegexpReplace|Reverse|Replace|Sign|SimilarTo|SplitPart|StrPosition"
+    "|Trunc"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
