@@ -266,9 +266,8 @@ class _Trials:
         request = self.waiting.pop(0)
         seconds = request.granted(self._seconds_left)
         deadline = self._deadline
-        if self._is_automatic and request.planner.reaches_bound(self._workload):
-            seconds = request.granted(_TIMES_TO_REACH_BOUND * self._seconds)
-            deadline += (_TIMES_TO_REACH_BOUND - 1) * _DEADLINE * self._seconds
+        if request.own_seconds:
+            deadline += _DEADLINE * request.own_seconds
         needless = ""
         if request.is_slow:
             needless = self._results.reason_against(request.planner, request.noise)
@@ -522,6 +521,7 @@ class TimeRequest:
         most: seconds for the best strategy that it can find.
         likely: how likely it is to be the best under this noise, in proportion to others.
         is_slow: whether its most exceed a small share of the seconds.
+        own_seconds: seconds that it may take whatever others took; 0 for most planners.
     """
 
     planner: Planner
@@ -530,6 +530,7 @@ class TimeRequest:
     most: float
     likely: float
     is_slow: bool
+    own_seconds: float = 0.0
 
     def rank(self, order: Sequence[Noise]) -> tuple[bool, float]:
         """Return the key that orders requests, for kinds of noise in this order.
@@ -543,6 +544,7 @@ class TimeRequest:
 
     def granted(self, seconds_left: float) -> float:
         """Return the seconds that its search may take; 0 if too few are left."""
+        seconds_left = max(seconds_left, self.own_seconds)
         if self.least > seconds_left and self.is_slow:
             return 0.0
         return min(self.most, max(self.least, _SEARCH_SHARE * seconds_left))
@@ -567,7 +569,10 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
             most = passes * planner.most_seconds(workload, noise.norm)
             is_slow = most > _QUICK_SHARE * seconds
             likely = planner.likely(workload)
-            requests.append(TimeRequest(planner, noise, least, most, likely, is_slow))
+            own_seconds = 0.0
+            if planner.reaches_bound(workload):
+                own_seconds = _TIMES_TO_REACH_BOUND * seconds
+            requests.append(TimeRequest(planner, noise, least, most, likely, is_slow, own_seconds))
     return sorted(requests, key=lambda request: request.rank(noises))
 
 
