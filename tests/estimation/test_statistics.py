@@ -527,7 +527,7 @@ def test_ratio_to_possible_zero_has_no_upper_end() -> None:
         ),
         (
             lambda source: quantiles(source, "age", [0.5], where={"sex": "F"}, by=["sex"]),
-            "asked for by sex, which is in use already",
+            "requested by sex, which is in use already",
         ),
         (
             lambda source: quantiles(source, "age", [0.5], by=["store"]),

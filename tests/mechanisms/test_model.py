@@ -334,7 +334,7 @@ def test_model_tables_follow_measurements_it_misses() -> None:
     way, _, left = tables._published
     risks = {}
     for other in (0.0, way, 0.9):  # the true errors of what is published
-        near = tables._between(tables._parts, tables._of_model(tables.mixture), other)
+        near = tables._between(tables._parts, tables._model_components(tables.mixture), other)
         risks[other] = float(
             np.mean([(near.marginal(one.attributes) - counted(held, one)) ** 2 for one in pairs])
         )

@@ -68,7 +68,7 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
 
 
 def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
-    asked, budget = ln.queries(ln.Domain(a=ln.Integers(0, 159)), a="prefix"), ln.ZCDP("1/1000")
+    asked, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
     first = ln.plan(asked, budget, seconds=2.0)
     told: list[str] = []
     compared = ln.compare(asked, budget, told.append, seconds=2.0)

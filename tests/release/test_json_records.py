@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leastnoise._release import ALWAYS_WRITTEN, flat, read_manifest, read_record, write_record
+from leastnoise._release import REQUIRED, flat, read_manifest, read_record, write_record
 from leastnoise._trusted.check import InputError
 from release.conftest import made, write
 
@@ -30,7 +30,7 @@ class Record:
     sizes: tuple[int, ...] | str
     shares: Mapping[str, float]
     counts: Counts | None = field(default=None, metadata=flat("guard_"))
-    note: str = field(default="", metadata=ALWAYS_WRITTEN)
+    note: str = field(default="", metadata=REQUIRED)
     further: Mapping[str, Any] = field(metadata=flat())
 
 
@@ -88,6 +88,9 @@ def test_missing_value_is_refused():
     value = {name: entry for name, entry in VALUE.items() if name != "guard_used"}
     with pytest.raises(InputError, match=r"^guard_used is missing\. Use an intact copy\.$"):
         read_record(Record, {**value, "guard_std": 1.0})
+    assert VALUE["note"] == ""
+    with pytest.raises(InputError, match=r"^note is missing"):
+        read_record(Record, {name: entry for name, entry in VALUE.items() if name != "note"})
 
 
 def test_manifest_is_written_as_it_is_read(tmp_path):

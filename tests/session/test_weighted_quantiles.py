@@ -134,7 +134,8 @@ def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
     assert deviation == pytest.approx(error.std_error, rel=0.1)
 
 
-def test_pages_and_files_name_shares_of_weights(domain, tmp_path) -> None:
+def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("LEASTNOISE_CHARTS")
     weighted = ln.quantile_queries(domain, "pay", ["1/2"]) + ln.cdf_queries(domain, "pay")
     out = tmp_path / "out"
     ln.release(ln.plan(weighted.weighted_by("weight"), ln.PureDP(10)), PEOPLE, seed=1, out=out)

@@ -130,7 +130,7 @@ def test_target_is_largest_margin_or_relative_to_size(draft, plan):
     last = table_margins(plan, 0.95)[question]
     assert last.target.most == 60
     assert last.target.error == pytest.approx(last.largest)
-    assert last.target.kept is (last.largest <= 60)
+    assert last.target.is_met is (last.largest <= 60)
     assert last.typical <= last.largest
     assert last.share is None
     sized = table_margins(

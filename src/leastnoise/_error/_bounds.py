@@ -52,6 +52,7 @@ from leastnoise._workload import Product, Workload, index_queries
 
 _MOST_GRAM = 2048  # cells of an operator whose n x n spectrum is computed
 _MOST_CLOSED = 1024  # the same where a closed form is the alternative
+_GAP_OF_CELL_WEIGHTS = 1e-4  # of the squared error; the bound may be lower by this share
 _MOST_JOINT = 1536  # directions of a joint spectrum: rows of a dense matrix
 _MOST_DIRECTIONS = 2**62  # numbers of directions must fit int64
 _MOST_CORNER_VALUES = 11  # of which there are 2^11 corners
@@ -342,7 +343,8 @@ def _weighted_spectrum(
                 product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
             )
     orbits = levels.orbits.of_groups[0]
-    weights = fit_gaussian_optimum(dense_gram(gram, levels.size)).weights * levels.size
+    optimum = fit_gaussian_optimum(dense_gram(gram, levels.size), gap=_GAP_OF_CELL_WEIGHTS)
+    weights = optimum.weights * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 

@@ -42,7 +42,7 @@ from leastnoise._release._found_bounds import (
     read_bounds_manifest,
     write_bounds,
 )
-from leastnoise._release._json_records import ALWAYS_WRITTEN, flat, read_record, write_record
+from leastnoise._release._json_records import REQUIRED, flat, read_record, write_record
 from leastnoise._release._manifest import Manifest, read_manifest
 from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
 from leastnoise._release._metadata import FILL_IN, FILL_IN_ADDRESS, Publication

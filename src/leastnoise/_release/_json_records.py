@@ -26,7 +26,10 @@ _LARGEST_NUMBER = 1e150  # its square is still a double
 _PREFIX = "prefix"
 _IS_WRITTEN = "is written"
 ALWAYS_WRITTEN = {_IS_WRITTEN: True}
-"""Metadata of a field that is written also if it has its default value, and required."""
+"""Metadata of a field that is written also if it has its default value."""
+_IS_REQUIRED = "is required"
+REQUIRED = {_IS_WRITTEN: True, _IS_REQUIRED: True}
+"""Metadata of a field that is always written, and must be there on reading."""
 _Record = TypeVar("_Record")
 
 
@@ -98,7 +101,7 @@ def _read_entries(kind: type[_Record], entries: Mapping[str, Any], place: str) -
                 values[name] = value
         elif name in entries:
             values[name] = _read_value(field_kind, entries[name], f"{place}{name}")
-        elif record_field.default is MISSING or _IS_WRITTEN in record_field.metadata:
+        elif record_field.default is MISSING or _IS_REQUIRED in record_field.metadata:
             raise InputError(f"{place}{name} is missing. Use an intact copy.")
     return kind(**values)
 

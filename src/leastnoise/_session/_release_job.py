@@ -37,9 +37,9 @@ from leastnoise._plan import (
 )
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
-    ALWAYS_WRITTEN,
     EXPORTS,
     NO_RECEIPT,
+    REQUIRED,
     Draft,
     FoundBounds,
     FoundCategories,
@@ -106,7 +106,7 @@ class ReleaseRequest:
     """
 
     options: Options = field(default_factory=Options)
-    source: Any = field(default=None, metadata=ALWAYS_WRITTEN)
+    source: Any = field(default=None, metadata=REQUIRED)
     receipt: ReceiptFacts = NO_RECEIPT
     library: str | None = None
 

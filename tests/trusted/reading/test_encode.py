@@ -156,27 +156,29 @@ TEXTS = [
 LONGEST = "17." + "0" * 397  # text of 400 letters at most is looked at for zeros
 
 
+def _whole_text(value: str) -> str:
+    """The text of a whole number without the zeros after its point, or the text itself."""
+    if value in {"17.0", "17.00", "-0.0", LONGEST}:
+        return value.split(".", maxsplit=1)[0].replace("-0", "0")
+    return value
+
+
 @example(["17"], [LONGEST, LONGEST + "0"])
 @given(
-    st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6, unique=True),
+    st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6, unique_by=_whole_text),
     st.lists(st.one_of(st.sampled_from(TEXTS), st.just("")), max_size=12),
 )
 @settings(max_examples=100, deadline=None)
 def test_text_against_the_reference(categories, values):
     kind = Categories(categories, null="other")
+    whole_texts = [_whole_text(category) for category in categories]
     expected = []
     for value in values:
-        whole = (
-            value.split(".")[0].replace("-0", "0")
-            if value in {"17.0", "17.00", "-0.0", LONGEST}
-            else value
-        )
+        whole = _whole_text(value)
         if value == "":
             expected.append(len(categories))
-        elif value in categories:
-            expected.append(categories.index(value))
         else:
-            expected.append(categories.index(whole) if whole in categories else -1)
+            expected.append(whole_texts.index(whole) if whole in whole_texts else -1)
     assert cell_encoder(kind)(Column(values)).tolist() == expected
 
 
@@ -273,7 +275,7 @@ LISTS = st.sampled_from(
 ).flatmap(lambda values: st.lists(st.sampled_from(values), min_size=1, max_size=10))
 ENCODERS = {
     "categories": lambda: cell_encoder(
-        Categories(["1", "True", "1.0", "0", "False", "2", "2024-10-27 00:30:00"], outside="other")
+        Categories(["1", "True", "0", "False", "2", "2024-10-27 00:30:00"], outside="other")
     ),
     "integers": lambda: cell_encoder(Integers(0, 1, outside="other")),
     "bins": lambda: cell_encoder(Bins(0, 2, 4, outside="other")),
