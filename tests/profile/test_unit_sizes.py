@@ -159,7 +159,9 @@ def test_profile_with_units_is_paid_once_and_resumed(tmp_path: Path, monkeypatch
     (tmp_path / "p" / "unit-sizes").rename(tmp_path / "other")
     seeded_plan = plan_unit_sizes(ln.Privacy(ln.PureDP("1/10"), unit_column="patient_id"))
     ln.release(seeded_plan, source, seed=1, out=tmp_path / "p" / "unit-sizes")
-    with pytest.raises(ln.InputError, match="must be those of this profile, paid from the ledger"):
+    with pytest.raises(
+        ln.InputError, match="must be the counts of this profile, paid from the ledger"
+    ):
         run()
 
 

@@ -625,7 +625,7 @@ class StatisticError:
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     """Return the expected errors of the statistics of a plan's workload.
 
-    They are given as far as they are known before the release.
+    Only errors that are known before the release are among them.
     """
     # For variances see `variance_error`, for several measures `expected_statistic_errors`. The mean
     # S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size

@@ -521,7 +521,7 @@ class TimeRequest:
         most: seconds for the best strategy that it can find.
         likely: how likely it is to be the best under this noise, in proportion to others.
         is_slow: whether its most exceed a small share of the seconds.
-        own_seconds: seconds that it may take whatever others took; 0 for most planners.
+        own_seconds: seconds that it may take in any case; 0 for most planners.
     """
 
     planner: Planner

@@ -413,7 +413,7 @@ def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None)
     )
     if not is_same or earlier.observation.receipt not in _receipts(ledger):
         raise InputError(
-            f"The counts in {directory} must be those of this profile, paid from the ledger "
+            f"The counts in {directory} must be the counts of this profile, paid from the ledger "
             f"{ledger}; they are not. Choose another directory for this profile."
         )
     return earlier

@@ -70,7 +70,7 @@ def plan_unit_sizes(privacy: Privacy) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """What a limit on the rows of a unit leaves out.
+    """The units and rows that a limit on rows per unit leaves out.
 
     Attributes:
         max_rows: the limit.

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 from leastnoise._trusted.check import InputError, refuse
 
 Json: TypeAlias = Any
-"""A JSON value that is written as it is and not interpreted on reading."""
+"""A JSON value that is written and read without interpretation."""
 _LARGEST_WHOLE = 2**62
 _LARGEST_NUMBER = 1e150  # its square is still a double
 _PREFIX = "prefix"

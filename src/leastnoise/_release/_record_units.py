@@ -38,7 +38,7 @@ class UnitCounts:
 
 
 class Positions(NamedTuple):
-    """Positions of attributes among those of the records.
+    """Positions of attributes among the attributes of the records.
 
     Attributes:
         cells: of the attributes of the cells of units.
@@ -157,7 +157,7 @@ def group_rows(
 def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
     """Return whole numbers near targets, between bounds, with the rounded total.
 
-    The total is as near to that of the targets as the bounds allow.
+    The total is as near to the total of the targets as the bounds allow.
 
     >>> round_within(np.array([1.4, 1.4, 9.0]), np.array([0, 0, 1]), np.array([5, 5, 4])).tolist()
     [4, 4, 4]

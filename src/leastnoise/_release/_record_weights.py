@@ -21,7 +21,7 @@ class WeightTotals:
     """The released sums of the weights in the cells of one table.
 
     Attributes:
-        positions: of its attributes among those of the records.
+        positions: of its attributes among the attributes of the records.
         sums: in units of the measure, not negative, shape (cells of each attribute).
     """
 

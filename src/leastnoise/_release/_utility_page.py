@@ -1,4 +1,4 @@
-"""The utility page: tables of synthetic records beside the tables of their release."""
+"""The utility page: compare tables of synthetic records with tables of their release."""
 
 import math
 from collections.abc import Iterator

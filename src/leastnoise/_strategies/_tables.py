@@ -16,7 +16,7 @@ least among all mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
-    2305.08175), with integer contrasts in place of their floating-point basis.
+    2305.08175), with integer contrasts instead of their floating-point basis.
 
 ``workload`` measures the requested queries unchanged: several tables with the best split of the
 budget between them, a single one along an attribute with the best share for each query. There query

@@ -215,7 +215,7 @@ class SelectionReader:
         return boxes
 
     def _with_alias_definitions(self, term: Node) -> Node:
-        """Return a condition of WHERE with expressions in place of aliases of SELECT.
+        """Replace aliases of SELECT in a condition of WHERE by their expressions.
 
         Raises:
             InputError: it is about an aggregate.

@@ -103,7 +103,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
         InputError: the budget has no delta.
 
     Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a
-        unit's keys are held by nobody else. The bound is the probability that some key that only
+        unit's keys belong to other units. The bound is the probability that some key that only
         this unit has is released, plus the delta of the noise on its other keys.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram

@@ -64,7 +64,7 @@ class Keyed:
 
     Attributes:
         keys: distinct texts, in an order without meaning.
-        units: int64, of the same length, at least 1: keys that nobody has are not listed.
+        units: int64, of the same length, at least 1: keys without a unit are not listed.
     """
 
     keys: tuple[str, ...]
