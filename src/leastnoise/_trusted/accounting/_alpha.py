@@ -1,6 +1,6 @@
 """Search for an order alpha with a nearly minimal delta bound for zCDP.
 
-Not trusted: every order above 1 gives a valid bound.
+This file is not trusted: every order above 1 gives a valid bound.
 """
 
 from decimal import Context, Decimal
@@ -15,7 +15,7 @@ _MOST_STEPS = 4000
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
     """Return an alpha - 1 near which the log of delta is least.
 
-    It is near to about 13 digits. Far out, where the search ends early, any value is valid.
+    About 13 digits agree. For extreme arguments the search ends early; any value is valid.
     """
     c = _SEARCH
     near_eps, near_cost = (
@@ -23,7 +23,7 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
     )
 
     def slope(beta: Decimal) -> Decimal:
-        """Return the derivative of log delta at alpha = 1 + beta; it increases."""
+        """Return the derivative of log delta at alpha = 1 + beta; it increases with beta."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(
             c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1))))

@@ -2,7 +2,7 @@
 
 The module also writes exact fractions as text for files. A file holds every fraction as ``"p/q"``,
 never as a float. Text that is read back is checked character by character, so that a damaged file
-is refused and not guessed at.
+is refused instead of misread.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -77,7 +77,7 @@ def round_up(value: Fraction, bits: int = 128) -> Fraction:
         A fraction in ``[value, value * (1 + 2**(1 - bits))]``.
 
     Guarantees:
-        Never below ``value``, so that a cost that went through it is not understated.
+        The result is never below ``value``, so a rounded cost is never understated.
 
     >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**60), bits=4) == Fraction(15, 2**99)
     (Fraction(1, 3), True)
@@ -142,7 +142,7 @@ class _Definition:
         return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that remains after a pure step; delta stays whole.
+        """Return the budget that remains after a pure step; delta does not change.
 
         Args:
             epsilon: the epsilon of the step, smaller than the epsilon of the budget.
@@ -184,7 +184,7 @@ class PureDP(_Definition):
 
     Args:
         epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a
-            float (read as the decimal it prints as).
+            float (read as the decimal number that Python prints for it).
 
     Raises:
         InputError: epsilon is NaN, infinite, zero, negative, or longer than 1000 digits.
@@ -296,10 +296,10 @@ class ZCDP(_Definition):
 class GDP(_Definition):
     """Gaussian differential privacy.
 
-    To tell two neighbours apart is at least as hard as to tell N(0, 1) from N(mu, 1).
+    Telling two neighbours apart is at least as hard as telling N(0, 1) from N(mu, 1).
 
     Args:
-        mu_squared: mu squared, above 0, read exactly; squares add up.
+        mu_squared: the square of mu, above 0, read exactly; the squares of several releases add up.
 
     Raises:
         InputError: mu squared is NaN, infinite, zero, negative, or longer than 1000 digits.
@@ -335,19 +335,20 @@ class Privacy:
 
     Args:
         budget: PureDP, ApproxDP, ZCDP or GDP.
-        neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
-        unit_column: name of the column whose value names the unit; None if every row is a unit of
-            its own.
-        max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
-        max_per_cell: the most of these rows that are counted in one cell; None without such a
+        neighbours: "add_remove" (one unit is added or removed) or "replace" (one unit becomes
+            another).
+        unit_column: name of the column whose value identifies the unit; None if every row is a
+            separate unit.
+        max_rows: the largest number of rows of one unit that count; 1 if the unit is a row.
+        max_per_cell: the largest number of these rows that count in one cell; None without such a
             bound.
-        unit_reading: which spellings of the unit's values are nulls, and whether blanks and
-            capitals count. Values that are read as the same text are one unit.
+        unit_reading: which spellings of the unit's values are nulls, and whether blanks and capital
+            letters distinguish units. Values that are read as the same text are one unit.
 
     Raises:
-        InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1,
-            a bound or a reading is given without a column, or the bound in a cell is above
-            max_rows.
+        InputError: ``neighbours`` is another word, the column name is empty, ``max_rows`` is below
+            1, a bound or a reading comes without a column, or ``max_per_cell`` is above
+            ``max_rows``.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -422,7 +423,7 @@ class Privacy:
     def protected(self) -> str:
         """The unit and the neighbours in words, without the number of rows.
 
-        Costs can be added up if these agree.
+        Costs of two releases can be added up if these words agree.
 
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
@@ -435,7 +436,8 @@ class Privacy:
     def distance(self) -> int:
         """The largest number of rows by which neighbours differ.
 
-        The rows of a unit, or twice that if one unit is replaced by another.
+        This is the number of rows of a unit, or twice this number if one unit is replaced by
+        another.
 
         >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
         10
@@ -476,8 +478,9 @@ class Privacy:
         """Return whether two guarantees protect the same unit, so that costs add up.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
-        the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:
-        ids that it merges are declared to belong to one person (E6 of PROOFS-reading.md).
+        the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of ids may
+        differ too: the data holder declares that ids which the reading merges belong to one person
+        (E6 of PROOFS-reading.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False

@@ -1,7 +1,8 @@
 """Compute the charge of a release to a budget, and add charges up.
 
-Pure budgets add up epsilon, zCDP budgets rho, GDP budgets mu squared. An (epsilon, delta) budget
-adds up mu squared too: PROOFS-mu.md has the argument.
+Charges to a pure budget add up in epsilon, charges to a zCDP budget in rho, and charges to a GDP
+budget in mu squared. Charges to an (epsilon, delta) budget add up in mu squared too: PROOFS-mu.md
+has the argument.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,10 +45,10 @@ _SMALLEST_DELTA = Fraction(1, 10**1000)  # of `gaussian_mu_squared`
 class Charge:
     """An amount of a budget: epsilon, delta, rho and mu squared.
 
-    Each is a fraction of at least zero; parameters that the definition does not have are 0. A
+    Each is a fraction of at least zero; a parameter that the budget's definition lacks is 0. A
     charge to an (epsilon, delta) budget is of one of three kinds: only mu squared (a release that
-    is mu-GDP); epsilon and mu squared (a pure release, which is both); or epsilon and delta (a
-    release with its own delta, such as a search for categories).
+    satisfies mu-GDP); epsilon and mu squared (a pure release, which satisfies both guarantees); or
+    epsilon and delta (a release with its own delta, such as a search for categories).
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1), mu_squared=Fraction(0, 1))
@@ -111,7 +112,7 @@ def charge_text(budget: Budget, amount: Budget | Charge) -> str:
     Parts that are zero are included.
 
     Args:
-        budget: decides which parts are written.
+        budget: its definition determines which parts are written.
         amount: the charge, or a budget of the same definition.
 
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
@@ -136,15 +137,15 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a release to the budget of a data set.
 
     Args:
-        budget: the budget of the data set; its definition decides which amounts are added up.
+        budget: the budget of the data set; its definition determines which amounts are added up.
         declared: the budget that the plan declares.
         cost: the exact cost of the plan.
 
     Returns:
-        The charge: see the table. It is the declared budget and not the cost, which is a little
-        less because scales are rounded up to short fractions: a ledger of such differences would be
-        hard to read and of no use. The exceptions are costs that the declared budget does not have
-        as a number.
+        The charge; see the table. It is the declared budget and not the cost. The cost is a little
+        less, because scales are rounded up to short fractions; a ledger of such small differences
+        would be hard to read and of no use. The exceptions are costs for which the declared budget
+        has no number.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's
@@ -152,8 +153,8 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
 
     Guarantees:
         The release satisfies each part of the charge that its budget adds up: epsilon-DP, mu-GDP,
-        (epsilon, delta)-DP or rho-zCDP. `is_within_budget` says which charges are together within a
-        budget, also for releases that were chosen after seeing earlier ones.
+        (epsilon, delta)-DP or rho-zCDP. `is_within_budget` determines whether charges together stay
+        within a budget, also for releases that were chosen after earlier releases were seen.
 
     | budget   | pure cost                    | Gaussian cost    | series within (epsilon, delta) |
     |----------|------------------------------|------------------|--------------------------------|
@@ -166,9 +167,9 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     charges the mu squared, or the rho, of its cost, rounded up to 128 bits. A release with pure
     noise that declares GDP charges an ApproxDP budget with the epsilon of its cost, rounded up in
     the same way. A series of steps charges the whole budget that it declares. Concentrated costs
-    (discrete Gaussian noise) are charged to ApproxDP like a series within (epsilon, delta): zCDP
-    implies no mu. Only a ZCDP budget takes releases that declare ZCDP, and one of PureDP only those
-    that declare PureDP.
+    (discrete Gaussian noise) are charged to an ApproxDP budget like a series within (epsilon,
+    delta), because zCDP implies no mu-GDP. Only a ZCDP budget accepts releases that declare ZCDP,
+    and a PureDP budget accepts only releases that declare PureDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))
@@ -240,8 +241,9 @@ def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
 def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    As `charge`, but within (epsilon, delta) a step takes its declared amount, so that steps add up by
-    epsilon and by delta (theorem 6 of PROOFS-accounting.md).
+    This is the result of `charge`, except within (epsilon, delta): there a step is charged its
+    declared amount, so that the epsilons and the deltas of the steps add up (theorem 6 of
+    PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
     'epsilon = 0.5, delta = 1e-7'
@@ -275,7 +277,7 @@ def total(charge_list: Iterable[Charge]) -> Charge:
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
-    """Return the part of a budget's parameters that is not spent.
+    """Return the unspent part of each parameter of a budget.
 
     No part is below zero.
 
@@ -310,9 +312,9 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        True only where it is proved, for releases that were each chosen after seeing the earlier
-        ones, if it was also True whenever one of them was paid. For PureDP, ZCDP and GDP the sums
-        of charges decide. For ApproxDP see PROOFS-mu.md, G4.
+        True only if this is proved, also where each release was chosen after the earlier releases
+        were seen; the proof assumes that the result was True at each payment. For PureDP, ZCDP and
+        GDP the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
 
     >>> gaussian = Charge(mu_squared=Fraction("0.0276"))
     >>> [is_within_budget(ApproxDP(1, "1e-6"), [gaussian] * count) for count in (2, 3)]
@@ -349,10 +351,10 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """The charges of an (epsilon, delta) budget: those summed, those composed.
+    """The charges of an (epsilon, delta) budget, divided into summed and composed ones.
 
     Attributes:
-        summed: the sum of the leading charges with a delta of their own.
+        summed: the sum of the first charges, up to the first one without its own delta.
         composed: all other charges, in order.
     """
 
@@ -371,10 +373,11 @@ class _Division:
 
 
 def _divide(charges: Sequence[Charge]) -> _Division:
-    """Return charges divided into those that are summed and those composed.
+    """Return charges divided into the summed and the composed charges.
 
-    The leading charges with a delta of their own are summed as (epsilon, delta). From the first
-    other charge on all are composed in mu. The division does not depend on the budget (G4).
+    The first charges are summed as (epsilon, delta) as long as each has its own delta. From the
+    first other charge on, all charges are composed in mu. The division does not depend on the
+    budget (G4).
     """
     count = 0
     while count < len(charges) and charges[count].has_own_delta:
@@ -390,10 +393,11 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        For ApproxDP each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with its own delta, if any such
-        release can be paid. Rounded down; nothing where no epsilon is left, although delta alone
-        would pay for a Gaussian release with hardly any information.
+        For ApproxDP the parts are for different kinds of releases: mu squared for a Gaussian
+        release, epsilon for a pure release, and epsilon with delta for a release with its own
+        delta, if such a release can be paid. The parts are rounded down. If no epsilon is left,
+        nothing is left, although the remaining delta would pay for a Gaussian release with hardly
+        any information.
 
     >>> some = left_of_budget(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction("0.05"))])
     >>> round(float(some.mu_squared), 4), round(float(some.epsilon), 4), some.delta
@@ -424,7 +428,7 @@ def _payable_epsilon(mu_squared: Fraction) -> Fraction:
     """Return an epsilon whose charge in mu squared is at most an amount.
 
     It is nearly the largest one. `pure_mu_squared` rounds up, so the epsilon that
-    `pure_epsilon` returns is lowered until its charge fits; 0 where it never does.
+    `pure_epsilon` returns is lowered until its charge fits. The result is 0 if no charge fits.
     """
     epsilon = pure_epsilon(mu_squared)
     for _ in range(8):
@@ -442,8 +446,9 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
         fraction: above 0 and at most 1, read exactly.
 
     Returns:
-        Of an (epsilon, delta) budget the epsilon, at the same delta, whose mu squared is that
-        fraction of the whole's; it is rounded up to eight digits.
+        A budget of the same definition. For an (epsilon, delta) budget it has the same delta, and
+        the epsilon whose mu squared is this fraction of the mu squared of the whole budget; the
+        epsilon is rounded up to eight digits.
 
     Raises:
         InputError: the fraction is not in its range, or is so small that no epsilon is left.
@@ -468,15 +473,16 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
     """Return the epsilon spent, at the budget's delta; None if unbounded.
 
-    It is computed after the fact: releases that were chosen by the outputs of earlier ones satisfy
-    the budget, but not this smaller epsilon, which depends on the choices.
+    It is computed after the releases. Releases that were chosen by the outputs of earlier releases
+    satisfy the budget, but they need not satisfy this smaller epsilon, which depends on the
+    choices.
 
     Args:
         budget: the budget of the data set.
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        The epsilon, rounded up; None where the charges are not within the budget.
+        The epsilon, rounded up; None if the charges are not within the budget.
 
     >>> round(float(spent_epsilon(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction(1, 50))])), 3)
     0.575
@@ -497,7 +503,7 @@ def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | Non
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
     """Return whether `charge` could have returned this amount for a budget.
 
-    The amount must be above zero, with no part that the definition does not have.
+    The amount must be above zero, and may have only the parts of the budget's definition.
 
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)

@@ -1,6 +1,6 @@
 """State the costs of plans, and check that a budget covers a cost.
 
-Plans incur costs by their integer queries.
+The cost of a plan follows from its integer queries.
 """
 
 from dataclasses import dataclass
@@ -102,7 +102,8 @@ class SeriesCost:
     """The cost of a series of adaptive steps: a whole budget.
 
     Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
-    The kernel keeps the charges of the steps within it (theorem 6 of PROOFS-accounting.md).
+    The kernel ensures that the charges of the steps stay within this budget (theorem 6 of
+    PROOFS-accounting.md).
 
     Args:
         budget: the budget that the whole series satisfies.
@@ -164,7 +165,7 @@ class Noise(Enum):
         = ``norm``.
 
         Args:
-            distance: the distance; exact, above 0.
+            distance: the exact distance, above 0.
 
         >>> Noise.DISCRETE_GAUSSIAN.cost(Fraction(1))
         ConcentratedCost(rho=Fraction(1, 2))
@@ -182,7 +183,7 @@ def rho_of(cost: Cost) -> Fraction:
     It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
-        InputError: a series within (epsilon, delta), for which none is known.
+        InputError: the cost is of a series within (epsilon, delta), for which no rho is known.
 
     Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
 
@@ -217,17 +218,17 @@ def covers(budget: Budget, cost: Cost) -> bool:
         cost: the cost of the mechanism.
 
     Returns:
-        True only where it is proved; False where it is false, or (within a relative 1e-12 of the
-        boundary) not decided.
+        True only if this is proved. False if it is wrong, or if it is undecided because the cost is
+        within a relative 1e-12 of the boundary.
 
     Raises:
-        InputError: one of the two is of another class.
+        InputError: an argument is of another class.
 
     Guarantees:
-        All comparisons are between exact fractions, one side possibly a proved upper bound; see
-        PROOFS-accounting.md.
+        All comparisons are between exact fractions; one side may be a proved upper bound (see
+        PROOFS-accounting.md).
 
-    Source: `gaussian_is_private` and `zcdp_delta` name theirs.
+    Source: see `gaussian_is_private` and `zcdp_delta`.
 
     >>> covers(PureDP(1), PureCost(1)), covers(PureDP(1), GaussianCost("1e-9"))
     (True, False)

@@ -1,10 +1,10 @@
 """Prove bounds on the delta of Gaussian noise and of zCDP.
 
-They hold at a given epsilon, and are computed in decimal arithmetic with directed rounding.
+The bounds are for one epsilon, and are computed in decimal arithmetic with directed rounding.
 
-Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
-their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
-encloses them. PROOFS-accounting.md has the proofs.
+Every number is a pair (low, high) with the true value between. Operations of `decimal` use the
+rounding mode of their context, except that ``exp``, ``ln`` and ``sqrt`` round to nearest; one step
+down or up then encloses the value. PROOFS-accounting.md has the proofs.
 
 Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi
 the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) =
@@ -19,8 +19,8 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-The best alpha is searched without rigour (`_alpha`); the bound is then evaluated with upward
-rounding at the result of the search, a short exact number.
+`_alpha` searches for the best alpha without proof. Its result is a short exact number, at which the
+bound is evaluated with upward rounding.
 """
 
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class Rounding:
 def rounding(digits: int) -> Rounding:
     """Return decimal contexts that round down and up, for a number of digits.
 
-    Their exponents are so wide that nothing the accounting computes underflows.
+    The range of exponents is so wide that no number of the accounting underflows.
 
     >>> rounding(7).digits
     7
@@ -150,8 +150,8 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
         delta: the delta to stay at or below.
 
     Returns:
-        True only where it is proved; undecided cases (nearer to delta than about 50 digits tell, or
-        delta below 1e-3000) are False.
+        True only where it is proved; False also in undecided cases, in which about 50 digits do not
+        separate the value from delta, or delta is below 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -172,13 +172,13 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
         mu_squared: above 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-15 of the least such delta, or
-        1e-3000 where that is below it.
+        A fraction of 17 digits, at most 1, within a relative 1e-15 of the smallest such delta;
+        1e-3000 if the smallest delta is below that number.
 
     Raises:
         InputError: an argument is not a finite number in its range.
 
-    Source: as `gaussian_is_private`.
+    Source: see `gaussian_is_private`.
 
     >>> round(float(gaussian_delta(1, "0.0718")), 9)
     9.941e-06
@@ -189,7 +189,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     """Return an upper bound on the delta of mu-GDP.
 
-    If mu is small, it uses far more digits than cancel.
+    If mu is small, the computation uses far more digits than cancellation removes.
     """
     eps = exact("epsilon", epsilon)
     square = exact_positive("mu_squared", mu_squared)
@@ -265,7 +265,8 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
 
-    About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
+    About ``0.22 x^2`` digits cancel, here at most ``0.22 digits``; the computation starts with this
+    many more digits.
     """
     exact_square = Fraction(x) ** 2
     wide = rounding(contexts.digits + int(exact_square * 11 / 50) + 10)
@@ -315,7 +316,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Return bounds on pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor, and all terms that are left out together, lose less than 1.
+    Each floor loses less than 1, and so do the omitted terms together.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(
@@ -336,13 +337,13 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
 
     Returns:
         A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over
-        alpha; where that is below 1e-3000, the number 1e-3000.
+        alpha; 1e-3000 if the infimum is below that number.
 
     Raises:
         InputError: an argument is not a finite number in its range.
 
     Guarantees:
-        An upper bound for every alpha that the search may return.
+        The result is an upper bound for every alpha that the search may return.
 
     Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the
         conversion from Renyi divergence. For continuous Gaussian noise the analytic delta is exact,

@@ -1,8 +1,9 @@
 """Read budgets, costs and charges from JSON.
 
-Character by character, so that a damaged file is refused.
+The texts are checked character by character, so that a damaged file is refused.
 
-Not trusted: the ledger checks that each value is written as the text from which it was read.
+This file is not trusted: the ledger checks that writing each value again gives the text from which
+it was read.
 """
 
 import re

@@ -35,12 +35,12 @@ class KeyRule:
 
     Args:
         noise: discrete Laplace or rounded Gaussian.
-        scale: of the noise, in units: b, or sigma; above 0 and at most 2^48, with numerator and
-            denominator below 2^56.
+        scale: the scale of the noise (b, or sigma) in units; above 0 and at most 2^48, with
+            numerator and denominator below 2^56.
         threshold: a whole number of at least 2.
 
     Raises:
-        InputError: an argument is not of this kind.
+        InputError: an argument is not such a value.
 
     >>> KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22).threshold
     22
@@ -70,8 +70,7 @@ def search_budget(privacy: Privacy) -> ApproxDP:
     """Return the budget of a search for keys.
 
     Raises:
-        InputError: a budget without delta, which does not allow a key of one person to be released
-            by chance.
+        InputError: the budget has no delta, so a key of one person must not be released by chance.
 
     >>> search_budget(Privacy(ApproxDP(1, "1e-9")))
     ApproxDP(epsilon='1', delta='1/1000000000')
@@ -97,17 +96,17 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
         privacy: an ApproxDP budget, the neighbours, and ``max_rows``.
 
     Returns:
-        True only where it is proved.
+        True only if this is proved.
 
     Raises:
         InputError: the budget has no delta.
 
-    Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a
-        unit's keys belong to other units. The bound is the probability that some key that only
-        this unit has is released, plus the delta of the noise on its other keys.
+    Guarantees: the bound is exact up to rounding and a relative delta / 2 if none of a unit's keys
+        belong to other units, or all of them do. The bound is the probability that some key that
+        only this unit has is released, plus the delta of the noise on its other keys.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram
-        mechanism (2024), here for both kinds of neighbours.
+        mechanism (2024), extended here to both kinds of neighbours.
 
     >>> privacy = Privacy(ApproxDP(1, "1e-9"))
     >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
@@ -135,9 +134,9 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 
 
 def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges that cut the numbers 0 to ``max_keys``, by first and last.
+    """Yield the first and last number of ranges that divide 0 to ``max_keys``.
 
-    They are numbers of keys that nobody else has.
+    The numbers count the keys of a unit that no other unit has.
     """
     first = 0
     while first <= max_keys:
@@ -149,7 +148,7 @@ def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
 def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
     """Return a bound on the probability that a key of one unit is released.
 
-    Then its noise is at least ``threshold - 1``, or exceeds 62 bits.
+    The key is released if its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """
     up = contexts.up
     least_noise = rule.threshold - 1

@@ -61,8 +61,8 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """Return a mu squared for which epsilon-DP implies mu-GDP, rounded up.
 
-    It is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2``, within a relative 2^-40 for epsilon up to
-    1000, and 8 epsilon above that.
+    For epsilon up to 1000 it is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2`` within a relative
+    2^-40; for a larger epsilon it is 8 epsilon.
 
     Args:
         epsilon: above 0.
@@ -87,7 +87,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
 def pure_epsilon(mu_squared: Fraction) -> Fraction:
     """Return the largest epsilon that implies mu-GDP, rounded down.
 
-    `pure_is_gaussian` is true of the result.
+    `pure_is_gaussian` returns True for the result.
 
     Args:
         mu_squared: above 0.
@@ -178,14 +178,14 @@ def largest_accepted(
 ) -> Fraction:
     """Return the largest number that a predicate accepts.
 
-    Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
-    reject large ones.
+    The search is among numbers with ``bits`` leading bits. The predicate must accept all numbers up
+    to a limit and reject all larger ones.
 
     Args:
         accepts: the predicate.
         bits: leading bits of the result.
-        near: a number above 0 at which the search starts. The result does not depend on it, and
-            takes few calls of the predicate where it is near.
+        near: a number above 0 at which the search starts. The result does not depend on it; the
+            search is fast if it is near the result.
 
     >>> largest_accepted(lambda number: number <= Fraction(1, 3), bits=3)
     Fraction(5, 16)
@@ -220,7 +220,7 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Return the rank of the largest number of some leading bits below or at a number."""
+    """Return the rank of the largest number with some leading bits that is at most a number."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1
@@ -228,6 +228,6 @@ def _rank(number: Fraction, per_octave: int) -> int:
 
 
 def _number_of_rank(rank: int, per_octave: int) -> Fraction:
-    """Return the number of a rank; 1 has the rank 0."""
+    """Return the number with a rank; the number 1 has the rank 0."""
     octave, beyond = divmod(rank, per_octave)
     return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave

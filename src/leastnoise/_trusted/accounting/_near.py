@@ -1,6 +1,6 @@
 """Float approximations at which the exact searches of `_mu` start.
 
-Not trusted: a search that starts anywhere ends at the same number, only later.
+This file is not trusted: the search ends at the same number from any start, but may take longer.
 """
 
 import math
@@ -40,7 +40,7 @@ def near_pure_epsilon(mu_squared: Fraction) -> Fraction:
 
 
 def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
-    """Return about the largest number that a predicate accepts, by bisection of its logarithm."""
+    """Return nearly the largest number that a predicate accepts, by bisection of its logarithm."""
     low, high = _EXPONENTS
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -52,7 +52,7 @@ def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
 
 
 def _as_float(value: Fraction) -> float:
-    """Convert to a float, or a very large number to a smaller one that is a float."""
+    """Convert to a float; a number too large for a float becomes the largest float."""
     return float(min(value, _LARGEST))
 
 

@@ -47,9 +47,9 @@ def count(
             a generator of any length. The caller has checked by `Table.require` that the table has
             these attributes and the measure.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None, or a pair: an attribute with one int64 limit of at least 0 for each of its
-            cells, or None with a single limit. A value above the limit of its row's cell is summed
-            as the limit.
+        limits: None for sums without limits. Otherwise a pair: an attribute and one int64 limit of
+            at least 0 for each of its cells, or None and a single limit for all rows. A value above
+            the limit of its row's cell counts as the limit.
 
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their
@@ -57,13 +57,13 @@ def count(
         sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: the rows were counted in a database for the tables of another plan, or the
-            limits do not fit; never because of a row.
+        InputError: the database counted the rows for the tables of another plan, or the limits do
+            not fit. The values of rows never raise it.
 
     Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
         amount of a row) < 2^63, which the caller has checked from public bounds. Each marginal
-        depends only on its attributes and the rows, not on the other marginals that are requested.
-        With limits, every row adds at most the limit of its cell.
+        depends only on its attributes and the rows, not on the other requested marginals. With
+        limits, every row adds at most the limit of its cell.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
         is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of
@@ -198,7 +198,7 @@ def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashabl
 def _histogram(
     columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
 ) -> IntArray:
-    """Return the number of rows, or the sum of values, in each joint cell.
+    """Return the number of rows, or the sum of their values, in each joint cell.
 
     One pass over the rows, in int64 throughout (A4).
     """
@@ -221,7 +221,7 @@ def _histogram(
 def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
     """Return the row-major cell of each row (A1).
 
-    It is computed in the smallest type that holds it, which makes it fast.
+    The smallest integer type that holds the cell numbers makes this fast.
     """
     codes = columns[0]
     cells = shape[0]

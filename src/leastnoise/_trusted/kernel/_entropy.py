@@ -12,7 +12,7 @@ Words = npt.NDArray[np.uint64]
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words.
 
-    Guarantees: noise drawn from a source is private only if its words are unpredictable and never
+    Guarantees: noise is private only if the words of its source are unpredictable and none is
         returned twice. Paid series draw from `SystemEntropy` only.
     """
 

@@ -1,6 +1,6 @@
 """Exact K-norm noise for tables that share their total.
 
-The noise is on the whole numbers.
+The noise of every cell is a whole number.
 
 Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md in this folder.
 """
@@ -37,7 +37,7 @@ def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> lis
 
     The probability is proportional to exp(-|z| / scale).
 
-    |z| is the largest of the tables' sums of absolute values.
+    |z| is the largest sum of absolute values of one table.
 
     Args:
         sizes: the number of cells of each table, at least one table.

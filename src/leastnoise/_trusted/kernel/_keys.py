@@ -22,8 +22,10 @@ class FoundKeys:
     """The keys that a search found, with their noisy numbers of units.
 
     Attributes:
-        keys: texts, by falling noisy number of units; equal numbers in the order of the texts.
-        units: the noisy numbers, int64 of the same length, each at least the threshold.
+        keys: texts, sorted by their noisy number of units, the largest first; texts with equal
+            numbers are in the order of the texts.
+        units: the noisy number of units of each key, an int64 array; each is at least the
+            threshold.
     """
 
     keys: tuple[str, ...]
@@ -34,7 +36,7 @@ class FoundKeys:
 class KeySearch:
     """A search for the keys of an attribute.
 
-    It is the only step of its series, whose budget has a delta.
+    It is the only step of its series. The budget of the series has a delta.
 
     Args:
         attribute: name of the attribute whose keys are searched for.
@@ -42,7 +44,7 @@ class KeySearch:
         most: the largest number of keys to release; the keys with the largest noisy numbers are kept.
 
     Raises:
-        InputError: a part of another class, or ``most`` below 1.
+        InputError: an argument is of another class, or ``most`` is below 1.
 
     >>> KeySearch(attribute="agent", rule=KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22), most=9).most
     9
@@ -62,13 +64,13 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """Return the whole budget of a series, which the rule must satisfy (U1).
+        """Check that the rule satisfies the budget of a series; return the budget (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.
 
         Raises:
-            InputError: this is not proved, or the budget has no delta.
+            InputError: the rule is not proved to satisfy the budget, or the budget has no delta.
         """
         budget = privacy.budget
         if not isinstance(budget, ApproxDP) or not keys_are_private(self.rule, privacy):

@@ -74,18 +74,19 @@ class Ledger:
     Attributes:
         path: the file.
         dataset: name of the data set.
-        privacy: the budget when this was opened, the unit and the neighbours; see `set_budget`.
+        privacy: the unit, the neighbours, and the budget at the time when the ledger was opened;
+            see `set_budget`.
         timeout: seconds to wait for another process's lock.
-        id: 128 random bits in hexadecimal, made with the ledger.
+        id: 128 random bits in hexadecimal, drawn when the ledger is created.
         share: the name of the share from which releases are paid; "" if the budget is not shared
             out.
 
     Guarantees:
         A receipt is returned only after its charge is on the disk, and only if all charges together
-        are then within the budget in force: the charges of the period, if the budget is for one,
-        and those of the share. This holds for any number of processes that reserve at once,
-        wherever they are killed. No method gives a charge back. Every method that reads or writes
-        raises a LedgerError if the file cannot be used.
+        are then within the budget in force: the charges of the current period, if the budget has
+        periods, and the charges of the share. This holds for any number of processes that reserve
+        at the same time, at whatever point they are killed. No method gives a charge back. Every
+        method that reads or writes raises a LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -119,8 +120,8 @@ class Ledger:
         Args:
             path: the new file; its folder must exist.
             dataset: name of the data set, for messages and reports.
-            privacy: the budget, the unit and the neighbours; of these only the size of the budget
-                can be changed, by `set_budget`.
+            privacy: the budget, the unit and the neighbours. Only the size of the budget can be
+                changed later, by `set_budget`.
             timeout: seconds to wait for another process's lock.
 
         Raises:
@@ -128,8 +129,8 @@ class Ledger:
             InputError: the name is empty, or ``privacy`` is something else.
 
         Guarantees:
-            Never replaces a file, and never removes one that another process may have made. Killed
-            midway, it leaves a hidden draft at most.
+            The call never replaces a file, and never removes a file that another process may have
+            made. If the process is killed during the call, at most a hidden draft remains.
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
@@ -162,7 +163,7 @@ class Ledger:
             InputError: it has no such share.
 
         Guarantees:
-            Never makes a file.
+            The call never creates a file.
 
         >>> ln.Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
@@ -186,8 +187,8 @@ class Ledger:
     def running(self, room: int = 0) -> AbstractContextManager[str]:
         """Hold the lock that marks a release as running.
 
-        It is held until the block or the process ends; the block receives the identification of the
-        run.
+        The lock is held until the ``with`` block or the process ends. The block receives the
+        identifier of the run.
 
         Args:
             room: bytes to keep free for its measurement, from public sizes.
@@ -214,14 +215,13 @@ class Ledger:
 
         Args:
             cost: the cost that the kernel computed from the plan's integers.
-            privacy: of the plan: its budget must cover the cost; its unit and neighbours must be
-                those of the ledger.
+            privacy: the privacy that the plan declares. Its budget must cover the cost; its unit
+                and neighbours must equal those in the ledger.
             plan_digest: fingerprint of the plan.
             output: where the release will be published, so that `reconcile` can look for it.
             description: one line for people.
-            plan: its JSON text, so that another process can finish the release; without it none
-                can.
-            options: of the release, for the process that finishes it.
+            plan: the plan as JSON text. Another process can finish the release only with this text.
+            options: the options of the release, for the process that finishes it.
             run: identification of this process, from `running`.
             read_on: the day on which reading of the rows began; None if none were read.
 
@@ -229,16 +229,17 @@ class Ledger:
             The receipt. The charge is on the disk by then.
 
         Raises:
-            BudgetError: less is left than the charge; nothing was spent.
+            BudgetError: the ledger has less left than the charge; nothing was spent.
             InputError: other unit or neighbours, a declared budget that does not cover the cost, a
-                definition this ledger cannot hold, no share where the budget is shared out, or a
-                text that cannot be stored; nothing was spent.
+                privacy definition that the ledger cannot hold, no share although the budget is
+                divided into shares, or a text that cannot be stored; nothing was spent.
             LedgerError: the file is damaged, locked, read-only or gone, the disk is full, or the rows
-                were read in an earlier period of the budget. No receipt, so no release.
+                were read in an earlier period of the budget. There is no receipt, and so no
+                release.
 
         Guarantees:
             The remaining budget is computed anew from the exact fractions of all rows, and the charge is
-            written, under one lock that shuts out all other writers.
+            written, under one lock that excludes all other writers.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
@@ -297,24 +298,26 @@ class Ledger:
         """Change the budget, or assign a share of it; recorded like a release.
 
         Args:
-            budget: the budget from now on; of the definition that the ledger has.
-            share: the name of a share. The spending under it is then within this budget as well as
-                within the whole; "" for the whole.
+            budget: the budget from now on, in the privacy definition of the ledger.
+            share: the name of a share, whose releases must then stay within this budget as well as
+                within the whole budget; "" sets the whole budget.
             period: "day", "week", "month" or "year" if the budget and all shares begin anew with
-                each, by the day of payment (UTC); "" if they are for all times; None to leave that
-                as it is.
+                each, by the day of payment (UTC); "" if they are for all times; None to keep the
+                present setting.
             note: the reason, for people.
-            receipt: identifier of the entry, by which it can be found if this call is interrupted;
-                a new one if empty.
+            receipt: identifier of the entry, which finds the entry if this call is interrupted; if
+                empty, the call draws a new identifier.
 
         Returns:
             The ledger with the new budget.
 
         Raises:
-            BudgetError: more is spent, in one of the periods; nothing was changed.
-            InputError: another definition, or a period of only a share; nothing was changed.
-            LedgerError: the file cannot be used; after a failure at its end, `entries` has the
-                change.
+            BudgetError: more than the new budget is already spent in one of the periods; nothing
+                was changed.
+            InputError: the budget has another privacy definition, or the period is for one share
+                only; nothing was changed.
+            LedgerError: the file cannot be used. If only the last step of the call failed,
+                `entries` contains the change.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -365,7 +368,7 @@ class Ledger:
         Args:
             spent: the guarantee of the other releases together: a budget for the ledger's unit, or
                 a Privacy, which must have that unit.
-            cost: the exact cost of a release whose plan is known; None for a series of releases
+            cost: the exact cost of one release whose plan is known; None for several releases
                 within ``spent``.
             receipt: identification of a release that another ledger, or a newer copy of this one,
                 paid; it is recorded once.
@@ -378,10 +381,10 @@ class Ledger:
             The entry.
 
         Raises:
-            InputError: another unit, a definition that cannot be added up here, a day to come, or a
-                text that cannot be stored.
-            LedgerError: the release is in this ledger already, or the file cannot be used; after a
-                failure at its end, `entries` has it.
+            InputError: another unit, a privacy definition that this ledger cannot add to its
+                charges, a day in the future, or a text that cannot be stored.
+            LedgerError: the release is in this ledger already, or the file cannot be used. If only
+                the last step of the call failed, `entries` contains the new entry.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -430,8 +433,8 @@ class Ledger:
         """Raise if `reserve` would refuse these payments in turn; write nothing.
 
         Args:
-            payments: exact cost of a plan, and its unit, neighbours and declared budget, in the
-                order of payment: a guard before its release.
+            payments: the exact cost of each plan with its unit, neighbours and declared budget, in
+                the order of payment: a guard comes before its release.
 
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
@@ -481,12 +484,12 @@ class Ledger:
 
         Args:
             receipt: receipt of the release.
-            number: number of the step, which was begun.
+            number: number of the step, which must have begun.
             outcome: the outcome as text, in parts.
 
         Raises:
-            LedgerError: the step is not under way, or the file cannot be written. The outcome must
-                be thrown away.
+            LedgerError: the step has not begun or has an outcome already, or the file cannot be
+                written. The caller must discard the outcome.
         """
         free_room(self.path, receipt.run)
         with write_transaction(self.path, self.timeout) as connection:
@@ -503,7 +506,7 @@ class Ledger:
     ) -> Any:
         """Begin and record a repeatable step in one transaction; return its outcome.
 
-        The outcome of the step is the same however often it is drawn (PROOFS-periods.md).
+        Such a step has the same outcome each time it is drawn (PROOFS-periods.md).
 
         Args:
             receipt: receipt of the release.
@@ -516,7 +519,8 @@ class Ledger:
             The outcome.
 
         Raises:
-            LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
+            LedgerError: as for `begin` and `record`; the ledger then contains no part of the
+                outcome.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -562,7 +566,7 @@ class Ledger:
 
         Raises:
             LedgerError: the budget begins anew with each period, and the period of the payment is
-                over; or the release is not of this ledger, or the file cannot be read.
+                over; or the release belongs to another ledger, or the file cannot be read.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -614,8 +618,8 @@ class Ledger:
         """Return the entry of a receipt, read from the file.
 
         Raises:
-            LedgerError: the receipt is not of this ledger, another process finishes its release, or
-                the file cannot be read.
+            LedgerError: the receipt belongs to another ledger, another process finishes its
+                release, or the file cannot be read.
 
         >>> ln.Ledger.open("/nowhere/x").entry_of(None)
         Traceback (most recent call last):
@@ -629,7 +633,8 @@ class Ledger:
         """Return the data needed to finish a resumable release.
 
         Raises:
-            LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
+            LedgerError: there is nothing to finish, the data are damaged, or the file cannot be
+                read.
         """
         with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
@@ -655,7 +660,8 @@ class Ledger:
             run: identification of this process, from `running`.
 
         Raises:
-            LedgerError: another process makes or finishes it, or it is not resumable any more.
+            LedgerError: another process carries out or finishes the release, or it can no longer be
+                resumed.
         """
         with write_transaction(self.path, self.timeout) as connection:
             current = next(
@@ -686,18 +692,18 @@ class Ledger:
     def seal(self, receipt: Receipt) -> None:
         """Record that a release was published completely.
 
-        An entry that another process has meanwhile marked absent is sealed too, because the release
-        was paid for and is published now. Sealing twice changes nothing.
+        The method also seals an entry that another process has meanwhile marked as absent, because
+        the release was paid for and is published now. Sealing an entry twice changes nothing.
 
         Raises:
-            LedgerError: the receipt is not of this ledger, or the file cannot be written.
+            LedgerError: the receipt belongs to another ledger, or the file cannot be written.
         """
         with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             self._settle(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle unsealed entries of earlier runs, and return these entries.
+        """Mark unsealed entries of earlier runs as sealed or absent, and return them.
 
         An entry becomes sealed if its release is published, and absent if it cannot be finished. No
         budget is given back.
@@ -713,8 +719,8 @@ class Ledger:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            A release that another process is still making is not changed, and neither is a
-            resumable one.
+            The entry stays unchanged if another process is still carrying out its release, or if
+            the release can be resumed.
         """
         ended = release_states(self.path, self.entries(), is_published)
         if not ended:
@@ -728,7 +734,7 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
-        """Return whether a process is making or finishing a release now."""
+        """Return whether a process is carrying out or finishing a release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
@@ -754,8 +760,8 @@ class Ledger:
     def spent(self) -> Charge:
         """Return the exact sum of all charges, for entries of any state.
 
-        For a budget by periods it adds only the charges of the present period, for a share only its
-        own.
+        For a budget with periods it adds only the charges of the present period, and for a share
+        only the charges of the share.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -765,9 +771,10 @@ class Ledger:
     def left(self) -> Charge:
         """Return the exact amount that a release can spend now.
 
-        It is what both the budget and the share have left; no part is below zero. Of an (epsilon,
-        delta) budget each part is for another kind of release: mu squared for a Gaussian one,
-        epsilon for a pure one, and epsilon with delta for one with its own delta.
+        Both the budget and the share have at least this amount left; no part of it is below zero.
+        For an (epsilon, delta) budget the parts are for different kinds of releases: mu squared for
+        a release with Gaussian noise, epsilon for a release under pure differential privacy, and
+        epsilon with delta for a release with its own delta.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -783,7 +790,7 @@ class Ledger:
     def limits(self) -> tuple[Limit, ...]:
         """Return the budget in force, then the budget of the share.
 
-        Each comes with the amount that is spent of it now.
+        Each comes with the amount that is now spent of it.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -805,7 +812,7 @@ class Ledger:
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
-        """Refuse a receipt whose release may draw nothing more.
+        """Raise for a receipt whose release may draw nothing more.
 
         Raises:
             LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
@@ -850,8 +857,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
     """Return the charge of a release to a data set's budget, from its cost.
 
     Raises:
-        InputError: the plan has another unit, or a definition that cannot be added up in the
-            ledger.
+        InputError: the plan has another unit, or a privacy definition that the ledger cannot add to
+            its charges.
     """
     if not isinstance(privacy, Privacy):
         raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
@@ -868,8 +875,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     """Return labels and texts for the display of a ledger.
 
-    It never raises, because debuggers call it: if the file cannot be read, the last fact is the
-    reason.
+    It never raises an error, because debuggers call it. If the file cannot be read, the last fact
+    states the reason.
     """
     facts = [
         ("of", ledger.dataset),

@@ -2,13 +2,13 @@
 
 The file is one SQLite database, read strictly and written by one process at a time.
 
-PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest
-everything is then in the one file, so that a copy of that file never lacks the latest charges.
-``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which
-a power cut just after a commit could undo it.
+PROOFS-ledger.md has the argument. SQLite keeps a rollback journal and not a write-ahead log.
+Between transactions one file then contains everything, so that a copy of this file never lacks the
+latest charges. ``synchronous = EXTRA`` also flushes the folder after the journal is removed;
+without this flush, a power cut just after a commit could undo the commit.
 
-No time of day is written: the time between paying and publishing would tell how many rows were
-counted.
+No time of day is written, because the time between payment and publication would reveal how many
+rows were counted.
 """
 
 import hashlib
@@ -96,19 +96,19 @@ class Entry:
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
-        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
-            "absent" (paid, and not published).
+        state: "reserved" (paid, and not known to be published), "sealed" (paid and completely
+            published) or "absent" (paid and not published).
         charge: the charged amount, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
         reserved_on: the day of payment, UTC.
         digest: digest of this entry and of all before it.
-        run: identification of the process that makes the release, while one does.
+        run: identifier of the process that carries out the release now; empty if there is none.
         resumable: whether an unpublished release can be finished without paying again: every step
             that was begun has an outcome.
-        kind: a "release", an amount "spent" before or elsewhere, or a "budget" that holds from this
-            entry on.
-        share: the share that paid, or whose budget was set; "" for none.
+        kind: "release"; "spent" for an amount that was spent before or elsewhere; or "budget" for a
+            budget that holds from this entry on.
+        share: the share that paid, or the share whose budget was set; "" if there is none.
         period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it
             is for all times.
 
@@ -142,7 +142,7 @@ class Content:
         dataset: the name of the data set.
         privacy: the first budget, the unit and the neighbours.
         id: identification of the ledger.
-        head: the digest of the last entry, or of the data set's row without entries.
+        head: the digest of the last entry, or of the data set's row if there are no entries.
         entries: all entries, oldest first.
     """
 
@@ -171,7 +171,7 @@ def append_entry(
         before: the digest of the entry before it.
         state: the state of the entry.
         run: identification of the process that makes the release.
-        added: kind, share and period of the entry.
+        added: the kind, the share and the period of the entry.
     """
     digest = _linked(before, row, added)
     values = (*row, digest, state, run, *added)
@@ -196,8 +196,8 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
     """Return the value of a text that `dump` wrote.
 
-    The reader is not trusted: its value must be of the package's classes and have the same text
-    again.
+    The JSON reader is not trusted: its value must be of the package's classes, and `dump` must
+    return the same text for it.
     """
     value = reader(json.loads(cast(str, text)))
     if (
@@ -271,8 +271,9 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 def _check_single_name(path: Path) -> None:
     """Raise for a ledger with several hard links; remove a draft among them (S2).
 
-    SQLite finds the journal of a killed process by the name of the file. Under another name its
-    transaction would not be rolled back, and later with it the charges of others.
+    SQLite finds the journal of a killed process by the name of the file. Under another name of the
+    file, SQLite would not roll the transaction back at once; a later rollback would remove the
+    charges of others too.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -404,14 +405,15 @@ def checked_text(name: str, value: object, least: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One of the budgets that a release must be within.
+    """A budget that a release must not exceed: the whole budget, or the budget of a share.
 
     Attributes:
         share: name of the share; "" for the whole budget.
         budget: the budget in force.
         period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
             for all times.
-        charges: its charges in the period of the requested day, in the order of entry.
+        charges: the charges to this budget in the period of the requested day, in the order of the
+            entries.
     """
 
     share: str
@@ -502,8 +504,9 @@ def check_left(content: Content, requests: Sequence[Charge], share: str, day: da
     """Raise unless requests, paid in this order, are within each limit (L1).
 
     Raises:
-        BudgetError: less is left; the message says of what.
-        InputError: the budget is shared out, and no share or an unknown one is named.
+        BudgetError: a limit has less left than a request; the message names the limit.
+        InputError: the budget is divided into shares, and the request names no share or an unknown
+            share.
     """
     budgets, _ = budgets_in_force(content)
     if len(budgets) > 1 and not share:
@@ -701,8 +704,8 @@ def os_error_reason(error: OSError) -> str:
 def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Create an empty ledger, and return its identifier.
 
-    It is written under a unique name and then linked into place: no process ever sees half a
-    ledger, or removes another's.
+    The file is written under a unique name and then linked into place. So no process ever sees an
+    incomplete ledger or removes the ledger of another process.
     """
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:

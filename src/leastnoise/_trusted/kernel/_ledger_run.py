@@ -1,7 +1,7 @@
 """Record the steps of releases that are paid and not yet published.
 
 A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
-returned. A step that was entered and has no outcome is never drawn again; see (J1) to (J3) in
+returned. A step with an entry and without an outcome is never drawn again; see (J1) to (J3) in
 PROOFS-ledger.md.
 """
 
@@ -20,7 +20,7 @@ _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
-    """A paid release has steps left to draw, and its rows are missing."""
+    """Raised if a paid release has steps left to draw, but no rows to draw them from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Receipt:
         charge: the charged amount, in the definition of the data set's budget.
         number: number of its entry in the ledger.
         head: digest of its entry and of all before it.
-        run: identification of the process that makes the release; see `Ledger.running`.
+        run: identifier of the process that carries out the release; see `Ledger.running`.
 
     >>> Receipt.__slots__
     ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
@@ -72,7 +72,7 @@ class Pending:
 
     Attributes:
         plan: its JSON text.
-        options: options of the release, in the form in which the caller gave them.
+        options: the options of the release, as the caller passed them.
         steps: the recorded steps, in order.
     """
 
@@ -125,7 +125,7 @@ def record(
 def _parts(texts: Iterable[str]) -> Iterator[str]:
     """Yield the joined texts in parts of ``_PART`` characters.
 
-    The last part may have fewer.
+    The last part may be shorter.
     """
     texts_of_part: list[str] = []
     size = 0

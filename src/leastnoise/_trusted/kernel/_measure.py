@@ -4,8 +4,8 @@ Noise is added to exact answers only here.
 
 PROOFS-kernel.md has the proof; its labels are in the code, here and in ``_series.py``, which pays:
 (K1) the measured queries and how far neighbours are apart, (K2) the table, (K3) paid before
-anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow is a
-wrong answer and no leak.
+anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow makes an
+answer wrong but reveals nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +90,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     """Return the noisy answers of every block.
 
     Args:
-        measurements: verified and paid for by the caller.
+        measurements: the measured queries, which the caller has verified and paid for.
         table: the private rows.
         entropy: the source of the noise.
 
@@ -142,14 +142,14 @@ def _operator_groups(measurements: Measurements) -> list[int]:
 def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
     """Yield the exact answers A x of each block, in multiples of 1 / grid.
 
-    They never leave the kernel without noise.
+    Exact answers never leave the kernel without noise.
 
     Args:
         measurements: the measured queries.
-        table: the private rows, which belong to it.
+        table: the private rows, which belong to the measurements.
 
     Returns:
-        The index of every block with its answers, int64 of shape (rows,), in any order.
+        Pairs in any order: the index of a block and its answers, an int64 array of shape (rows,).
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
     >>> [(place, exact.tolist()) for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))]
@@ -192,7 +192,7 @@ def _from_ends(
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Yield sums of v - low, then of high - v, from sums of v.
 
-    Uses the number of values (or of rows) in each cell.
+    It needs the number of values (or of rows) in each cell.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(

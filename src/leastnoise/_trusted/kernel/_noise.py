@@ -43,8 +43,8 @@ def discrete_laplace(
     P(z) is proportional to exp(-|z| denominator / numerator), for integers z.
 
     Args:
-        numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape
-            (count,): one scale a draw.
+        numerator: the numerator of the scale: a whole number from 1 to 2^56 - 1, or an int64 array
+            of shape (count,) with one scale for each draw.
         denominator: the same.
         count: number of draws, at least 0.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
@@ -53,13 +53,13 @@ def discrete_laplace(
         int64 array of shape (count,), in counts.
 
     Raises:
-        InputError: a scale or the count is not of this kind; a scale of 0 is refused.
+        InputError: a scale or the count is not such a number; a scale of 0 is refused.
 
     Guarantees:
         Given independent uniform bits the draws are independent and have exactly the stated
         distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability
-        below 2^-184, and even then x + z modulo 2^64 is a function of the exact x + z, so that
-        nothing beyond its privacy loss is lost.
+        below 2^-184, and even then x + z modulo 2^64 is a function of the exact x + z, so the
+        privacy loss does not grow.
 
     Source:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
@@ -108,7 +108,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
     P(G >= j) = exp(-j denominator / numerator), for integers j from 0 to 2^62.
 
     Args:
-        numerator: of the scale, a whole number from 1 to 2^56 - 1.
+        numerator: the numerator of the scale, a whole number from 1 to 2^56 - 1.
         denominator: the same.
         count: number of draws, at least 0.
         entropy: the source of bits; the numbers are private only if it is `SystemEntropy`.
@@ -117,7 +117,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         int64 array of shape (count,), independent draws from 0 to 2^62.
 
     Raises:
-        InputError: a scale or the count is not of this kind.
+        InputError: a scale or the count is not such a number.
 
     Guarantees:
         Given independent uniform bits the draws have exactly the stated distribution (corollary L6
@@ -149,7 +149,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
 
 def far_number(entropy: Entropy) -> int:
-    """Return V, drawn under the condition that it is at least 128 (L2).
+    """Return V, drawn under the condition that V >= 128 (L2).
 
     The geometric distribution has no memory.
     """

@@ -1,7 +1,7 @@
 """Draw measurements period by period.
 
-A private file keeps the exact counts of the closed periods, the noise of the last one, and the rows
-that each unit has used where its rows in all periods are bounded.
+A private file keeps the exact counts of the closed periods, the noise of the last one, and, if the
+rows of a unit in all periods together are bounded, the rows that each unit has used.
 
 The labels (P1 ...) refer to PROOFS-periods.md.
 """
@@ -41,15 +41,15 @@ PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never pub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedPeriods:
-    """Exact counts and noise that later periods of a series need; private.
+    """Exact counts and noise that later periods of a series need; all of it is private.
 
     Attributes:
-        number: number of closed periods.
+        number: the number of closed periods.
         tables: two flat, row-major int64 tables over all periods, by the measure that is summed
-            (None for rows) and the attributes. The first has the counts or sums as they were
-            frozen, 0 in later periods. The second has the largest number of rows that each cell had
-            when a period was closed; it is 0 unless late rows count on arrival.
-        noise: the noise of the rows of the last closed period: an int64 array for each block.
+            (None for rows) and the attributes. The first holds the frozen counts or sums, with 0 in
+            periods that are not closed. The second holds the largest number of rows that each cell
+            had when a period was closed; it is 0 unless late rows count on arrival.
+        noise: the noise of the queries of the last closed period: an int64 array for each block.
         used: the rows that each unit has used in the closed periods; None where `has_total_bound`
             is false, or no period is closed.
 
@@ -64,12 +64,12 @@ class ClosedPeriods:
 
 
 def has_total_bound(measurements: Measurements, along: str) -> bool:
-    """Return whether a unit's rows in all periods have a bound of their own.
+    """Return whether the rows of a unit in all periods together have a separate bound.
 
     Then the rows that a unit has used in earlier periods must be known when a period is closed (P2).
 
     Args:
-        measurements: the whole, of all periods.
+        measurements: the measurements of all periods together.
         along: the attribute whose cells are the periods.
 
     >>> domain = ln.Domain(month=[1, 2])
@@ -88,7 +88,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     """Raise for measurements that cannot be drawn period by period.
 
     Args:
-        measurements: the whole, of all periods.
+        measurements: the measurements of all periods together.
         along: the attribute whose cells are the periods.
         late: how rows count that come after their period was closed: "drop" (not at all), or
             "arrival" (in the period in which they come).
@@ -161,7 +161,7 @@ def close_period(
     (P2) defines the counts; the noise depends on no count (P3).
 
     Args:
-        measurements: the whole, of all periods; `check_along` has accepted them.
+        measurements: the measurements of all periods together; `check_along` has accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the present rows, over the domain of the measurements.
@@ -169,11 +169,11 @@ def close_period(
         entropy: the source of the noise.
 
     Returns:
-        The closed periods with this one; private.
+        The closed periods, which now include this period; they are private.
 
     Raises:
-        InputError: the rows of units are bounded in all periods, and the table was read with
-            another record of used rows than the one of the closed periods.
+        InputError: the rows of units are bounded in all periods, and the table was read with a
+            record of used rows that differs from the record in the closed periods.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -252,10 +252,10 @@ def answers(
 ) -> tuple[SignedArray, ...]:
     """Return the noisy answers of the last closed period.
 
-    They are a function of ``closed``, so they are the same however often it is called (P3).
+    They are a function of ``closed``, so every call returns the same answers (P3).
 
     Args:
-        measurements: the whole, of all periods.
+        measurements: the measurements of all periods together.
         along: the attribute whose cells are the periods.
         closed: private.
 
@@ -293,7 +293,7 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     It covers their answers to fixed test counts, and their noise scales.
 
     Args:
-        measurements: the whole, of all periods.
+        measurements: the measurements of all periods together.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
 
@@ -339,7 +339,7 @@ def measured_tables(measurements: Measurements) -> list[TableKey]:
     A table is given by the measure that is summed (None for rows) and the attributes.
 
     Args:
-        measurements: the whole, of all periods; distances from both ends of a measure also need the
+        measurements: the measurements of all periods together; distances from both ends of a measure also need the
             counts of its values, or of rows.
 
     >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
@@ -360,9 +360,9 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
     Each row is drawn in the last period for which it has a coefficient.
 
     Args:
-        block: with a factor on only the attribute.
+        block: a block that has a factor on only this attribute.
         along: the attribute whose cells are the periods.
-        period: 0 for the first.
+        period: the number of the period, counted from 0.
 
     Returns:
         Booleans of shape (copies of the block, rows of each factor in turn).
@@ -388,11 +388,11 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
 
     Args:
         file: next to the ledger.
-        owner: the payment and the fingerprint that it belongs to.
+        owner: the payment and the fingerprint to which the file belongs.
         closed: private.
 
     Raises:
-        OSError: it cannot be written; the old file is as it was.
+        OSError: the file cannot be written; the old file is unchanged.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_closed(Path(folder, "state"), "ab12", ClosedPeriods())
@@ -419,9 +419,9 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
 
     Args:
         file: next to the ledger.
-        owner: the payment and the fingerprint that it must belong to.
-        recorded: the number of periods that the ledger has; the file has the same number, or one
-            more that was not recorded in the ledger.
+        owner: the payment and the fingerprint to which the file must belong.
+        recorded: the number of periods that the ledger has recorded; the file holds the same
+            number, or one more period whose record is missing in the ledger.
 
     Raises:
         LedgerError: the file is missing or damaged, belongs to another payment or other
@@ -467,7 +467,7 @@ def _used_from_value(value: object, periods: int) -> UsedRows | None:
     """Return the used rows of a value from `_used_to_value`.
 
     Raises:
-        ValueError, TypeError: it is something else.
+        ValueError, TypeError: the value has another form.
     """
     if value is None:
         return None

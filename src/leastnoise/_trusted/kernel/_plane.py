@@ -5,7 +5,7 @@ The measure is the least cost of a partition of the table's cells into blocks of
 A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
 distances of a block's counts from their median; one record changes one block of each partition
 (C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers,
-multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
+multiples of 1 / GRID, and functions of private counts: no cost leaves the kernel without noise.
 """
 
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 class LeastCost:
     """The noisy least cost of a partition of a table's cells into blocks.
 
-    The blocks come from a tree; the cost estimates how much structure the data have, in buckets.
+    The blocks come from a tree; the cost estimates how much structure buckets find in the data.
 
-    A frozen value of public numbers, and the one choice that a series of steps can make.
+    It is a frozen value of public numbers, and the only kind of choice in a series of steps.
 
     Args:
-        attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of
-            the table.
+        attributes: one attribute, whose cells lie on a line, or two; the cells of the first of two
+            are the rows of the table.
         epsilon: the privacy loss of the answer, for any distance of neighbours.
         penalty: the cost of each block in addition to its deviation from the median, in records.
 
     Raises:
-        InputError: more attributes or none, or an epsilon that is not above 0.
+        InputError: there is no attribute or more than two, or the epsilon is not above 0.
 
     Guarantees:
         epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1
@@ -120,11 +120,11 @@ class LeastCost:
 def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     """Return clipped counts in tree order, and the blocks of each level (C1).
 
-    The shape is public and is checked; the counts are private and are clipped to the range of exact
-    arithmetic.
+    The shape is public, and a wrong shape is refused. The counts are private, and are clipped to
+    the range of exact arithmetic.
 
-    The blocks of a line are aligned intervals; the blocks of a rectangle come from halving it. No count
-    makes this fail.
+    The blocks of a line are aligned intervals; the blocks of a rectangle come from halving it. The
+    values of counts never raise an error.
 
     Args:
         x: counts, int64 of shape (n,) or (height, width).
@@ -183,14 +183,14 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
 def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     """Return each block's summed deviation from its median (C3).
 
-    They are exact, in multiples of 1 / GRID.
+    The deviations are exact, in multiples of 1 / GRID.
 
     Args:
-        counts: in the order of the tree, in [0, largest_count(n)].
-        starts: for each level where its blocks begin.
+        counts: the counts in the order of the tree, each in [0, largest_count(n)].
+        starts: for each level, the positions where its blocks begin.
 
     Returns:
-        One int64 array a level; the last, of single cells, is 0.
+        One int64 array for each level; the array of the last level, which has single cells, is 0.
 
     >>> [(cost / GRID).tolist() for cost in block_costs(*read_plane(np.array([[2, 3, 8]]))[:2])]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
@@ -240,8 +240,8 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
     Numerator and denominator, in multiples of 1 / GRID.
 
     Raises:
-        InputError: the noise is so large that a sum of it over all cells might leave int64, or that
-            the sampler does not accept the scale.
+        InputError: the noise is so large that its sum over all cells might exceed int64, or the
+            sampler does not accept the scale.
 
     >>> noise_scale(4096, Fraction(1, 10), 8)
     (10485760, 256)
@@ -259,7 +259,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
 
 
 def read_penalty(penalty: Exact, size: int) -> int:
-    """Return a penalty of records as an integer, in units of 1 / GRID.
+    """Return a penalty, stated in records, as an integer in units of 1 / GRID.
 
     >>> read_penalty("0.5", 4)
     2048

@@ -32,12 +32,13 @@ class QuantileSelection:
     Args:
         attribute: the ordered attribute whose cells are chosen from.
         share: the target as a share of the group's rows, above 0 and below 1.
-        cells: how many cells, from the first, are chosen from; rows in others are in no group.
+        cells: the choice is among this number of cells, from the first on; rows in later cells are
+            in no group.
         epsilon: the privacy loss of all choices together, for any distance of neighbours.
-        by: the attributes of the groups; one group without them.
+        by: the attributes of the groups; without them, all rows are one group.
 
     Raises:
-        InputError: a part of another kind.
+        InputError: an argument of another kind.
 
     Guarantees: epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell
         is further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
@@ -76,21 +77,21 @@ class QuantileSelection:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one row changes the distance of a cell (S3)."""
+        """The largest change of a cell's distance by one row (S3)."""
         return max(self.share, 1 - self.share)
 
     def scale(self, distance: int) -> tuple[int, int]:
         """Return the distance at which a cell passes with probability 1 / e.
 
-        It is a numerator and a denominator, in parts of a row, each 1 / the denominator of the
-        share.
+        The distance is a numerator and a denominator, in units of a row divided by the denominator
+        of the share.
 
         Args:
             distance: the number of rows by which neighbours differ.
 
         Raises:
-            InputError: an epsilon so small or so long that the choice is not exact. A series calls
-                this before it charges.
+            InputError: the epsilon is so small, or has so many digits, that the choice is not
+                exact. A series calls this before it charges.
 
         >>> QuantileSelection(attribute="age", share="1/4", cells=9, epsilon="1/2").scale(1)
         (12, 1)
@@ -140,8 +141,9 @@ class QuantileSelection:
     def distances(self, counts: IntArray) -> IntArray:
         """Return the distance of each cell's rank from the target rank.
 
-        It is in parts of a row, each 1 / the denominator of the share: 0 for the first cell up to
-        which the target is reached, and at least 1 for all others (S2).
+        The distance is in units of a row divided by the denominator of the share. It is 0 for the
+        first cell at which the cumulative count reaches the target, and at least 1 for all others
+        (S2).
 
         Args:
             counts: int64 of shape (cells,); private.

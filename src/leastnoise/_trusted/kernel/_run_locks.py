@@ -2,8 +2,8 @@
 
 The file also reserves disk space for the outcome.
 
-Not trusted: they only decide which process waits. That nothing is drawn twice follows from the
-ledger's rows (PROOFS-ledger.md, theorem 4).
+This file is not trusted: the locks only decide which process waits. The rows of the ledger ensure
+that nothing is drawn twice (PROOFS-ledger.md, theorem 4).
 """
 
 import errno
@@ -22,7 +22,7 @@ from leastnoise._trusted.kernel._ledger_file import os_error_reason
 def run_file(ledger: Path, run: str) -> Path:
     """Return the path of the file of a run.
 
-    For an empty run it is the beginning that the names of all such files share.
+    For an empty ``run``, return the prefix that the names of all such files share.
     """
     real = Path(
         os.path.realpath(ledger)
@@ -34,7 +34,7 @@ def run_file(ledger: Path, run: str) -> Path:
 def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
     """Hold the locked file of a new run, and yield its identifier.
 
-    The operating system frees the lock when the process ends, however it ends.
+    The operating system frees the lock when the process ends, for any reason.
     """
     handle = -1
     file = ledger
@@ -124,7 +124,7 @@ def free_room(ledger: Path, run: str) -> None:
 def is_running(ledger: Path, run: str) -> bool:
     """Return whether a process holds the lock of a run.
 
-    True also where that is unknown. Removes the file that a dead process left.
+    Returns True also if this cannot be determined. Removes the file that a dead process left.
     """
     if not run:
         return False

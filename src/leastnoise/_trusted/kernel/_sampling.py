@@ -1,4 +1,4 @@
-"""Share the parts of all samplers, from raw bits to exact tables.
+"""Provide the parts that all samplers share, from raw bits to exact tables.
 
 These include uniform integers, checked scales, rejection in blocks, and exact coins.
 
@@ -64,8 +64,8 @@ def uniform_below(
     """Return integers from [0, bound), and which to accept as uniform (D3).
 
     Args:
-        bound: uint64, one bound (shape ()) or one for each draw, from 1 to 2^56.
-        largest: the largest of the bounds, or a number above it; it decides how many bits are
+        bound: uint64, one bound (shape ()) or one bound for each draw; each is from 1 to 2^56.
+        largest: the largest of the bounds, or a number above it. It determines how many bits are
             drawn.
         count: number of draws.
         entropy: the source of bits.
@@ -102,7 +102,7 @@ def read_scale(
         Both as uint64 arrays of shape () or (count,).
 
     Raises:
-        InputError: a part is not of this kind, for example 0.
+        InputError: a numerator or denominator is not such a number, for example 0.
 
     >>> read_scale(3, 10, 5)
     (array(3, dtype=uint64), array(10, dtype=uint64))
@@ -125,7 +125,7 @@ def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
-    """Return the scales of some draws; a single scale serves them all."""
+    """Return the scales of some draws; a single scale applies to all draws."""
     if scale.ndim:
         return scale[index]
     return scale
@@ -138,8 +138,8 @@ def draw_in_blocks(
 
     Args:
         count: number of draws, at least 0.
-        attempt: a function from the draws to try (their index and number) to their values and which
-            of them to accept.
+        attempt: a function that takes the index and the number of the draws to try, and returns
+            their values and which of them to accept.
 
     Returns:
         int64 array of shape (count,).
@@ -210,7 +210,7 @@ class LazyReals:
     def word(self, i: int, position: int, entropy: Entropy) -> int:
         """Return the 64 digits of the i-th real from digit 64 * position on.
 
-        The same digits whenever it is called.
+        Every call with the same arguments returns the same digits.
         """
         if position == 0:
             return int(self.leading[i])
@@ -258,10 +258,10 @@ def toss_exp(
 
     Args:
         coins: the numbers x_i of [0, 1].
-        index: which of them, one coin each.
+        index: the index of the number for each coin.
         entropy: the source of bits.
         linear: uint64, shape () or the shape of the index.
-        square: whether the term x^2 is there.
+        square: whether the exponent has the term x^2.
         slots: a power of two of at most 256 and at least linear + square.
 
     Returns:
@@ -396,7 +396,7 @@ def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
 def geometric_table() -> CellTable:
     """Return the table of floor(8 E), E exponential with mean 1 (T4).
 
-    Cut at 128: the thresholds are 1 - exp(-i/8), i = 1 .. 128.
+    The table ends at 128: the thresholds are 1 - exp(-i/8), i = 1 .. 128.
     """
 
     def enclose(bits: int) -> list[Interval]:
@@ -443,7 +443,7 @@ def half_normal_table(parts: int) -> CellTable:
 def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
     """Return bounds on exp(-1/divisor) times 2^bits (T6).
 
-    The partial sums of the alternating series are in turn above and below.
+    The partial sums of the alternating series are alternately above and below the value.
     """
     term = above = Fraction(1)
     below = Fraction(0)

@@ -1,6 +1,6 @@
 """Provide noise from a seed, for tests and experiments.
 
-It protects nobody. Not trusted: a paid series makes its own `SystemEntropy`.
+Such noise protects nobody. This file is not trusted: a paid series makes its own `SystemEntropy`.
 """
 
 from typing import Any
@@ -19,10 +19,10 @@ class SeededEntropy:
     With the seed, anybody can subtract the noise.
 
     Args:
-        seed: whole number of at least 0.
+        seed: a whole number of at least 0.
 
     Raises:
-        InputError: the seed is not such a number (there is no default seed).
+        InputError: the seed is not such a number. There is no default seed.
 
     >>> source = SeededEntropy(7)
     >>> bool((source.words(4) == SeededEntropy(7).words(4)).all())
@@ -57,7 +57,8 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
         An observation marked as not private, without a receipt.
 
     Raises:
-        InputError: another source (use a paid series), or the table is of another domain or unit.
+        InputError: the source is not seeded (use a paid series), or the table has another domain or
+            unit.
 
     >>> simulate(None, None, SystemEntropy())
     Traceback (most recent call last):

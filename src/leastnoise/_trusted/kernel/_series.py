@@ -104,18 +104,18 @@ class ReleaseContract:
         only: the single step, if there is only one: its exact cost is paid, and no other step is
             carried out. None for adaptive steps within the whole budget.
         gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian
-            noise within (epsilon, delta). It is paid, and the mu squared of the steps add up to it
-            at most. None if the steps share out the budget itself.
+            noise within (epsilon, delta). It is paid for, and the steps together use at most this
+            mu squared. None if the steps divide the budget itself.
         text: the plan as text, for the ledger and for the process that finishes the release.
-        along: the attribute along whose cells the only step is drawn, one period after the other;
-            "" to draw it immediately.
-        late: how rows count that come after their period was closed: "drop" (not at all), or
-            "arrival" (when they come).
+        along: the attribute whose cells are the periods in which the only step is drawn, one after
+            the other; "" to draw the step at once.
+        late: how a row counts that arrives after its period was closed: "drop" (not at all), or
+            "arrival" (in the period in which it arrives).
 
     Raises:
-        InputError: a part is of another class; the only step has another domain or privacy, or
-            cannot be drawn period by period; or a mu squared is given with another budget, or
-            together with a single step.
+        InputError: an argument is of another class; the only step has another domain or privacy, or
+            cannot be drawn period by period; or ``gaussian`` is used with a budget that is not
+            (epsilon, delta), or together with a single step.
 
     >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -189,17 +189,18 @@ class ReleaseContract:
 class _PrivateState:
     """The private parts of a series.
 
-    They are kept outside it, so that nothing leads from it to the rows (K7).
+    They are stored outside the `Series` object, so that no reference leads from the object to the
+    rows (K7).
 
     Attributes:
-        table: the encoded rows; None as long as only recorded steps are requested.
+        table: the encoded rows; None if only recorded steps are requested.
         entropy: the source of all noise.
-        cost: the largest cost of all steps together.
-        ledger: that paid; None for an `UnpaidSeries`.
-        recorded: the steps that the ledger has, in order.
+        cost: an upper bound on the cost of all steps together.
+        ledger: the ledger that paid; None for an `UnpaidSeries`.
+        recorded: the steps that the ledger has recorded, in order.
         charges: the charges of the steps so far, one for each step.
         lock: held while a step is charged.
-        process: that made the series, which is not used in a fork.
+        process: the process that created the series; a fork of this process cannot use the series.
     """
 
     table: Table | None
@@ -310,7 +311,7 @@ class Series(Immutable):
 
         Args:
             terms: the terms that were paid for.
-            table: the encoded private rows; None as long as only recorded steps are requested.
+            table: the encoded private rows; None if only recorded steps are requested.
             ledger: the ledger that paid.
             receipt: from ``ledger.take_over``.
 
@@ -349,12 +350,12 @@ class Series(Immutable):
     def private(self) -> bool:
         """Whether the series was paid for.
 
-        An unpaid one has seeded noise, or synthetic rows.
+        An unpaid series has seeded noise or synthetic rows.
         """
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """Return the exact part of the shared budget that is left."""
+        """Return the exact remainder of the shared budget."""
         return left(self.terms.shared, total(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
@@ -368,7 +369,7 @@ class Series(Immutable):
 
         Raises:
             InputError: another class, or arguments that the choice refuses; nothing was drawn.
-            BudgetError: its epsilon is more than is left; nothing was drawn.
+            BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
         privacy = self.terms.privacy
@@ -398,7 +399,7 @@ class Series(Immutable):
         Raises:
             InputError: another class, an attribute that the domain does not have, or numbers with
                 which the choice is not exact; nothing was drawn.
-            BudgetError: its epsilon is more than is left; nothing was drawn.
+            BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
         privacy = self.terms.privacy
@@ -467,7 +468,7 @@ class Series(Immutable):
             InputError: they have another domain or unit, cost more than they declare, are not the
                 only step, or have other noise than rounded Gaussian noise although the steps share
                 mu squared; nothing was drawn.
-            BudgetError: they declare more than is left; nothing was drawn.
+            BudgetError: the measurements declare more than is left; nothing was drawn.
         """
         terms = self.terms
         state = _private_state(self)
@@ -612,17 +613,17 @@ def row_allowance(
     """Return the rows that each unit may still use, for the next reading.
 
     Args:
-        terms: of the series.
-        ledger: that paid; None before the payment.
-        entry: the payment; None before it.
+        terms: the terms of the series.
+        ledger: the ledger that paid; None before the payment.
+        entry: the entry of the payment; None before the payment.
         state: the private file next to the ledger; None before the payment.
 
     Returns:
-        A handle that shows nothing of a unit; None where nothing has to be remembered, because the
-        bound in each period bounds the rows in all of them (P2).
+        A handle that reveals nothing about a unit. None if nothing has to be remembered, because
+        the bound in each period also bounds the rows in all periods (P2).
 
     Raises:
-        LedgerError: the private file is not there or not of this ledger.
+        LedgerError: the private file is missing or belongs to another ledger.
 
     >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
     >>> row_allowance(terms, None, None, None) is None
@@ -661,13 +662,13 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
     """Return the private parts of a series for an adaptive step.
 
     Args:
-        series: whose next step this is.
+        series: the series that takes this step next.
         name: the name of the step in messages.
         step: the choice or the search.
         kind: the class that the step must have exactly.
 
     Raises:
-        InputError: another class, or a series that declares its steps.
+        InputError: the step is of another class, or the series declares its steps beforehand.
     """
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
@@ -732,11 +733,11 @@ def _step(
     """Return the outcome of a step: drawn now, or recorded before (K5).
 
     A step is charged and begun before anything is drawn, and recorded before it is returned; a
-    recorded step is not drawn again. Two threads, or a process and its fork, cannot together
-    overspend.
+    recorded step is not drawn again. Two threads, or a process and its fork, cannot overspend
+    together.
 
     Args:
-        series: whose next step this is.
+        series: the series that takes this step next.
         cost: the charge of the step.
         request: fingerprint of the request of the step.
         draw_outcome: draws the outcome from the rows.

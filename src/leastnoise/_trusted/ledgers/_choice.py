@@ -1,9 +1,10 @@
 """Choose the ledger that pays for a data set.
 
-Refuse a ledger that is an older copy, a second one, or of other data.
+The module refuses a ledger that is an older copy, a second ledger of the data, or a ledger of other
+data.
 
-Trusted: `Series.paid` charges any ledger that it receives. All other code of the session may be
-wrong without spending twice.
+Trusted: `Series.paid` charges any ledger that it receives. No fault in other code of the session
+can spend the budget twice.
 """
 
 import json
@@ -25,11 +26,11 @@ CATEGORY_FOLDER = "categories"
 def find_ledger(
     ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
 ) -> Ledger | None:
-    """Return the ledger that pays; None if it must be created.
+    """Return the ledger that pays; None if it does not exist yet.
 
     Args:
         ledger: the ledger, or the path of its file.
-        source: the private data; only their name and their place are used.
+        source: the private data; the function uses only their name and their location.
         dataset: the name of the data in the ledger; None for the name of their file or table.
         folders: further folders to search for releases that the ledger paid, and for other ledgers of
             the data.
@@ -89,7 +90,7 @@ def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledge
         file: the path of the ledger.
         dataset: the name of the data set.
         privacy: the whole budget, the neighbours and the unit. A bound on a unit's rows in cells
-            belongs to one table, and is left out.
+            belongs to one table; the ledger does not store it.
 
     Returns:
         The ledger.
@@ -119,9 +120,9 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return a list with the folder in which the ledger of files lies, or none.
+    """Return a list with the folder in which the ledger of a data file lies.
 
-    Empty for data that are not files.
+    The list is empty for data that are not files.
     """
     if isinstance(location, dict):
         path = location.get("path")
@@ -137,7 +138,7 @@ def find_unrecorded_releases(
 ) -> tuple[Path, ...]:
     """Return releases that a ledger paid for but has no entry of, or fewer steps.
 
-    If there is one, the ledger is an older copy, or a new ledger of that name.
+    If there is such a release, the ledger is an older copy, or a new ledger of the same name.
 
     Args:
         ledger: the path of the ledger.
@@ -167,7 +168,7 @@ def find_unrecorded_releases(
 
 
 def _folders_of(ledger: Path) -> set[Path]:
-    """Return the folders of a ledger's path and of the file that a link names."""
+    """Return the folder of a ledger's path, and of the file that a link names."""
     return {ledger.parent, Path(os.path.realpath(ledger)).parent}
 
 
@@ -176,7 +177,8 @@ def _is_recorded(
 ) -> bool:
     """Return whether a ledger has all steps that were drawn for a release.
 
-    A settled entry draws no more steps, and an entry whose release is in its place will be settled.
+    A sealed or absent entry draws no more steps; an entry whose release is published will be
+    sealed.
     """
     if ledger is None or entry is None:
         return False
@@ -198,7 +200,7 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 
 
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
-    """Return the absolute path of each folder, once if several links lead to it."""
+    """Return the absolute path of each folder; a folder with several links is returned once."""
     paths_by_target: dict[str, Path] = {}
     for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         paths_by_target.setdefault(os.path.realpath(path), path)
@@ -243,7 +245,7 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return other ledgers of a data set, or else its paid releases.
+    """Return other ledgers of a data set; if there are none, its paid releases.
 
     Both are searched in the folder of the ledger and in ``folders``.
 
@@ -271,7 +273,7 @@ def find_other_ledgers(
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
     """Return the names of the data sets of a release's receipt.
 
-    They are the data set of its ledger, and a second table that is not public.
+    They are the data set of the ledger, and the second table if that table is not public.
     """
     return {receipt[name] for name in ("dataset", "protected_table") if name in receipt}
 
@@ -297,7 +299,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the start of a sentence that names a payer: ledger or release.
+    """Return the start of a sentence that names the payer: a ledger or a release.
 
     Args:
         payer: the file of a ledger, or the folder of a release.
@@ -346,7 +348,8 @@ def _missing_steps(ledger: Path, release: Path) -> str:
 def _check_can_be_created(ledger: Path) -> None:
     """Raise for a path at which no ledger can be created.
 
-    Called before anything is planned or read; `Ledger.create` refuses the same after the plan.
+    The function is called before anything is planned or read; `Ledger.create` refuses the same
+    paths later.
 
     Raises:
         LedgerError: the folder is missing or cannot be written, or an earlier ledger of this name
@@ -369,9 +372,9 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
-    Empty if the file is not a manifest. Entries that are not texts are omitted, so the other
-    entries can be compared for any file; only the number of steps becomes a text. A second table
-    that is not public has the key ``protected_table``.
+    The result is empty if the file is not a manifest. It omits entries that are not texts, so that
+    the other entries can be compared for any file; only the number of steps is converted to a text.
+    A second table that is not public has the key ``protected_table``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')

@@ -2,8 +2,8 @@
 
 The data are not used.
 
-Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64
-(PROOFS-kernel.md).
+This file is not trusted: a sum beyond the bounds would be wrong but would leak nothing, because it
+is reduced modulo 2^64 (PROOFS-kernel.md).
 """
 
 import math
@@ -19,7 +19,7 @@ MOST_TABLE_CELLS = 2**28
 def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
     """Raise for a block whose table or answers could overflow.
 
-    A row adds at most ``value``, or ``limited`` where the block has limits or ends.
+    A row adds at most ``value``, or at most ``limited`` if the block has limits or ends.
     """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:

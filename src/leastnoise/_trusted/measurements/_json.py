@@ -1,7 +1,7 @@
-"""Observations, and measurements as JSON values with their fingerprint.
+"""Observations; measurements as JSON values, and their fingerprint.
 
-Not trusted: an observation has only noisy numbers, and a recorded step has its charge next to the
-fingerprint.
+This file is not trusted: an observation has only noisy numbers, and the record of a step has its
+charge next to the fingerprint.
 """
 
 import hashlib
@@ -20,10 +20,10 @@ class Observation:
 
     Args:
         measurements: the measured queries.
-        values: for every block integers of shape (block.rows,), in multiples of 1 / grid; int32
-            where they fit, else int64.
-        receipt: the ledger's identification of the payment; empty if nothing was paid because the
-            noise was not private.
+        values: for every block an integer array of shape (block.rows,), in multiples of 1 / grid;
+            int32 if the numbers fit, otherwise int64.
+        receipt: the ledger's identifier of the payment; empty if nothing was paid because the noise
+            was not private.
         private: False if the noise came from a seed, for a test or an experiment.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Tables of whole numbers with one total.
+"""Lists of tables of whole numbers that share one total.
 
-How many there are, and how one of them is drawn uniformly.
+The module counts such lists, and draws one of them uniformly.
 
 The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
 Its norm is the largest of the tables' sums of absolute values. Whole numbers only; the labels
@@ -29,9 +29,9 @@ Below: TypeAlias = Callable[[int], int]
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return D, the number of free coordinates of tables of one total.
+    """Return D, the number of free coordinates of tables that share one total.
 
-    They are the total, and all cells of a table but one.
+    The free coordinates are the total, and all cells of each table but one.
 
     >>> dimensions([2, 3])
     4
@@ -43,9 +43,9 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
     """Return the number of tables with a total and a bounded norm (J2).
 
     Args:
-        cells: of the table, at least 1.
-        positive: P, at least 0.
-        negative: Q, at least 0.
+        cells: the number of cells of the table, at least 1.
+        positive: the number P, at least 0.
+        negative: the number Q, at least 0.
 
     Returns:
         The number of lists of ``cells`` whole numbers of sum P - Q whose absolute values add up to
@@ -67,9 +67,9 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
 
 
 def count_grid(cells: int, most: int) -> WholeNumbers:
-    """Return `count_tables` for all P up to ``most`` and Q up to half of that.
+    """Return `count_tables` for all P up to ``most`` and all Q up to half of ``most``.
 
-    Shape (most + 1, most // 2 + 1), row by row from the recurrence of J2.
+    The array has the shape (most + 1, most // 2 + 1); the recurrence of J2 gives it row by row.
 
     >>> count_grid(2, 2).tolist()
     [[1, 2], [2, 3], [3, 4]]
@@ -88,7 +88,7 @@ def count_grid(cells: int, most: int) -> WholeNumbers:
 
 @lru_cache(maxsize=64)
 def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the h_0 ... h_D that count the points of all balls (J3).
+    """Return the numbers h_0 ... h_D that count the points of all balls (J3).
 
     They are whole numbers.
 
@@ -152,7 +152,7 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 
 
 def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
-    """Return the drawn common total of all tables (J5).
+    """Draw the common total of all tables, and return it (J5).
 
     Each total has a probability in proportion to the number of points that have it.
     """
@@ -176,7 +176,7 @@ def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
 
 
 def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
-    """Return a uniformly drawn table of a total and bounded norm (J6).
+    """Return a uniformly drawn table with a total and a bounded norm (J6).
 
     The total is at least 0, and the norm at most total + 2 common.
     """
@@ -216,9 +216,9 @@ def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
 
 
 def _weak_compositions(total: int, parts: int) -> int:
-    """Return the number of ways to write a total as ``parts`` summands.
+    """Return the number of ways to write a total as a sum of ``parts`` numbers.
 
-    They are whole numbers of at least 0.
+    All of these are whole numbers of at least 0.
     """
     if not parts:
         return 0 if total else 1

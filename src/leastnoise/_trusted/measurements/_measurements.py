@@ -1,6 +1,6 @@
 """The integer queries of a plan and their noise.
 
-Frozen public values, and all that the kernel sees of a plan.
+They are frozen public values, and the kernel sees nothing else of a plan.
 
 The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, in this folder.
 """
@@ -36,22 +36,23 @@ MOST_K_NORM_TABLE = 2**8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """The most that a row adds to a sum.
+    """Upper limits on the amount that a row adds to a sum.
 
-    A value above its limit is counted as the limit.
+    A value above its limit counts as the limit.
 
-    A row's limit is the limit of its cell, so that a row outside a query never enters it, however
-    its value was cut (filter first, then clip). The kernel enforces the limits and the cost of a
-    plan is computed from them.
+    A row's limit is the limit of its cell. So a query clips only the rows that it contains (it
+    filters first and clips then), and no other row changes it. The kernel enforces the limits and
+    the cost of a plan is computed from them.
 
     Args:
-        values: whole numbers of at least 0, one of them above, in units of the measure; one for
-            each cell of the attribute, or a single one. int64 after construction, read only.
-        attribute: whose cells the limits belong to; it need not be among the attributes of a block.
-            None: one limit for all rows.
+        values: whole numbers of at least 0, at least one of them above 0, in units of the measure:
+            one for each cell of the attribute, or a single one. After construction this is a
+            read-only int64 array.
+        attribute: the attribute to whose cells the limits belong; it need not be among the
+            attributes of a block. None means one limit for all rows.
 
     Raises:
-        InputError: values of another kind, or several of them without an attribute.
+        InputError: the values are of another kind, or there are several values and no attribute.
 
     >>> Limits([100, 250, 250], "age").values.tolist(), Limits([250]).attribute
     ([100, 250, 250], None)
@@ -106,8 +107,8 @@ class Factor:
         attributes: names in the order of the domain.
         operator: the queries, over the product of the attributes' cells.
         row_weights: None, or whole numbers from 1 to 2^20, one for each row, by which the row's
-            noise scale is divided. Contrasts take none: their rows' noise scales are multiplied by
-            their norms.
+            noise scale is divided. Contrasts have no row weights: the noise scales of their rows
+            are multiplied by their norms.
     """
 
     attributes: tuple[str, ...]
@@ -148,7 +149,7 @@ class Factor:
 
     @property
     def weights(self) -> IntArray:
-        """The row weights, ones if there are none."""
+        """The row weights; an array of ones if there are none."""
         if self.row_weights is None:
             return np.ones(self.operator.rows, dtype=np.int64)
         return self.row_weights
@@ -157,7 +158,7 @@ class Factor:
     def squares(self) -> IntArray:
         """The factors of the rows' noise variances, int64 of shape (rows,).
 
-        Squared norms of contrasts, else ones.
+        They are the squared norms of contrasts, and ones for other operators.
         """
         if isinstance(self.operator, Contrasts):
             return self.operator.squared_norms
@@ -172,7 +173,7 @@ class Factor:
     def scaling(self) -> FloatArray:
         """The factors from the block's noise scale to each row's.
 
-        Weight over norm, float of shape (rows,).
+        Each factor is the weight over the norm: a float array of shape (rows,).
         """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
@@ -198,20 +199,23 @@ class Block:
     Attributes in no factor are summed over.
 
     Args:
-        factors: on disjoint attributes, together in the order of the domain; none for the total.
-        scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
-        measure: the measure that is summed, None for counts.
-        limits: None, or the most that a row may add to the sum, within the measure's bounds.
+        factors: factors on disjoint attributes, together in the order of the domain; an empty tuple
+            measures the total.
+        scale: the exact noise scale of a query of weight 1, in rows (or in units of the measure).
+        measure: the measure that is summed; None for counts.
+        limits: None, or limits on the amount that a row may add to the sum, within the bounds of
+            the measure.
         ends: whether the distances of the values v from both bounds of the measure are summed
             instead of v: every query is measured twice, first on the sums of v - low, then on the
             sums of high - v. A row adds high - low to the two together, for any v. A row without a
             value adds nothing if the domain counts the values of the measure, and counts as v = 0
             otherwise.
-        k_norm_group: None for noise that is independent in every row. Else the number of the blocks
-            that draw their noise together, as K-norm noise (J1): each of them counts the rows in
-            every cell of one attribute, or in every group of a partition of its cells, so that all
-            have the same total, and their noise has one total too. The probability of noise z is proportional to exp(-|z| / scale), |z| the
-            largest of the blocks' sums of absolute values.
+        k_norm_group: None if the noise of every query is independent. Otherwise the number of the
+            group of blocks that draw their noise together, as K-norm noise (J1). Each block of such
+            a group counts the rows in every cell of one attribute, or in every group of a partition
+            of its cells. So all blocks have the same total, and their noise has one total too. The
+            probability of noise z is proportional to exp(-|z| / scale), where |z| is the largest
+            sum of absolute values of one block.
     """
 
     factors: tuple[Factor, ...]
@@ -255,7 +259,7 @@ class Block:
     def scaling(self) -> FloatArray:
         """Return the factors from the block's noise scale to each row's.
 
-        Float of shape (rows,).
+        The result is a float array of shape (rows,).
         """
         return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
 
@@ -280,7 +284,7 @@ class Measurements:
 
     Args:
         domain: the public domain.
-        privacy: the budget that the queries may cost, neighbours and privacy unit.
+        privacy: the budget that the queries may cost, the neighbours and the privacy unit.
         noise: the kind of noise of every row.
         blocks: the queries.
         grid: a power of two; noisy answers are multiples of 1 / grid.
@@ -347,7 +351,8 @@ class Measurements:
     def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
         """Return the blocks in groups that differ only in their attributes.
 
-        Raises InputError for a block whose attributes are not each once, in the domain's order.
+        Raises InputError for a block that repeats an attribute, or has another order than the
+        domain.
         """
         positions = {name: index for index, name in enumerate(self.domain.names)}
         objects = self._factor_objects()
@@ -385,11 +390,12 @@ class Measurements:
     def check_k_norm_groups(self) -> None:
         """Raise unless every group of K-norm noise satisfies J1.
 
-        `cost` calls it again, as the cost of a group depends on nothing else of its blocks.
+        `cost` calls it again, because the cost of a group depends on nothing else of its blocks.
 
         Raises:
-            InputError: a block that does not count the rows in every cell of one attribute or every
-                group of a partition of its cells, several scales, other noise, or too many cells.
+            InputError: a block does not count the rows in every cell of one attribute, or in every
+                group of a partition of its cells; or the blocks have several scales, other noise,
+                or too many cells.
         """
         for group in self.k_norm_groups().values():
             self._check_k_norm_group(group)
@@ -440,7 +446,8 @@ class Measurements:
     def _check_types(self) -> None:
         """Raise for parts of any other class (M6).
 
-        An object of another class could change its answers between checking and measuring.
+        An object of another class could give other answers when it is measured than when it is
+        checked.
         """
         factors = [
             *chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)
@@ -541,7 +548,7 @@ class Measurements:
         )
 
     def _checked_square(self, block: Block) -> int:
-        """Return the largest squared norm of a block's contrasts, 1 without any.
+        """Return the largest squared norm of a block's contrasts; 1 if it has none.
 
         Raises InputError if the noise of contrasts cannot be drawn.
         """
@@ -603,9 +610,9 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the most that one row changes each sum of a block, int64.
+        """Return the largest change of each sum of a block by one row, as int64.
 
-        There is one number for each of the limits, or one without limits.
+        There is one number for each limit, or a single number without limits.
 
         Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
         both ends it is the sum of the two.
@@ -649,8 +656,8 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     Returns:
         Two int64 arrays of shape (block.rows,).
 
-    Guarantees: exact where the block has no contrasts; along contrasts at least the exact value,
-        and above it by less than 2^-24 of it.
+    Guarantees: the scales are exact if the block has no contrasts. Along contrasts a scale is at
+        least the exact value, and exceeds it by a relative 2^-24 at most.
 
     >>> top, bottom = row_scales(Block((Factor(("a",), Contrasts(3)),), Fraction(1)), 1)
     >>> (top / bottom).round(6).tolist()
@@ -672,7 +679,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
 
 
 def _root_up(values: IntArray) -> IntArray:
-    """Return the least integers whose squares are at least the values.
+    """Return the smallest integers whose squares are at least the values.
 
     The values are below 2^54.
     """

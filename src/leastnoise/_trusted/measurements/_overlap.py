@@ -1,8 +1,8 @@
-"""How far a unit whose rows lie in several cells moves the answers.
+"""Bound how far a unit whose rows lie in several cells moves the answers.
 
 A plan measures the cells of some attributes by the rows of an operator. Rows of a unit in two of
-these cells move the answers in two directions; the inner product of the two columns says how much
-the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
+these cells move the answers in two directions; the inner product of the two columns determines how
+far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
 """
 
 import math
@@ -34,13 +34,13 @@ def largest_squared_move(
     The column A_j of each cell is multiplied by a vector v_j of length at most 1.
 
     Args:
-        factors: the factors of a block on the attributes; the others are summed over.
+        factors: the factors of a block; the block sums over the attributes of no factor.
         sizes: the number of cells of each attribute, in the order of the domain.
-        total_length: the lengths of the vectors of all cells add up to no more than this.
-        mixed_signs: whether the vectors of two cells may point away from each other.
+        total_length: an upper bound on the sum of the lengths of the vectors of all cells.
+        mixed_signs: whether the vectors of two cells may have a negative inner product.
 
     Returns:
-        An exact fraction; None where the matrices are too large to look at.
+        An exact fraction; None if the matrices are too large to be examined.
 
     >>> month = Factor(("month",), Identity(12))
     >>> largest_squared_move([month], {"month": 12}, Fraction(5), mixed_signs=True)
@@ -82,7 +82,7 @@ def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[
     """Return the L1 norm of each cell's column, with the row weights.
 
     Args:
-        factors: the factors of a block on the attributes; the others are summed over.
+        factors: the factors of a block; the block sums over the attributes of no factor.
         sizes: the number of cells of each attribute, in the order of the domain.
 
     >>> column_lengths([Factor(("month",), Identity(2), np.array([3, 5]))], {"month": 2})
@@ -193,7 +193,7 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
     """Return the product A'A exactly; None if float64 could not hold it.
 
-    It is computed by floating-point products of which every partial sum is exact.
+    It uses floating-point products in which every partial sum is exact.
     """
     rows = len(matrix)
     if rows * largest**2 < _EXACT_FLOAT:

@@ -1,6 +1,6 @@
 """The exact privacy cost of a plan, from its integer queries.
 
-Trusted: the kernel calls it before it lets anything out.
+This file is trusted: the kernel computes the cost before it releases anything.
 
 The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to
 PROOFS-spread.md, (J1) to PROOFS-shared-total.md.
@@ -71,10 +71,10 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 class _Column:
     """The p-th powers of a row's amounts, by its cell of some attributes.
 
-    The largest, and the array of all if they differ.
+    It holds the largest power, and the array of all powers if they differ.
 
     The column of a block is the product of several of these. Two of them share an attribute only if
-    one is constant.
+    one of the two is constant.
     """
 
     names: tuple[str, ...]
@@ -102,8 +102,9 @@ def cost(plan: Measurements) -> Cost:
         than k rows, or rows outside the domain, which do not count. The returned value is at least
         max |difference|_1 for Laplace noise, and max |difference|_2^2 (or half of it, as rho) for
         Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and k^2 max|c - c'|^2. By the
-        triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the
-        rows cannot be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
+        triangle inequality k equal rows are the worst case. If only a few rows may be in one cell,
+        the rows cannot be equal, and the cost under Gaussian noise is smaller (S1 to S4 of
+        PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
 
@@ -138,7 +139,8 @@ def cost(plan: Measurements) -> Cost:
 def views(plan: Measurements) -> Iterator[Measurements]:
     """Yield the parts of a plan for rows and for each amount of units (M8).
 
-    There is one plan for each measure of units, about the rows that have an amount of it.
+    There is one plan for each measure of units. It is about the rows that have an amount of this
+    measure.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -162,7 +164,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on a unit's rows for a measure of units (M8).
 
-    They are on all rows, or for a measure of units on the rows that have an amount.
+    The bounds are on all rows or, for a measure of units, on the rows that have an amount.
 
     Args:
         domain: the domain of a plan.
@@ -207,11 +209,12 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
 class _RowsInCells:
     """A bound on the rows of a unit that count in one cell.
 
-    A second bound covers the rows that agree in other attributes too.
+    A second bound is on the rows of the unit that also agree in other attributes.
 
     Attributes:
-        bound: the rows in one cell of some attributes.
-        within: the rows of one such cell that are in one cell of other attributes; None for all.
+        bound: the bound on the rows in one cell of some attributes.
+        within: the bound on those rows of such a cell that are in one cell of other attributes;
+            None if there is no second bound.
     """
 
     bound: PerCellBound
@@ -275,8 +278,8 @@ def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
     Each bound adds up the unit's changes in each cell of one attribute.
 
     There is one bound for each attribute along which a matrix or weighted cells are measured. There
-    is none for added rows, for which equal rows are the worst case, and none for plans of many
-    blocks.
+    is no bound for added rows, for which equal rows are the worst case, and none for plans with
+    many blocks.
     """
     if plan.privacy.neighbours == "add_remove":
         return []
@@ -306,15 +309,14 @@ def _all_non_negative(plan: Measurements) -> bool:
 def column_norm(plan: Measurements, power: int) -> Fraction:
     """Return the largest column norm over the noise scales, or a bound (M2).
 
-    The maximum over cells of the sum over measured rows of |entry / scale|^power.
+    This is the maximum over cells of the sum, over measured queries, of |entry / scale|^power.
 
     Args:
         plan: the plan.
         power: 1 or 2.
 
     Returns:
-        An exact fraction; where many fractions or many cells would have to be summed, an upper
-        bound.
+        An exact fraction, or an upper bound if too many fractions or cells would have to be summed.
 
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
@@ -384,9 +386,9 @@ def _cost_column(names: tuple[str, ...], entries: _Entries) -> _Column:
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
-    """Return the largest column sum of a factor, and all if they differ.
+    """Return the largest column sum of a factor, and all column sums if they differ.
 
-    The sum over its rows of |entry * weight / norm|^power.
+    A column sum is the sum over the factor's rows of |entry * weight / norm|^power.
 
     For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)),
     which is 1 / (j + 1) - 1 / n, plus j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
@@ -435,7 +437,7 @@ def _joint_norm(
 ) -> Fraction:
     """Return the largest norm over the cells of the named attributes.
 
-    Exact, or rounded up to 2^-GUARD_BITS if denominators are long.
+    The result is exact, or rounded up to 2^-GUARD_BITS if denominators are long.
     """
     shape = tuple(map(plan.domain.cells, names))
     constants = [
@@ -459,7 +461,7 @@ def _joint_norm(
 
 
 def _unit(values: Iterable[Fraction | int]) -> int:
-    """Return a denominator for values, their common one if it is short (M3).
+    """Return a denominator for values: their common denominator if it is short (M3).
 
     Otherwise it is a power of two, and the values are rounded up to multiples of 1 / that power.
     """
@@ -474,7 +476,7 @@ def _unit(values: Iterable[Fraction | int]) -> int:
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     """Return the sum of count * value, exact or rounded up (M3).
 
-    Exactly if the common denominator is short.
+    The sum is exact if the common denominator is short.
 
     Args:
         terms: pairs of a multiplicity and a value, both at least 0.
@@ -535,8 +537,8 @@ def _summed_forms(
 ) -> tuple[dict[_FormKey, dict[frozenset[str], int]], int]:
     """Return the summed coefficients of all blocks' forms, and their unit.
 
-    They are grouped by the factors other than cells, in multiples of 1 / unit; returns them and the
-    unit.
+    The forms are grouped by the factors other than cells. The function returns the coefficients in
+    multiples of 1 / unit, and the unit.
     """
     sizes = [
         math.prod(
@@ -574,12 +576,12 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
-        bound: on the rows in a cell.
+        bound: the bound on the rows in a cell.
 
     Returns:
-        An exact fraction. It is attained for added rows and blocks of cells, contrasts and totals
-        of the bound's only attribute, of counts or one measure of values of at least 0; with blocks
-        on other attributes if no form is below 0.
+        An exact fraction. The bound is attained for added rows if the blocks measure cells,
+        contrasts and totals of the bound's only attribute, for counts or one measure whose values
+        are at least 0. With blocks on other attributes it is attained if no form is below 0.
 
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month"))
     >>> months = Block((Factor(("month",), Contrasts(24)),), Fraction(1))
@@ -649,12 +651,13 @@ def apart_distance(
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
-        bound: on the rows in a cell.
-        within: on the rows of one such cell in one cell of other attributes; None for all.
+        bound: the bound on the rows in a cell.
+        within: the bound on the rows of one such cell in one cell of other attributes; None if
+            there is none.
 
     Returns:
-        An exact fraction, or one that is rounded up; None where the matrices along the attributes
-        of the bound are too large to look at.
+        An exact fraction, or a fraction that is rounded up; None if the matrices along the
+        attributes of the bound are too large to be examined.
 
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month"))
     >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
@@ -718,7 +721,7 @@ def apart_distance(
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     """Return a block's factors on the attributes of a bound.
 
-    The result is None if one is on others too.
+    The result is None if a factor is also on other attributes.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
@@ -731,7 +734,7 @@ def _split_along(
     """Return blocks by their factors on a bound's attributes, and the others.
 
     Limits that depend on one of the attributes are replaced by the largest of them. Blocks with a
-    factor on attributes of both kinds are returned separately and unchanged.
+    factor on both kinds of attributes are returned unchanged, in a separate list.
     """
     groups: dict[tuple[Factor, ...], list[Block]] = {}
     other_blocks: list[Block] = []
@@ -751,7 +754,7 @@ def _split_along(
 def _root_up(square: Fraction) -> Fraction:
     """Return the square root of a fraction, or a whole number above it.
 
-    The root is returned if it is a fraction.
+    If the root is a fraction, it is returned exactly.
     """
     top = math.isqrt(square.numerator)
     bottom = math.isqrt(square.denominator)
@@ -763,7 +766,7 @@ def _root_up(square: Fraction) -> Fraction:
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
     """Return the largest squared norm of a column (S4).
 
-    For replaced rows it is twice that if columns may have opposite signs.
+    For replaced rows it is twice this norm if columns may have opposite signs.
     """
     if isinstance(factor.operator, Contrasts):
         if replaced:
@@ -834,7 +837,8 @@ def _kinds(
 ) -> dict[str, object] | None:
     """Return the kind of each attribute; kinds merge sets of attributes (R4).
 
-    Sets with equal numbers of each kind are merged. None if sets make no difference.
+    Sets of attributes with equal numbers of each kind are merged. The result is None if the sets
+    make no difference.
     """
     sizes = {
         name: plan.domain.cells(name)
@@ -861,7 +865,8 @@ def _bounds_by_agreement(
 ) -> npt.NDArray[np.object_]:
     """Return bounds on forms, by the attributes in which two rows agree (R4).
 
-    There is one for each number of attributes of each kind; the one for all attributes comes last.
+    There is one bound for each number of attributes of each kind; the bound for all attributes
+    comes last.
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
@@ -891,7 +896,7 @@ def _bounds_by_agreement(
 def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     """Return bounds on the norm and distance of columns of a product (R5).
 
-    The bound is on the distance of two of its columns.
+    The second bound is on the distance of two columns of the product.
     """
     parts = [_column_bounds(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)
@@ -905,8 +910,8 @@ def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int
 def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
     """Return bounds on the norm, overlap and distance of columns (R5).
 
-    Returns the largest norm, a lower bound on the common part of two columns, and a bound on their
-    distance.
+    The result is the largest norm, a lower bound on the common part of two columns, and a bound on
+    the distance of two columns.
     """
     operator = factor.operator
     weights = factor.weights
