@@ -10,8 +10,8 @@ All checks share one wording.
     ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
-A message states the fault, the value, the allowed values and the remedy. On the private side it
-never contains a value of a row. Comparisons accept instead of reject (``if not value > 0``), so
+A message states the fault, the value, the allowed values and the remedy. A message about private
+data never contains a value of a row. Comparisons state what is accepted (``if not value > 0``), so
 that NaN fails.
 """
 
@@ -59,14 +59,14 @@ class LedgerError(LeastNoiseError):
 class GuardError(LeastNoiseError):
     """The guard stopped a release; only the guard was paid.
 
-    With high confidence, fewer than half of the rows are used.
+    It stops a release if, with high confidence, fewer than half of the rows are used.
     """
 
 
 class PaidError(LeastNoiseError):
     """Something failed after a release was paid.
 
-    The message says in what state the release is, and how to finish it.
+    The message states the release's state, and how to finish the release.
 
     Attributes:
         state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it
@@ -120,7 +120,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
 def exact(name: str, value: Exact) -> Fraction:
     """Return an integer, decimal or fraction as an exact fraction.
 
-    A float is read as the decimal it prints as.
+    A float is read as the decimal number that Python prints for it.
 
     >>> exact("epsilon", "1/3"), exact("epsilon", 0.1)
     (Fraction(1, 3), Fraction(1, 10))
@@ -213,7 +213,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
 def plain(value: Any) -> Any:
     """Return a text as a plain ``str``, and any other value unchanged.
 
-    A class derived from ``str`` could compare differently the next time.
+    An object of a class derived from ``str`` could compare differently at the next comparison.
 
     >>> type(plain(np.str_("age")))
     <class 'str'>

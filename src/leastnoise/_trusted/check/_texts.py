@@ -22,7 +22,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 class Message(str):
     """A sentence with its template and values.
 
-    A page can translate it by its template.
+    A page finds its translation by the template.
     """
 
     __slots__ = ("template", "values")
@@ -90,7 +90,8 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 def readable(value: Fraction) -> str:
     """Return a fraction as a short decimal or fraction; "about" if inexact.
 
-    A short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
+    The text is a short decimal if that is exact, or a short ``p/q``; otherwise it has six digits
+    and the word "about".
 
     >>> readable(Fraction(1, 8)), readable(Fraction(1, 3)), readable(Fraction(2**70 + 1, 2**71))
     ('0.125', '1/3', 'about 0.500000')

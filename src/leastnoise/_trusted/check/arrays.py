@@ -1,6 +1,6 @@
 """Define the types of arrays.
 
-Separate from the checks, so that the command line starts without numpy.
+They are separate from the checks, so that the command line starts without numpy.
 """
 
 from typing import Any, TypeAlias

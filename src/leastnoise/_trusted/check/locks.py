@@ -1,14 +1,14 @@
 """Lock open files, so that one process at a time uses them.
 
-Not trusted: locks only decide which process waits. That nothing is drawn twice follows from the
-rows of the ledger (PROOFS-ledger.md, theorem 4).
+This file is not trusted: locks only decide which process waits. The rows of the ledger ensure that
+nothing is drawn twice (PROOFS-ledger.md, theorem 4).
 """
 
 
 def try_lock(handle: int) -> bool:
     """Lock an open file, and return whether this process has the lock.
 
-    The system frees the lock when the file is closed or the process ends, however it ends. The
+    The system frees the lock when the file is closed or the process ends, for any reason. The
     library locks with ``flock`` on POSIX systems, and with ``msvcrt.locking`` on Windows.
 
     Args:

@@ -10,7 +10,7 @@ from leastnoise._trusted.check._errors import refuse
 
 
 class ProgressLine(ABC):
-    """A line of progress, which receives texts and no numbers of rows."""
+    """A progress line, which receives texts but never a number of rows."""
 
     @abstractmethod
     def say(self, text: str, share: float = 0.0) -> None:
@@ -28,19 +28,19 @@ class ProgressLine(ABC):
 
 @final
 class RowProgress:
-    """The progress of reading rows, which returns no number of rows.
+    """The progress of reading rows, which never reveals a number of rows.
 
     Readers of private data accept only an object of exactly this class, and call nothing else while
     they read. It stores no number of rows. It passes text with whole percents to the line. It
-    counts its calls only if blocks of bytes are read, because a number of chunks would reveal the
-    number of rows.
+    counts its calls only if blocks of bytes are read, because the number of chunks of rows would
+    reveal the number of rows.
 
     Args:
-        line: the line of progress.
+        line: the progress line.
         doing: the text while rows are read.
-        then: the text afterwards, whose time is counted anew.
-        blocks: the number of calls of `show`, if it is known; used if the number of rows is not
-            known in advance.
+        then: the text after that; its time starts at 0.
+        blocks: the number of calls of `show`, if it is known. It gives the percentage if the number
+            of rows is not known in advance.
         about: how many seconds the rest will probably take.
 
     >>> class Lines(ProgressLine):
@@ -76,8 +76,8 @@ class RowProgress:
         It counts rows, or blocks where the total number of rows is unknown.
 
         Args:
-            done: how many rows are read.
-            among: how many there are, if that is known.
+            done: the number of rows that are read so far.
+            among: the total number of rows, if it is known.
         """
         if among:
             completed = done
@@ -102,7 +102,8 @@ def row_progress(progress: object) -> RowProgress | None:
         progress: a `RowProgress`, or None or False.
 
     Raises:
-        InputError: something else, such as a function, which would receive numbers of rows.
+        InputError: the argument is something else, such as a function, which would receive numbers
+            of rows.
 
     >>> row_progress(print)
     Traceback (most recent call last):

@@ -1,6 +1,6 @@
 """Define domains, rules from values to cells, and measures.
 
-This code must be right when rows are read.
+The privacy of a release depends on this code, which decides how rows are read.
 """
 
 from leastnoise._trusted.domain._cells import (

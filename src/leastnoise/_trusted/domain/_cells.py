@@ -3,8 +3,8 @@
 They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
-trusted. The cells of a table are checked here. So for any kind, a value has one cell of the
-attribute or drops its row, by a function of only that value.
+trusted, but this module checks the cells of every table. So for any kind, a value has one cell of
+the attribute or drops its row, and only this value decides which.
 """
 
 import re
@@ -38,13 +38,14 @@ class Steps:
     From ``low`` to ``high``, the cell is the number of whole steps above ``origin``.
 
     Attributes:
-        low: the least number inside.
-        high: the greatest number inside.
-        origin: where cell 0 begins, at most ``low``.
-        step: numbers in a cell.
-        again: number of cells after which cell 0 follows again; None: never.
-        rounding: how a number between two integers is rounded: ``"down"``, ``"up"``, ``"nearest"``
-            (ties to the even one), or None: it is outside.
+        low: the smallest number inside the table.
+        high: the largest number inside the table.
+        origin: the number at which cell 0 begins; at most ``low``.
+        step: the width of a cell.
+        again: the number of cells after which cell 0 follows again; None if the cells do not
+            repeat.
+        rounding: how a number between two integers is rounded: ``"down"``, ``"up"`` or
+            ``"nearest"`` (ties to the even integer). With None such a number is outside the table.
     """
 
     low: int
@@ -83,12 +84,12 @@ class Steps:
 class Cuts:
     """A table of numbers between thresholds.
 
-    Below the first threshold is ``cells[0]``, from the first on (itself included) ``cells[1]``, and
-    so on.
+    A number below the first threshold has the cell ``cells[0]``; a number from the first threshold
+    (included) to the second has ``cells[1]``, and so on.
 
     Attributes:
-        at: the thresholds, rising; an array of doubles, or of whole seconds.
-        cells: an int64 array of one more than thresholds.
+        at: the thresholds in ascending order: an array of doubles, or of whole seconds.
+        cells: an int64 array with one entry more than ``at``.
     """
 
     at: Any
@@ -118,9 +119,10 @@ class Forms:
     """A table of texts.
 
     Attributes:
-        cells: of each form, as the reading compares it; the forms that mean a null are among them.
-        wholes: of each category that is a whole number: text made of it, a point and zeros means it
-            too, unless that is a form itself.
+        cells: the cell of each form, as the reading compares texts; the forms that mean a null are
+            included.
+        wholes: the cell of each category that is a whole number. The number followed by a point and
+            zeros means this category too, unless such a text is itself a form.
     """
 
     cells: Mapping[str, int]
@@ -139,10 +141,10 @@ class Forms:
 class Keys:
     """A table of texts that cannot be listed beforehand.
 
-    None of them has a cell yet.
+    No text has a cell yet.
 
     Attributes:
-        longest: characters of a text.
+        longest: the largest number of characters of a text.
     """
 
     longest: int
@@ -154,7 +156,7 @@ class Keys:
         r"""Return whether a text may be a key, judged by the text only.
 
         Args:
-            text: as it is read; not a null.
+            text: the text after reading, which is not a null.
 
         >>> [Keys(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
         [True, False, False, False]
@@ -172,13 +174,13 @@ class Clocked:
         first: the first day, counted from 1970-01-01.
         last: the last day.
         zone: the time zone of the attribute's clock.
-        pattern: how texts are written, with groups Y or y (the year, or its last two digits), m or
-            month1 to month12, d, H or I (of twelve hours) with am and pm, M, S, and zone, ahead,
-            zh, zm where it may have a time zone.
-        century: the first of the hundred years that a year of two digits is among.
-        counted_in: the unit of a number: ``"excel"``, days since 1899-12-30 on that clock, or
-            ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: a number is
-            read as the text of its digits.
+        pattern: the regular expression of texts. Its groups are Y or y (the year, or its last two
+            digits), m or month1 to month12, d, H or I (hours of a 12-hour clock) with am and pm, M,
+            S, and, if a text may have a time zone, zone, ahead, zh and zm.
+        century: the first of the hundred years that two digits can mean.
+        counted_in: the unit of a number: ``"excel"`` for days since 1899-12-30 on the attribute's
+            clock; ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` for seconds, milliseconds or
+            microseconds since 1970 in UTC; None if a number is read as the text of its digits.
     """
 
     first: int
@@ -211,17 +213,17 @@ class Rule:
 
     Attributes:
         size: its number of cells.
-        table: from a number, a text or a time (seconds since 1970 on the attribute's clock) to a
-            cell.
+        table: the table from a number, a text or a time (seconds since 1970 on the attribute's
+            clock) to a cell.
         null: the cell of a null.
-        outside: the cell of a value that the table does not have.
-        strange: the cell of values that are no number, or no time, at all.
-        clip: whether a number beyond the steps becomes the nearest one.
+        outside: the cell of a value that is not in the table.
+        strange: the cell of values that cannot be read as a number or time.
+        clip: whether a number beyond the steps counts as the nearest number inside.
         reading: how values are read.
         clock: how times are read; None for other values.
 
     Raises:
-        InternalError: a cell that the attribute does not have, or a part of another class.
+        InternalError: a cell is not a cell of the attribute, or an argument is of another class.
     """
 
     size: int
@@ -268,8 +270,8 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
     Args:
         kind: the attribute.
-        _marks: two cells after its own, for nulls and for values outside; None: the policies of the
-            attribute decide.
+        _marks: two cells after the attribute's cells, for nulls and for values outside; None if the
+            policies of the attribute decide.
 
     >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
     >>> rule.table.at.tolist(), rule.table.cells.tolist()
@@ -282,7 +284,7 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
 @singledispatch
 def kind_of(argument: object) -> object:
-    """Return the kind that an argument means: a list means `Categories`.
+    """Return the kind that an argument stands for: a list stands for `Categories`.
 
     >>> kind_of(["F", "M"])
     Categories(['F', 'M'])

@@ -1,8 +1,8 @@
 """Refuse a column whose declared type can hold no value of its attribute.
 
-The same for a measure.
+The module also refuses such a column of a measure.
 
-Not trusted: a column that is not refused here is read by its rule like any other.
+This file is not trusted: a column that it does not refuse is read by its rule like any other.
 """
 
 from functools import singledispatch

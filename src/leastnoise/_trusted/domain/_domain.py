@@ -44,11 +44,11 @@ _MEASURES = (
 class Domain(Immutable):
     """Ordered attributes, each with a finite and public list of cells.
 
-    Immutable, equal and hashable by value.
+    Domains are immutable, and compare and hash by value.
 
     Args:
-        attributes: a mapping from column name to kind; or give the attributes as keywords. A list
-            means `Categories`.
+        attributes: a mapping from column name to kind; alternatively, pass the attributes as
+            keywords. A list stands for `Categories`.
         measures: a mapping from a name to a `Measure`, a column that may be summed.
         **kinds: attributes whose names are Python names.
 
@@ -58,11 +58,11 @@ class Domain(Immutable):
         size: the number of cells of the whole domain, exact.
 
     Raises:
-        InputError: no attribute, an attribute twice, a name that is empty, or something that is not
-            a kind.
+        InputError: there is no attribute, an attribute occurs twice, a name is empty, or a value is
+            not a kind.
 
-    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing
-        of that size is ever made.
+    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; no
+        object of that size is ever created.
 
     >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
     >>> people.names, people.shape, people.size
@@ -123,7 +123,7 @@ class Domain(Immutable):
     def cells(self, name: str) -> int:
         """Return the number of cells of an attribute.
 
-        It is the number that was checked when the domain was made.
+        This number was checked when the domain was created.
 
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
@@ -139,10 +139,10 @@ class Domain(Immutable):
         """Return the kind of an attribute.
 
         Args:
-            name: its name.
+            name: the name of the attribute or measure.
 
         Returns:
-            Its kind.
+            The kind.
 
         Raises:
             InputError: there is no such attribute.
@@ -161,10 +161,10 @@ class Domain(Immutable):
     def rule(self, name: str) -> Rule:
         """Return the rule that maps values of an attribute to cells.
 
-        They are the cells that the domain knows.
+        The rule has only cells of the domain.
 
         Raises:
-            InputError: there is no such attribute, or its categories are not known yet.
+            InputError: there is no such attribute, or its categories are still unknown.
 
         >>> ln.Domain(zone=ln.Coded(3)).rule("zone").table.high
         2
@@ -179,9 +179,9 @@ class Domain(Immutable):
         return rule
 
     def keys(self, name: str) -> Rule:
-        """Return the rule that reads the keys of an attribute to search.
+        """Return the rule that reads the keys of an attribute for a search.
 
-        It says how they are read, and which may be found.
+        The rule determines how keys are read, and which keys can be found.
 
         Raises:
             InputError: there is no such attribute, or its categories are known.
@@ -200,7 +200,7 @@ class Domain(Immutable):
         return rule
 
     def _rule(self, name: str) -> Rule:
-        """Return the rule of an attribute, which must be about its own cells."""
+        """Return the rule of an attribute; raise if it has other cells than the attribute."""
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(
@@ -209,7 +209,7 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the largest amount by which one row changes a sum.
+        """Return the largest change of a sum by one row.
 
         It is in units of the measure, and 1 for counts of rows.
 
@@ -225,7 +225,7 @@ class Domain(Immutable):
         """Return a measure by its name.
 
         Args:
-            name: its name.
+            name: the name of the attribute or measure.
 
         Returns:
             The measure.
@@ -245,8 +245,8 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        The result is None without such a measure; rows are counted then. It is also None for amounts
-        of units.
+        The result is None if there is no such measure, so that rows are counted instead. It is also
+        None for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
@@ -270,10 +270,10 @@ class Domain(Immutable):
     def as_complete(self, *names: str) -> "Domain":
         """Return the domain with attributes declared complete.
 
-        A complete attribute is declared to have no value that is dropped.
+        The data holder declares that no value of a complete attribute is dropped.
 
         Args:
-            names: of attributes; none: all of them.
+            names: the names of attributes; without a name, all attributes.
 
         Raises:
             InputError: there is no such attribute.
@@ -315,7 +315,7 @@ class Domain(Immutable):
             The domain.
 
         Raises:
-            InputError: a key that is missing or unknown, or a value that `Domain` refuses.
+            InputError: a key is missing or unknown, or `Domain` refuses a value.
 
         >>> people = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, "1.5", 3), measures={"pay": ln.Measure("pay", 0, 10)})
         >>> ln.Domain.from_json(people.to_json()) == people

@@ -40,26 +40,26 @@ ORDERED = ("drop", "clip", OTHER, OWN_CELL)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Kind(ABC):
-    """An attribute: a public map from values to cells.
+    """A kind of attribute: a public map from values to cells.
 
-    Frozen, equal and hashable by value.
+    Kinds are frozen, and compare and hash by value.
 
     Attributes:
-        null: how to treat a null: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
-            ``"cell"``: count it in a separate cell, ``(null)``.
-        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell
-            (where cells are in order), ``"other"``, or ``"cell"``: count it in the cell
-            ``(outside)``.
+        null: how to treat a null: ``"drop"`` the row; ``"other"``: count it in the cell of that
+            name; or ``"cell"``: count it in a separate cell, ``(null)``.
+        outside: how to treat a value outside the domain: ``"drop"`` the row; ``"clip"`` the value
+            to the nearest cell (only for ordered cells); ``"other"``: count it in the cell of that
+            name; or ``"cell"``: count it in the cell ``(outside)``.
         reading: how values are read.
         levels: public maps to coarser cells.
-        complete: whether the column is declared to hold no value that is dropped; a row with one
-            is then dropped from every table.
+        complete: whether the data holder declares that the column has no value that is dropped. A
+            row with such a value is then dropped from every table.
         hidden: whether a last cell, which is measured and never published, holds the values that
             would be dropped, so that their rows count in tables without the attribute. Planning
-            decides it.
-        regular: the number of cells of values that the domain lists.
-        has_other: whether the attribute has a cell ``other``, the first after the regular ones.
-        size: the number of all cells: the regular ones, ``other``, ``(null)``, ``(outside)`` and
+            sets it.
+        regular: the number of cells for values that the domain lists.
+        has_other: whether the attribute has a cell ``other``, which follows the regular cells.
+        size: the number of all cells: the regular cells, ``other``, ``(null)``, ``(outside)`` and
             the hidden cell, in this order.
     """
 
@@ -92,14 +92,15 @@ class Kind(ABC):
     def may_drop(self) -> bool:
         """Whether some values of the column drop their row.
 
-        Its policies say so, and it is not declared complete.
+        This is so if a policy of the attribute is ``"drop"`` and the attribute is not declared
+        complete.
         """
         return not self.complete and "drop" in (self.null, self.outside)
 
     def with_hidden(self, hidden: bool) -> Self:  # noqa: FBT001
         """Return the attribute with or without a hidden cell.
 
-        Its other cells are not checked again.
+        The other cells are not checked again.
         """
         changed = copy(self)
         object.__setattr__(changed, "hidden", hidden)
@@ -124,12 +125,12 @@ class Kind(ABC):
 
     @property
     def null_cell(self) -> int | None:
-        """The cell in which nulls are counted; None where they drop the row."""
+        """The cell in which nulls are counted; None if a null drops its row."""
         return self._further_cell(str(self.null), NULL_LABEL)
 
     @property
     def outside_cell(self) -> int | None:
-        """The cell of values outside the domain; None if dropped or clipped."""
+        """The cell of values outside the domain; None if they are dropped or clipped."""
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
@@ -141,9 +142,9 @@ class Kind(ABC):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of each further spelling, by its compared form.
+        """A mapping from the compared form of each further spelling to its cell.
 
-        Empty without such texts.
+        The mapping is empty if there are no such texts.
         """
         return {}
 
@@ -164,8 +165,8 @@ class Kind(ABC):
     def level(self, name: str) -> Level:
         """Return a level over the published cells by its name.
 
-        Cells after the regular ones are groups too. ``other`` has a group of that name unless the
-        level gives it one.
+        Each cell after the regular cells is a separate group. The cell ``other`` has a group of
+        that name unless the level assigns it to one.
         """
         every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
         levels = {level.name: level for level in every_level}
@@ -180,7 +181,7 @@ class Kind(ABC):
     def clipped(self) -> Self:
         """Return the attribute with values outside clipped to the nearest cell.
 
-        This is possible only where cells are in order.
+        This is possible only for ordered cells.
         """
         if self.outside == "clip":
             return self
@@ -194,7 +195,7 @@ class Kind(ABC):
     def with_levels(self, levels: object) -> Self:
         """Return the attribute with these levels.
 
-        The cells, which can be a million, are not checked again.
+        The cells are not checked again, because there can be a million.
         """
         attribute = copy(self)
         object.__setattr__(attribute, "levels", levels)
@@ -209,7 +210,7 @@ class Kind(ABC):
         Args:
             regular: the number of cells without ``other``.
             allowed: the policies for a value outside.
-            parameters: its own fields, which are checked already.
+            parameters: the fields that the kind adds, already checked.
         """
         if self.null is None:
             null = "drop"
@@ -238,7 +239,7 @@ class Kind(ABC):
             object.__setattr__(self, name, value)
 
     def _set_levels(self) -> None:
-        """Check and set the levels; all other fields are set."""
+        """Check and set the levels, after all other fields are set."""
         levels: tuple[Level, ...] = ()
         if self.levels:
             levels = check_levels(self.levels, self.regular_labels, self.names, self.published)
@@ -267,7 +268,7 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a checked reading, from a reading or its JSON values."""
+    """Return the checked reading of a `Reading` or of its JSON values."""
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = known_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]
@@ -295,7 +296,7 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
     """Return the dataclass fields that a kind adds to `Kind`.
 
-    Those without a default are not keyword-only.
+    Fields without a default are not keyword-only.
     """
     common = {candidate.name for candidate in fields(Kind)}
     return [candidate for candidate in fields(kind) if candidate.name not in common]

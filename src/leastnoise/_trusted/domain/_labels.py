@@ -1,8 +1,8 @@
 """Read the names of cells as users write them.
 
-Predicates, groups, public counts and questions to a release share one reading, which follows the
-rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the category ``true``, and 0,
-0.0 and ``"0.0"`` are the same number.
+Predicates, groups, public counts and further questions to a release read names in the same way,
+which follows the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
+category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
 """
 
 import datetime as dt
@@ -52,9 +52,10 @@ class CellNames:
 
     Attributes:
         by_label: the cell of every label.
-        by_spelling: the cell of every text of a category, as ``form`` makes it.
-        form: makes the text that is compared with spellings.
-        of_number: finds the cell of an exact number, None if no cell is that number.
+        by_spelling: the cell of every spelling of a category, by its compared form.
+        form: a function that returns the compared form of a text.
+        of_number: a function that returns the cell of an exact number; None if no cell is that
+            number.
     """
 
     by_label: Mapping[str, int]
@@ -87,11 +88,11 @@ class CellNames:
         """Return the cells that values name.
 
         Args:
-            description: the name of these cells' owner in messages.
+            description: the name in messages of the part to which these cells belong.
             values: the names.
 
         Raises:
-            InputError: a value that names no cell.
+            InputError: a value names no cell.
         """
         cells = []
         for value in values:
@@ -107,7 +108,7 @@ class CellNames:
 
 
 def _number(value: Any) -> Fraction | None:
-    """Return the exact number that a value or a text means, or None."""
+    """Return the exact number that a value or a text denotes, or None."""
     try:
         return exact("a number", value)
     except InputError:

@@ -49,9 +49,10 @@ class Level:
     """A public map from the cells of an attribute to groups.
 
     Args:
-        name: of the level, such as ``region``.
-        labels: of the groups, in the order in which they first occur.
-        cells: the group of each cell, from 0. The cell ``other`` may be left out.
+        name: the name of the level, such as ``region``.
+        labels: the names of the groups, in the order in which they first occur.
+        cells: the number of the group of each cell, counted from 0. The cell ``other`` may be
+            omitted.
     """
 
     name: str
@@ -63,12 +64,12 @@ class Level:
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
-        """Return the level with additional cells after its own.
+        """Return the level with additional cells after its cells.
 
-        Each further cell is in the group of its label.
+        Each additional cell is in the group that has its label.
 
         Args:
-            labels: of the further cells, such as ``other``.
+            labels: the labels of the additional cells, such as ``other``.
         """
         groups = [self.labels[group] for group in self.cells]
         return grouped(self.name, [*groups, *labels])
@@ -89,7 +90,7 @@ def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dic
         pairs: keys and values.
 
     Raises:
-        InputError: a key with two different values.
+        InputError: a key has two different values.
 
     >>> one_value_each("levels.region", [("Kiel", "north"), (7, "south"), ("Kiel", "north")])
     {'Kiel': 'north', '7': 'south'}
@@ -116,8 +117,8 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         names: the cells of the attribute by their names.
 
     Raises:
-        InputError: a group that is no list or has no cell, an entry that is no cell, or a cell in
-            two groups or twice in one.
+        InputError: a group is not a list or has no cell, an entry is not a cell, or a cell is in
+            two groups or twice in one group.
 
     >>> group_pairs("levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names)
     {'true': 'yes', 'false': 'no'}
@@ -143,12 +144,12 @@ def check_levels(
         levels: a mapping from the name of each level to a mapping from cells to groups, to the list
             of the cells' groups, or to ``{"width": 5}`` for whole numbers; or a list of `Level` or
             of their JSON values.
-        labels: of the cells but ``other``.
+        labels: the labels of all cells but ``other``.
         names: the cells by their names, ``other`` included.
         size: the number of cells, ``other`` included.
 
     Raises:
-        InputError: a level that does not assign every cell to exactly one group.
+        InputError: a level does not assign every cell to exactly one group.
     """
     if isinstance(levels, Mapping):
         return tuple(_level(name, labels, names, size, groups) for name, groups in levels.items())
@@ -188,7 +189,7 @@ def _are_whole(labels: Sequence[Label]) -> bool:
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
     """Return the group of each integer, such as ``15 .. 19``.
 
-    No group reaches beyond the bounds.
+    The first and the last group end at the bounds of the attribute.
     """
     step = whole(f"the width of the level {level_name!r}", width, 1)
     numbers = [int(label) for label in labels]
@@ -210,7 +211,7 @@ def _groups_by_cell(
 ) -> list[Any]:
     """Return the group of every cell in order.
 
-    The cell ``other`` has none where the map leaves it out.
+    The cell ``other`` has no group if the map omits it.
     """
     description = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}
@@ -236,7 +237,7 @@ def _groups_by_cell(
 def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
     """Refuse group names that are not text or whole numbers, or that clash.
 
-    Two names clash if they are written alike.
+    Two names clash if they have the same text.
     """
     description = message("a group of the level {level!r}", level=level_name)
     by_text: dict[str, Any] = {}

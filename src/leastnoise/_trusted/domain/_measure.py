@@ -32,14 +32,15 @@ _MOST_FACTORS = 2  # of a product whose amount stays within 64 bits while it is 
 class PerCellBound:
     """A bound on the rows of one unit that fall into one cell.
 
-    It makes tables that have all its attributes cheaper under Gaussian noise.
+    It reduces the cost of tables that have all its attributes, under Gaussian noise.
 
     Args:
         rows: the largest number of rows of a unit that count in one cell.
-        attributes: one name or several, whose values together are the cell.
+        attributes: one name or several names; their values together identify the cell.
 
     Raises:
-        InputError: rows below 1, no attribute, one twice, or more than 8.
+        InputError: ``rows`` is below 1, or there is no attribute, a repeated attribute, or more
+            than 8.
 
     >>> ln.PerCellBound(1, "month")
     PerCellBound(rows=1, attributes=('month',))
@@ -81,24 +82,27 @@ class Measure:
 
     Args:
         column: the name of the column.
-        low: the least value that counts, exact, a multiple of ``unit``.
-        high: the greatest value that counts, above ``low``, a multiple of ``unit``.
-        unit: the amount that counts as one, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
-        reading: how its numbers are read where they are text.
+        low: the lower bound to which values are clipped: exact, a multiple of ``unit``.
+        high: the upper bound to which values are clipped: above ``low``, a multiple of ``unit``.
+        unit: the amount that counts as one, exact and above 0: with ``"0.01"`` sums are in cents,
+            with ``"1000"`` in thousands.
+        reading: how numbers are read from texts.
 
     Attributes:
         low_units: the lower bound in units.
         high_units: the upper bound in units.
-        largest: the greatest amount, in units, that one row can add to or take from a sum.
+        largest: the largest amount, in units, that one row can add to a sum or subtract from it.
 
     Raises:
-        InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below
-            ``high``, or a bound beyond 2^30 - 1 units, which sums of 2^32 rows allow.
+        InputError: a bound is not finite or not a multiple of the unit, ``low`` is not below
+            ``high``, or a bound is beyond 2^30 - 1 units, the largest for which sums over 2^32 rows
+            are exact.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
-        ``high_units``: it is clipped and then rounded to the nearest multiple (in double precision,
-        ties to the even one). A row without a value, which is a null or text that is not a number,
-        contributes 0. It follows that one row changes a sum by at most ``largest`` units.
+        ``high_units``: it is clipped and then rounded to the nearest multiple of the unit (in
+        double precision, ties to the even multiple). A row without a value, which is a null or text
+        that is not a number, contributes 0. It follows that one row changes a sum by at most
+        ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -176,7 +180,7 @@ class Measure:
 
 
 def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
-    """Raise for a bound whose sums over 2^32 rows would not be exact.
+    """Raise for a bound with which sums over 2^32 rows would not be exact.
 
     The message names a unit that is large enough.
     """
@@ -196,14 +200,14 @@ def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
 
 @dataclass(frozen=True, init=False, repr=False)
 class ValueCount(Measure):
-    """The number of rows with a value of a measure, as a measure.
+    """A measure that counts the rows with a value of another measure.
 
     A row with a value counts 1, a row without a value 0.
 
     Args:
-        of: the measure; any of the same column and reading has the same values.
+        of: the other measure; measures with the same column and reading have the same values.
 
-    Guarantees: a row counts 1 if and only if a sum of the measure includes its value.
+    Guarantees: a row counts 1 if and only if a sum of the other measure includes its value.
 
     >>> ValueCount(Measure("income", 0, 200_000)), ValueCount(Measure("income", 0, 10)).largest
     (ValueCount('income', 0, 1), 1)
@@ -217,14 +221,14 @@ class ValueCount(Measure):
 class PerUnit(Measure):
     """The amount that one privacy unit adds to each cell of some attributes.
 
-    One row of the unit in each of these cells has the amount, its other rows have 0. A unit
-    has an amount in at most ``max_rows`` cells, however many rows it has in them.
+    In each of these cells one row of the unit has the amount, and the other rows of the unit have
+    0. A unit has an amount in at most ``max_rows`` cells, however many rows it has in them.
 
     Attributes:
-        attributes: whose values together are a cell, at most 8 of them; none: all rows of a unit
-            are in one cell.
+        attributes: at most 8 attributes, whose values together identify a cell; without any, all
+            rows of a unit are in one cell.
 
-    Guarantees: which rows have which amounts follows from the rows of the unit.
+    Guarantees: only the rows of a unit determine which of these rows have which amounts.
     """
 
     attributes: tuple[str, ...] = ()
@@ -240,20 +244,22 @@ class PerUnit(Measure):
 
 @dataclass(frozen=True, init=False, repr=False)
 class UnitCount(PerUnit):
-    """The number of privacy units in each cell or group of cells, as a measure.
+    """A measure that counts the privacy units in each cell or group of cells.
 
-    The amount of a unit is 1 in each of its cells. Along an attribute with groups, the count of a
-    group is in one cell, which no other group has (`places`), for all cells along other attributes.
+    The amount of a unit is 1 in each of its cells. Along an attribute with groups, one cell holds
+    the count of a group, and no other group uses this cell (`places`). This is so for every cell
+    along the other attributes.
 
     Args:
-        attributes: whose values together are a cell, at most 8 of them; none: a unit counts once
-            in all.
-        groups: for each attribute None, if its cells are counted, or lists of cells, in each of
-            which a unit counts once. Groups may overlap. None at all: all attributes have cells.
+        attributes: at most 8 attributes, whose values together identify a cell; without any, a unit
+            counts once in the whole table.
+        groups: for each attribute, None if its cells are counted, or otherwise lists of cells, in
+            each of which a unit counts once. Groups may overlap. Without an entry, cells are
+            counted along all attributes.
 
     Raises:
-        InputError: an attribute twice, or more than 8; a group without a cell, or more groups than
-            cells that could hold their counts.
+        InputError: an attribute occurs twice, or there are more than 8; a group has no cell, or
+            there are more groups than cells that can hold their counts.
 
     >>> UnitCount(["region"]).attributes, UnitCount().largest
     (('region',), 1)
@@ -310,7 +316,8 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 def _places(groups: Groups) -> tuple[int, ...]:
     """Return the cell that holds the count of each group.
 
-    It is the last cell of a group, or the last one before it that no earlier group has taken.
+    This is the last cell of the group or, if an earlier group uses that cell, the nearest free cell
+    of the group before it.
     """
     taken: set[int] = set()
     places = []
@@ -334,19 +341,21 @@ class UnitTotal(PerUnit):
     """A numeric column, added up for each privacy unit and then clipped.
 
     The values of a unit are added up in each cell of some attributes, and each total is clipped.
-    For heavy tails this keeps far more of the sum than a bound on rows does.
+    If values have heavy tails, this keeps far more of the sum than a bound on rows.
 
     Args:
         column: the name of the column.
-        low: the least total of a unit in a cell, exact, a multiple of ``unit``.
-        high: the greatest total of a unit in a cell, above ``low``, a multiple of ``unit``.
+        low: the lower bound to which the total of a unit in a cell is clipped: exact, a multiple of
+            ``unit``.
+        high: the upper bound to which this total is clipped: above ``low``, a multiple of ``unit``.
         unit: the amount that counts as one, as for a `Measure`.
-        by: the attributes whose values together are a cell, at most 8; none: all rows of a unit
-            have one total.
-        reading: how its numbers are read where they are text.
+        by: at most 8 attributes, whose values together identify a cell; without any, each unit has
+            one total over all its rows.
+        reading: how numbers are read from texts.
 
     Raises:
-        InputError: bounds or a unit that `Measure` refuses, an attribute twice, or more than 8.
+        InputError: `Measure` refuses the bounds or the unit, an attribute occurs twice, or there
+            are more than 8.
 
     Guarantees: values are rounded to whole units before they are added up, so that totals are
         exact and do not depend on the order of rows. A unit without a value in a cell adds 0.
@@ -375,7 +384,7 @@ class UnitTotal(PerUnit):
     def row_amount(self) -> Measure:
         """The measure of single rows, before they are added up and clipped.
 
-        Its bounds are the widest whose sums over 2^32 rows are exact.
+        Its bounds are the widest bounds with which sums over 2^32 rows are exact.
 
         >>> ln.UnitTotal("amount", 0, 5, "0.01").row_amount
         Measure('amount', '-10737418.23', '10737418.23', unit='0.01')
@@ -390,20 +399,20 @@ class UnitTotal(PerUnit):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class Weighted(Measure):
-    """A measure times a weight, as a measure.
+    """A measure whose amounts are multiplied by a weight.
 
-    For a `ValueCount` it is the weight of the rows with a value.
+    The product of a `ValueCount` and a weight is the weight of the rows with a value.
 
     Args:
         of: a `Measure` or a `ValueCount`.
         weight: a `Measure` whose values are not negative.
 
     Raises:
-        InputError: parts of other kinds, a weight that may be negative, or a product of bounds
-            beyond 2^30 - 1 units.
+        InputError: an argument is of another kind, the weight may be negative, or the product of
+            the bounds is beyond 2^30 - 1 units.
 
-    Guarantees: a row counts the product of its amounts of both, in whole units; 0 if either has no
-        value.
+    Guarantees: a row counts the product of its two amounts, in whole units; it counts 0 if one of
+        the two has no value.
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
@@ -435,18 +444,18 @@ class Weighted(Measure):
 class SquaredDeviation(Measure):
     """The squared distance of a value from the centre of its bounds.
 
-    Sums of it give variances. It is counted in whole multiples of ``divisor`` squared units, the
-    least number for which sums over 2^32 rows are exact.
+    Variances follow from sums of this measure. It is counted in whole multiples of ``divisor``
+    squared units; ``divisor`` is the smallest number for which sums over 2^32 rows are exact.
 
     Args:
         of: a `Measure`.
 
     Attributes:
         centre: the middle of the bounds in units of ``of``, rounded down.
-        divisor: how many squared units of ``of`` one unit of this measure has.
+        divisor: the number of squared units of ``of`` in one unit of this measure.
 
     Raises:
-        InputError: another kind of measure, or one whose squared unit is not between 1e-100 and
+        InputError: ``of`` is another kind of measure, or its squared unit is not between 1e-100 and
             1e100.
 
     Guarantees: a row counts ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in units
@@ -489,16 +498,16 @@ class SquaredDeviation(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class CompleteCount(Measure):
-    """The number of rows with a value of each of some measures, as a measure.
+    """A measure that counts the rows with a value of each of several measures.
 
     Args:
         present: the measures, each a `Measure`, none twice.
 
     Raises:
-        InputError: no measure, one of another kind, or one twice.
+        InputError: there is no measure, a measure of another kind, or a repeated measure.
 
-    Guarantees: a row counts 1 if and only if a sum of each of the measures includes its value, else
-        0.
+    Guarantees: a row counts 1 if the sum of every one of the measures includes its value; otherwise
+        it counts 0.
 
     >>> CompleteCount([ln.Measure("income", 0, 100), ln.Measure("age", 0, 99)])
     CompleteCount('income x age', 0, 1)
@@ -516,22 +525,23 @@ class CompleteCount(Measure):
 class DeviationProduct(Measure):
     """A product of distances of values from the centres of their bounds.
 
-    With one factor it is the distance itself; with the same factor twice, the square. Only complete
-    rows count, which have a value of all measures of a statistic, so that all sums are of the same
-    rows. Covariances and regressions follow from such sums. It is counted in whole multiples of
-    ``divisor`` products of units, the least number for which sums over 2^32 rows are exact.
+    With one factor it is the distance itself; with the same factor twice, it is the square of the
+    distance. Only complete rows count: they have a value of all measures of a statistic, so that
+    all its sums are over the same rows. Covariances and regressions follow from such sums. The
+    measure is counted in whole multiples of ``divisor`` products of units; ``divisor`` is the
+    smallest number for which sums over 2^32 rows are exact.
 
     Args:
-        factors: one or two measures of ``present``; the same one twice for its square.
-        present: the measures of which a complete row has a value, each a `Measure`, none twice.
+        factors: one or two measures of ``present``; the same measure twice means its square.
+        present: distinct measures of class `Measure`; a complete row has a value of each.
 
     Attributes:
-        centres: of each factor the middle of its bounds in its units, rounded down.
-        divisor: how many products of units one unit of this measure has; 1 for one factor.
+        centres: for each factor the middle of its bounds in its units, rounded down.
+        divisor: the number of products of units in one unit of this measure; 1 for one factor.
 
     Raises:
-        InputError: another kind or number of measures, or a unit that is not between 1e-100 and
-            1e100.
+        InputError: the kind or the number of measures is another, or a unit is not between 1e-100
+            and 1e100.
 
     Guarantees: a complete row counts ``(p + divisor // 2) // divisor`` for the product p of the
         distances of its values from the centres, in units; it is between ``low_units`` and
@@ -585,7 +595,7 @@ class DeviationProduct(Measure):
 
 
 def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Return distinct measures of values of rows as a tuple; raise for others."""
+    """Return distinct measures of class `Measure` as a tuple; raise for other measures."""
     listed = tuple(measures)
     is_of_rows = all(type(measure) is Measure for measure in listed)
     if not listed or not is_of_rows or len(set(listed)) < len(listed):
@@ -599,7 +609,7 @@ def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, 
 
 
 def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple[int, int]:
-    """Return the least and the greatest product of distances from the centres."""
+    """Return the smallest and the largest product of distances from the centres."""
     ends = [
         (factor.low_units - centre, factor.high_units - centre)
         for factor, centre in zip(factors, centres, strict=True)
@@ -616,10 +626,10 @@ def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns that a measure is computed from.
 
-    For a `SquaredDeviation` they are the measure of the value and whether there is a value; for a
-    `DeviationProduct` its factors and whether there is a value of each measure of a complete row,
-    and for a `CompleteCount` only these. A count of units has none; a total of units has the
-    amounts of its rows.
+    For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
+    a value. For a `DeviationProduct` they are its factors, and for each measure of a complete row
+    whether there is a value; for a `CompleteCount` only the latter. A count of units has no such
+    measure; a total of units has the measure of the amounts of its rows.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

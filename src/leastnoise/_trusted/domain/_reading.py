@@ -1,4 +1,4 @@
-"""Check names, and say how the text of a value is read.
+"""Check names, and define how the text of a value is read.
 
 The author of the domain declares both; they are never inferred from the data.
 """
@@ -45,18 +45,19 @@ class Reading:
     Args:
         column: the column's name in the source, if it differs from the attribute's name.
         nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``;
-            compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
-            number -9 a null too.
+            they are compared with the text after reading, and with numbers as numbers: ``["-9"]``
+            makes the number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; empty:
-            nothing does. All blanks are one mark, and so are both apostrophes.
+        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; if it is
+            empty, digits are not grouped. All blanks count as one mark, and so do both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
-        trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
-        ignore_case: compare letters without regard to their case, each letter separately.
+        trim: whether blanks at both ends of a text are removed (space, tab, CR, no-break spaces).
+        ignore_case: whether the comparison ignores the case of letters; each letter is compared
+            separately.
 
     Raises:
-        InputError: a value that is not one of these, or marks that cannot be distinguished.
-        InternalError: parts of another class than text, true and false.
+        InputError: a value is not one of these, or two marks cannot be distinguished.
+        InternalError: an argument has another class than text, true or false.
 
     >>> ln.Reading(decimal=",", thousands=".", currency=["€"])
     Reading(decimal=',', thousands='.', currency=['€'])
@@ -134,9 +135,10 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 
     Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
     sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
-    four places of a currency sign (``money1`` to ``money4``). A text that has several signs, or
-    half of the brackets, matches too; `leastnoise._trusted.reading._values.number_reader` refuses it.
-    Blanks are matched possessively, so that no text takes longer than its length.
+    four places of a currency sign (``money1`` to ``money4``). The expression also matches a text
+    that has several signs, or only one of the two brackets;
+    `leastnoise._trusted.reading._values.number_reader` refuses it. Blanks are matched possessively,
+    so that the time of a match is proportional to the length of the text.
 
     >>> number_pattern(Reading(decimal=",")).fullmatch("3,5")["whole"]
     '3'
@@ -159,7 +161,7 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 def _thousands_mark(mark: str) -> str:
     """Return the regular expression of a thousands separator.
 
-    All blanks are one mark, and so are both apostrophes.
+    All blanks count as one mark, and so do both apostrophes.
     """
     alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
     return f"[{re.escape(alike)}]"

@@ -1,7 +1,7 @@
 """Check the settings by which a column is read, and write them as JSON.
 
-Not trusted: for any marks and spellings of a `Reading`, a value is read by a function of only that
-value.
+This file is not trusted: for any marks and spellings of a `Reading`, the reading of a value depends
+only on that value.
 """
 
 import re
@@ -64,7 +64,7 @@ def reading_to_json(reading: Any) -> dict[str, object]:
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
-    """Return the distinct texts of a list, without the empty text."""
+    """Return the distinct texts of a list; the empty text is omitted."""
     allowed = "a list of texts" + ("" if empty else " that are not empty")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refuse(name, value, allowed)

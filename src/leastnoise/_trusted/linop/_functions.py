@@ -1,9 +1,9 @@
 """Apply, transpose and sum operators, dispatched by class.
 
-Every function works along the first axis of its array, in exact int64 arithmetic where the input is
-int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
-and would harm the answers but not privacy. In ``column_sums`` it would harm privacy, so sums that
-might reach 2^63 are refused.
+Every function works along the first axis of its array, in exact int64 arithmetic if the input is
+int64. The caller of ``apply`` excludes overflow by public bounds (``plan`` checks them); an
+overflow would make answers wrong, but would not reduce privacy. In ``column_sums`` an overflow
+would reduce privacy, so sums that might reach 2^63 are refused.
 """
 
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
         int64 array of shape (size,).
 
     Raises:
-        InputError: a sum might reach 2^63, judged only from the largest weight and entry.
+        InputError: a sum might reach 2^63, according to the largest weight and entry.
 
     Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so
         they never wrap around.
@@ -159,7 +159,7 @@ def _(operator: AllRanges | Ranges, y: Array) -> Array:
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
     """Return the first and last cells of all intervals.
 
-    They are in the order of `AllRanges`.
+    The intervals are in the order of `AllRanges`.
 
     >>> all_range_ends(2)
     (array([0, 0, 1]), array([0, 1, 1]))
@@ -169,9 +169,9 @@ def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
 
 
 def run_sums(x: Array, width: int) -> Array:
-    """Return the sums of runs of ``width`` entries along the first axis.
+    """Return the sums of blocks of ``width`` entries along the first axis.
 
-    The last run may be shorter.
+    The last block may be shorter.
 
     >>> run_sums(np.arange(5), 2).tolist()
     [1, 5, 4]
@@ -182,7 +182,7 @@ def run_sums(x: Array, width: int) -> Array:
 def run_spread(x: Array, width: int, length: int) -> Array:
     """Return each entry repeated ``width`` times along the first axis.
 
-    The result is cut to ``length``.
+    The result has only the first ``length`` entries.
 
     >>> run_spread(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
@@ -214,7 +214,7 @@ def _(operator: Tree, y: Array) -> Array:
 @column_sums.register(AllRanges)
 @column_sums.register(Ranges)
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
-    """Return the weighted number of queries with each cell."""
+    """Return the weighted number of queries that contain each cell."""
     # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
     refuse_overflow(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
@@ -222,7 +222,7 @@ def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: i
 
 @column_sums.register
 def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
-    """Return the weights: each cell is in one query."""
+    """Return the weights, because each cell is in exactly one query."""
     return weights
 
 
@@ -300,8 +300,8 @@ def along(
     Args:
         function: ``apply`` or ``apply_transpose``.
         operator: A, of shape (rows, size).
-        x: the array; its axis ``axis`` has the length that the function needs.
-        axis: the axis.
+        x: the array; along ``axis`` it has the length that the function needs.
+        axis: the number of the axis, counted from 0.
 
     Returns:
         An array whose axis ``axis`` has the new length.
@@ -359,19 +359,19 @@ def entries(operator: Operator) -> tuple[int, int]:
 @entries.register(Ranges)
 @entries.register(Tree)
 def _(operator: Operator) -> tuple[int, int]:
-    """Return 0 and 1: a cell is in a query or not."""
+    """Return 0 and 1, because a cell is either in a query or not."""
     return 0, 1
 
 
 @entries.register
 def _(operator: Dense) -> tuple[int, int]:
-    """Return the least entry and the largest size of an entry."""
+    """Return the smallest entry and the largest absolute entry."""
     return int(operator.matrix.min()), operator.largest
 
 
 @entries.register
 def _(operator: DiagonalAndRows) -> tuple[int, int]:
-    """Return the least entry and the largest size of an entry."""
+    """Return the smallest entry and the largest absolute entry."""
     parts = [entries(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)
 
@@ -388,7 +388,7 @@ def non_negative(operator: Operator) -> bool:
 def largest_entry(operator: Operator) -> int:
     """Return the largest |entry| of an operator.
 
-    Every |(A x)_i| is at most this times the sum of |x|.
+    Every |(A x)_i| is at most this entry times the sum of |x|.
 
     >>> largest_entry(Dense([[1, -7]]))
     7

@@ -22,13 +22,12 @@ _MOST = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
-    """An array whose memory cannot be viewed as another matrix.
+    """An array whose memory cannot be reinterpreted as another matrix.
 
-    Its entries cannot be written, by any means of NumPy: the memory belongs to a ``bytes`` object.
-    Shape, strides and type are neither set nor resized nor restored by the object's own attributes
-    and methods. A caller of the descriptors of NumPy's own class (such as `np.ndarray.resize`) gets
-    past this. So no cost and no noise may depend on it: the kernel computes the cost of the
-    measurements again just before it draws (K5).
+    No function of NumPy can write its entries, because the memory belongs to a ``bytes`` object.
+    The attributes and methods of the object cannot change shape, strides or type. The descriptors
+    of NumPy's class (such as `np.ndarray.resize`) can. So no cost and no noise may rely on it: the
+    kernel computes the cost of the measurements again just before it draws (K5).
 
     >>> sealed(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
@@ -74,7 +73,7 @@ def sealed(array: Array) -> Array:
 def narrow(array: IntArray) -> SignedArray:
     """Return the same whole numbers as int32 if they all fit.
 
-    That is half the memory, and nothing is lost; otherwise the array is returned unchanged.
+    This halves the memory without loss. Otherwise the array is returned unchanged.
 
     >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
     (dtype('int32'), dtype('int64'))
@@ -94,7 +93,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
         dimensions: the number of axes that the array must have.
 
     Raises:
-        InputError: other numbers, or another shape.
+        InputError: the numbers are of another kind, or the array has another shape.
 
     >>> freeze_array("low", [1, 2], 1).tolist()
     [1, 2]
@@ -132,13 +131,13 @@ class Operator(Protocol):
 class ValueEquality:
     """Base of operators that hold arrays, with equality by value.
 
-    Two are equal if they are of one class and of equal parts.
+    Two operators are equal if they have the same class and equal parts.
     """
 
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
-        """Return the values that equal operators share; arrays as bytes."""
+        """Return the values that equal operators have in common, with arrays as bytes."""
         kind: type = type(self)
         values = (getattr(self, field.name) for field in fields(kind))
         return tuple(
@@ -158,7 +157,7 @@ class ValueEquality:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Base class of operators that are given their number of cells, at least 1."""
+    """Base class of operators with a stated number of cells, at least 1."""
 
     size: int
 
@@ -212,7 +211,7 @@ class Prefix(Sized):
 class AllRanges(Sized):
     """One row for every interval of cells: n(n+1)/2 rows.
 
-    Ordered by first cell and then by last.
+    The rows are ordered by first cell, then by last cell.
 
     >>> AllRanges(3).rows
     6
@@ -226,7 +225,7 @@ class AllRanges(Sized):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges(ValueEquality, Sized):
-    """Given intervals: row i sums the cells low[i]..high[i], both included.
+    """Listed intervals: row i sums the cells low[i]..high[i], both included.
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
     2
@@ -262,9 +261,9 @@ class Ranges(ValueEquality, Sized):
 class Tree(Sized):
     """A hierarchy of nested partitions, from the widest level to the narrowest.
 
-    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level
-    by level, left to right. Every cell lies in exactly one row of every level, so all columns have
-    the same norm.
+    Every level divides the cells into blocks of its width (the last block may be shorter). The rows
+    are ordered by level, and from left to right. Every cell lies in exactly one row of every level,
+    so all columns have the same norm.
 
     Args:
         size: number of cells.
@@ -289,7 +288,7 @@ class Tree(Sized):
     def full(size: int, branching: int) -> "Tree":
         """Return the hierarchy of all powers of ``branching``.
 
-        Up to the first that covers all cells.
+        The widths end with the first power that is at least the number of cells.
 
         >>> Tree.full(3, 2).rows
         6
@@ -351,11 +350,11 @@ class Dense:
 class DiagonalAndRows(ValueEquality):
     """A multiple of every cell and a few dense rows.
 
-    The shape of p-Identity strategies.
+    The strategies of p-Identity have this form.
 
     Args:
         diagonal: whole numbers other than 0, one for each cell, shape (size,).
-        below: whole numbers, shape (p, size); these rows follow the cells'.
+        below: whole numbers, shape (p, size); these rows follow the rows of the cells.
 
     >>> DiagonalAndRows([2, 3], [[1, 1]]).rows
     3

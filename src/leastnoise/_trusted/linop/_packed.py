@@ -25,7 +25,7 @@ _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size i
 def pack(array: SignedArray) -> dict[str, object]:
     """Return an int64 or int32 array as a JSON value.
 
-    The value has its shape and its compressed bytes.
+    The value holds the shape and the compressed bytes.
     """
     if array.dtype == np.int32:
         bits = 32
@@ -38,7 +38,7 @@ def pack(array: SignedArray) -> dict[str, object]:
 def to_json(operator: Operator) -> dict[str, object]:
     """Return an operator as a JSON value.
 
-    The name of its class and the arguments of its constructor.
+    The value holds the name of the class and the arguments of the constructor.
     """
     kind: type = type(operator)
     arguments = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
@@ -60,7 +60,7 @@ def _field_json(value: Any) -> object:
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:
-    """Return integers as a JSON value, in as few bytes as the largest needs.
+    """Return integers as a JSON value, each in as few bytes as the largest integer needs.
 
     Noise can hardly be compressed.
     """
@@ -75,7 +75,7 @@ def whole_bytes(array: SignedArray) -> dict[str, object]:
 def whole_bytes_text(array: SignedArray) -> str:
     """Return ``whole_bytes`` as JSON text.
 
-    The encoder of ``json`` would search all of it for characters to escape.
+    This avoids the encoder of ``json``, which would search the whole text for characters to escape.
     """
     value = whole_bytes(array)
     form = next(key for key in value if key != "shape")

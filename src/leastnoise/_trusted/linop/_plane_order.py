@@ -1,6 +1,6 @@
 """Define the block tree of a rectangle of cells, and its cell order.
 
-In that order every block of the tree is a run.
+In that order every block of the tree is a run of consecutive cells.
 
 This file is not trusted: it sees no counts, and the kernel checks that the blocks form a tree (O2
 of PROOFS-plane.md).
@@ -23,14 +23,15 @@ _MOST_CELLS = 2**24
 class BlockTree:
     """Blocks of a rectangle, level by level.
 
-    Each is divided into one or two blocks of the next level, for any counts.
+    Each block is divided into one or two blocks of the next level. The division does not depend on
+    counts.
 
     Attributes:
         shape: height and width.
-        order: places of the cells in row-major order, so that each block of each level is a run;
-            int64, shape (n,).
-        starts: for each level the places in ``order`` where its blocks begin. The first level is
-            one block, the last the single cells.
+        order: the row-major numbers of the cells, in an order in which each block is a run; int64,
+            shape (n,).
+        starts: for each level the positions in ``order`` at which its blocks begin. The first level
+            has one block; the blocks of the last level are the single cells.
         children: for each level but the last, the first child of each block in the next level.
     """
 
@@ -50,7 +51,7 @@ class BlockTree:
     def broods(self, level: int) -> IntArray:
         """Return the number of children of each block of a level.
 
-        Not of the last level. A block and its only child have the same cells.
+        The last level has no children. A block and its only child have the same cells.
 
         >>> block_tree(2, 3).broods(1).tolist()
         [2, 1]
@@ -64,17 +65,17 @@ class BlockTree:
 def block_tree(height: int, width: int) -> BlockTree:
     """Return the tree that halves the longer side of blocks at every level.
 
-    Of an odd side the first part is the longer one.
+    If the side is odd, the first part is the longer one.
 
     Args:
-        height: rows of cells.
-        width: columns of cells.
+        height: the number of rows of cells.
+        width: the number of columns of cells.
 
     Returns:
         The tree.
 
     Raises:
-        InputError: a side below 1, or more than 2^24 cells.
+        InputError: a side is below 1, or there are more than 2^24 cells.
 
     >>> block_tree(2, 3).order.tolist()
     [0, 3, 1, 4, 2, 5]
@@ -107,7 +108,7 @@ def block_tree(height: int, width: int) -> BlockTree:
 def interval_tree(size: int) -> BlockTree:
     """Return the tree of the intervals ``[i 2^k, (i + 1) 2^k)`` of a line.
 
-    The last interval of each length ends with the cells.
+    The last interval of each length ends at the last cell.
 
     >>> [starts.tolist() for starts in interval_tree(5).starts]
     [[0], [0, 4], [0, 2, 4], [0, 1, 2, 3, 4]]

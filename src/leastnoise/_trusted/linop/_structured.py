@@ -1,6 +1,6 @@
 """Define operators that need few running sums.
 
-They are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on
+These are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on
 blocks.
 """
 
@@ -25,7 +25,7 @@ from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEqu
 class Contrasts:
     """Orthogonal contrasts (Helmert).
 
-    Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
+    Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
     Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
     contrasts contain no information about the total.
@@ -53,7 +53,7 @@ class Contrasts:
 
 @apply.register
 def _(operator: Contrasts, x: Array) -> Array:
-    """Return, for each k, the sum of the first k cells less k times the next."""
+    """Return, for each k, the sum of the first k cells minus k times the next cell."""
     k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
     return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
 
@@ -71,7 +71,7 @@ def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Contrasts) -> tuple[int, int]:
-    """Return 1 - size and size - 1."""
+    """Return 1 - size and size - 1, which bound the entries."""
     return 1 - operator.size, operator.size - 1
 
 
@@ -79,10 +79,11 @@ def _(operator: Contrasts) -> tuple[int, int]:
 class Haar(Sized):
     """The Haar wavelet.
 
-    The total, then for every level the sums of left halves minus the sums of right halves.
+    The first row is the total. The other rows are, level by level, the sums of left halves minus
+    the sums of right halves.
 
-    The cells are padded to the next power of two with cells that are always empty; rows go from the
-    total and the widest level down, and rows that see no cell are left out.
+    The cells are padded to the next power of two with cells that are always empty; the levels
+    follow from the widest to the narrowest, and rows without a cell are omitted.
 
     >>> Haar(3).rows
     4
@@ -97,7 +98,8 @@ class Haar(Sized):
     def absolute(self) -> Tree:
         """The tree of the absolute values of the rows.
 
-        The total over twice all cells, then the cells of each difference.
+        Its first row is the total over twice the number of cells; the others are the cells of each
+        difference.
         """
         return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
 
@@ -121,13 +123,13 @@ def _(operator: Haar, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
-    """Return the column sums of the wavelet's absolute values."""
+    """Return the column sums of |entry|^power of the wavelet."""
     return column_sums(operator.absolute, weights, power)
 
 
 @entries.register
 def _(operator: Haar) -> tuple[int, int]:
-    """Return -1 and 1; 0 and 1 for a single cell."""
+    """Return -1 and 1 as bounds of the entries; 0 and 1 for a single cell."""
     return (0 if operator.size == 1 else -1), 1
 
 
@@ -135,7 +137,8 @@ def _(operator: Haar) -> tuple[int, int]:
 class Toeplitz(ValueEquality):
     """A scaled lower triangular Toeplitz matrix.
 
-    Row i is the sum over the cells j <= i of a coefficient of i - j times a scale of the cell j.
+    Row i has, for each cell j <= i, the coefficient of the distance i - j times the scale of the
+    cell j.
 
     The coefficients are a step function of the distance, so that a product takes a few running
     sums, exactly.
@@ -144,7 +147,7 @@ class Toeplitz(ValueEquality):
         starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
             is below the number of cells.
         values: the coefficients, one for each start; the first is not 0.
-        scales: of the cells, shape (size,), above 0.
+        scales: the scale of each cell, above 0; shape (size,).
 
     >>> dense(Toeplitz([0, 1], [2, 1], [1, 1, 3])).tolist()
     [[2, 0, 0], [1, 2, 0], [1, 1, 6]]
@@ -196,9 +199,9 @@ def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
-    For every start, running sums that are shifted by it are added, times the change of the
-    coefficient there. In int64 sums and products are those modulo 2^64, so the final values are
-    exact wherever they are below 2^63, even if sums on the way are not.
+    For every start, the running sums are shifted by the start, multiplied by the change of the
+    coefficient there, and added. Sums and products in int64 are modulo 2^64, so a final value below
+    2^63 is exact even if intermediate sums are not.
     """
     sums = np.cumsum(x, axis=0, dtype=x.dtype)
     answer = values[0] * sums
@@ -236,7 +239,7 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Toeplitz) -> tuple[int, int]:
-    """Return bounds on the least entry and on the size of all entries."""
+    """Return bounds on the smallest entry and on the absolute entries."""
     most = int(operator.scales.max())
     return min(0, int(operator.values.min()) * most), int(np.abs(operator.values).max()) * most
 
@@ -246,8 +249,7 @@ class Coarse(ValueEquality):
     """Queries on the sums of buckets, which are runs of consecutive cells.
 
     Args:
-        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered
-            themselves.
+        operator: the queries over the buckets; not of class `Contrasts`, `Coarse` or `Ordered`.
         starts: the first cell of every bucket, ascending from 0; one for each cell of the operator.
         size: number of cells.
 
@@ -300,10 +302,10 @@ class Ordered(ValueEquality):
     Cells that are far apart in the table may be neighbours in the order.
 
     Args:
-        operator: the queries, over the cells in their new order; neither contrasts nor ordered
-            themselves.
-        order: the place of every cell of the new order in the old one: each place from 0 to size -
-            1 once.
+        operator: the queries over the cells in their new order; not of class `Contrasts` or
+            `Ordered`.
+        order: for every position in the new order, the old position of its cell: a permutation of 0
+            to size - 1.
 
     >>> Ordered(Prefix(3), [2, 0, 1]).rows
     3
@@ -390,14 +392,15 @@ def _(operator: Coarse | Ordered) -> tuple[int, int]:
 class Nested:
     """Queries within consecutive blocks of cells, and on the block sums.
 
-    Rows: the queries within each block, block by block, and then those on the sums.
+    The rows are the queries within each block, block by block, and then the queries on the block
+        sums.
 
     Args:
-        inner: the queries within every block but the last, over its cells.
-        last: the queries within the last block, over at most as many cells.
+        inner: the queries over the cells of a block, for every block but the last.
+        last: the queries over the cells of the last block, which may have fewer cells.
         above: the queries on the block sums; its cells are the blocks, at least two.
 
-    None of them are contrasts, coarse, ordered or nested themselves.
+    None of them is of class `Contrasts`, `Coarse`, `Ordered` or `Nested`.
 
     >>> dense(Nested(Prefix(2), Identity(1), Total(2))).tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
@@ -449,9 +452,9 @@ class Nested:
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Return the first axis reshaped to runs of ``width``, one in each column.
+    """Return the array with its first axis reshaped to runs of ``width``, one in each column.
 
-    Shape (width, runs, ...).
+    The result has the shape (width, runs, ...).
     """
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
@@ -494,6 +497,6 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
 
 @entries.register
 def _(operator: Nested) -> tuple[int, int]:
-    """Return the least entry and the largest size over all three parts."""
+    """Return the smallest entry and the largest absolute entry over all three parts."""
     parts = [entries(part) for part in (operator.inner, operator.last, operator.above)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)

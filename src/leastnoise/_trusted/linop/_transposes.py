@@ -1,6 +1,6 @@
 """Multiply by transposed operators, for estimates and error bars.
 
-Column sums, and so privacy costs, do not use the ones in this file.
+Column sums, and so privacy costs, do not use the functions in this file.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Remember the rows that each unit has used in closed periods.
 
 A series may bound the rows of a unit in all its periods together. Then a unit has an allowance:
-the bound less the rows that it has used. Readers keep no more rows of a unit than its allowance.
-The kernel writes the used rows of a closed period to its private file, and the next
-reading begins with that: (P2) and (P5) of PROOFS-periods.md.
+the bound minus the rows that it has used. Readers keep no more rows of a unit than its allowance.
+The kernel writes the used rows of a closed period to its private file, and the next reading begins
+with these numbers: (P2) and (P5) of PROOFS-periods.md.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ class UsedRows:
     Attributes:
         salt: random bytes, with which ids are hashed.
         periods: the number of closed periods.
-        units: the digest of every unit that has used a row, each once.
-        counts: for each count or total of units, and for rows (None), how many cells or rows each
-            of these units has used: int64 of shape (units,).
+        units: the distinct digests of all units that have used a row.
+        counts: the number of rows (key None) or, for each count or total of units, the number of
+            cells that each of these units has used: an int64 array of shape (units,).
 
     >>> UsedRows.none(bytes(16)).periods
     0
@@ -83,12 +83,12 @@ class PeriodUse:
     """The rows that units use in each period of a table that was read; private.
 
     Attributes:
-        before: the rows that they had used before.
+        before: the rows that units had used before this table.
         most: the bound on the rows of a unit in all periods.
         units: the digests of the units of the table.
         uses: for each count or total of units, and for rows (None), three int64 arrays of one
-            length: the position of a unit in ``units``, a period that was open, and how many rows of the table
-            it uses there.
+            length: the position of a unit in ``units``, an open period, and the number of rows of
+            the table that the unit uses in that period.
     """
 
     before: UsedRows
@@ -100,10 +100,11 @@ class PeriodUse:
         """Return the rows that units use in the first ``periods`` periods.
 
         Args:
-            periods: the number of closed periods, not below that before the table was read.
+            periods: the number of closed periods; at least their number before the table was read.
 
         Raises:
-            InternalError: a unit has used more rows than the bound, or fewer periods are requested.
+            InternalError: a unit has used more rows than the bound, or ``periods`` is smaller than
+                this number.
         """
         if periods < self.before.periods:
             raise InternalError("A closed period is not read again; please report this.")
@@ -138,8 +139,8 @@ _USED: "WeakKeyDictionary[RowAllowance, UsedRows]" = WeakKeyDictionary()
 class RowAllowance(Immutable):
     """The rows that each unit may still use in a series, as an opaque handle.
 
-    The kernel makes it of its private file, and readers open it. Like a `Table` it shows nothing of
-    a unit, and can be neither changed nor pickled.
+    The kernel creates it from its private file, and readers open it. Like a `Table` it reveals
+    nothing about a unit, and it can be neither changed nor pickled.
 
     Args:
         along: the attribute whose cells are the periods.

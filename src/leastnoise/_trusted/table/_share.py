@@ -1,10 +1,11 @@
 """Choose which marginals to count together.
 
-One pass over the rows counts a group of attributes, whose table gives several smaller ones.
+One pass over the rows counts the table of a group of attributes; several smaller tables follow from
+it.
 
-Not trusted: the kernel checks that the table of a group has the attributes of each member (A3 of
-PROOFS-kernel.md). This code receives only the power of two above the number of rows, which decides
-how the same numbers are computed.
+This file is not trusted: the kernel checks that the table of a group has the attributes of each
+member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows,
+which decides how the same numbers are computed.
 """
 
 import math
@@ -29,7 +30,7 @@ class Group:
 
     Attributes:
         attributes: positions of the attributes, in the order of the table's axes.
-        members: which of the requested sets are sums of that table.
+        members: the requested sets of attributes whose tables are sums of that table.
     """
 
     attributes: tuple[int, ...]
@@ -41,11 +42,12 @@ def groups(
 ) -> list[Group]:
     """Return groups of attributes that together contain all attribute sets.
 
-    Each set is a member of exactly one group; sets are positions without repetition.
+    Each set is a member of exactly one group; a set is a tuple of distinct positions.
 
-    A group starts from the largest set that no group has yet and takes the attribute that completes
-    the most other sets, as long as its table stays small relative to the rows (summing it out must cost
-    less than the passes it saves) and within the cache.
+    A group starts from the largest set that is in no group yet. It then takes, one after the other,
+    the attribute that completes the most other sets. It stops when its table would exceed the
+    cache, or would be so large relative to the rows that summing it out costs more than the passes
+    that it saves.
 
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
@@ -108,8 +110,8 @@ def _grow(
 ) -> tuple[list[int], BoolArray]:
     """Return the columns of a group grown from one set, and its sets.
 
-    ``missing`` holds how many attributes of each set the group lacks, at first all; more than there
-    are for a set that has a group.
+    ``missing`` holds the number of attributes of each set that the group lacks, at first all of
+    them. For a set that is already in a group it holds a larger number.
     """
     inside = sorted_incidence[first] > 0
     for column in np.flatnonzero(inside):

@@ -1,8 +1,8 @@
 """Define the opaque handle on encoded private rows.
 
-The rows are kept outside the handle, so that nothing in it leads to them. `Table` stores them when
-it is made, and only the kernel opens them: the import contracts allow no other code. The labels (T1
-...) refer to PROOFS-table.md in this folder.
+The rows are stored outside the handle, so that no reference leads from the handle to them. `Table`
+stores them when it is created, and only the kernel opens them: the import contracts allow no other
+code to do so. The labels (T1 ...) refer to PROOFS-table.md in this folder.
 """
 
 import math
@@ -32,12 +32,12 @@ class Columns:
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
-        values: for each measure that was read, the amount of every row in units; for None, if
-            present, 1 for each row that counts as a row and 0 for a row that counts only for its
-            unit.
-        rows: their number.
-        use: the rows that units use in each period of a series that bounds them in all periods;
-            None of other tables.
+        values: for each measure that was read, the amount of every row in units. The key None, if
+            present, has 1 for each row that counts as a row, and 0 for a row that counts only for
+            its unit.
+        rows: the number of rows.
+        use: the rows that units use in each period, if a series bounds the rows of a unit in all
+            periods; None for other tables.
     """
 
     codes: Mapping[str, Codes]
@@ -48,7 +48,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """Private counts of rows that stay where they are.
+    """Private counts of rows that stay in their database.
 
     Attributes:
         tables: marginals, flat and row-major in the order of their attributes: rows, or units of a
@@ -60,11 +60,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Keyed:
-    """Private keys, and how many units have each.
+    """Private keys, and the number of units that have each key.
 
     Attributes:
         keys: distinct texts, in an order without meaning.
-        units: int64, of the same length, at least 1: keys without a unit are not listed.
+        units: the number of units of each key, an int64 array; at least 1, because keys without a
+            unit are not listed.
     """
 
     keys: tuple[str, ...]
@@ -91,10 +92,11 @@ def columns_of(handle: object, *kinds: type) -> Any:
 
     Args:
         handle: a table.
-        kinds: the contents it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
+        kinds: the allowed classes of contents among `Columns`, `Counted` and `Keyed`; without any,
+            rows.
 
     Raises:
-        InternalError: the handle has something else.
+        InternalError: the handle has other contents.
 
     >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
@@ -115,41 +117,42 @@ class Table(Immutable):
 
     One column of cell numbers for each attribute, one of whole units for each measure.
 
-    Made by `leastnoise._trusted.reading` and opened only by the kernel. It does not show how many rows it
-    has, which is itself private, and it can be neither changed, compared nor pickled.
+    The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. It does not
+    reveal its number of rows, which is private too, and it can be neither changed, compared nor
+    pickled.
 
     Args:
         domain: the public domain that the rows were encoded with.
         codes: for each attribute that was read, the cell of every row: integers from 0 to the
             attribute's size - 1.
         values: for each measure that was read, the amount of every row in units: integers within
-            the measure's bounds where the row has a value, else 0; the `ValueCount` of the measure,
-            if it was read, states which rows have a value.
-        unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: the most rows of one unit that were kept.
-        max_per_cell: how many of them in one cell; None if all might.
+            the measure's bounds if the row has a value, otherwise 0. The `ValueCount` of the
+            measure, if it was read, records which rows have a value.
+        unit_column: the column whose values are the privacy units; None if every row is a unit.
+        max_rows: the largest number of rows of one unit in the table.
+        max_per_cell: the largest number of them in one cell; None without such a bound.
         rows: the number of rows; needed if no column was read, because only the total is requested.
-        counting: 1 for every row that counts as a row, 0 for one that only has an amount of its
+        counting: 1 for every row that counts as a row, 0 for a row that only has an amount of its
             unit (`PerUnit`); None if all rows count.
-        usage: the handle on a second table, of how many rows of the source are used and how many
-            are not; None if nobody requested it.
+        usage: the handle on a second table, which counts the used and the unused rows of the
+            source; None if it was not requested.
         use: the rows that units use in each period of a series that bounds them in all periods;
-            private, and None of other tables.
+            private, and None for other tables.
 
     Attributes:
         domain: the public domain.
-        attributes: those that were read, in the order of the domain; the others dropped no row and
-            cannot be counted.
-        measures: those that were read, in the order of the domain.
+        attributes: the attributes that were read, in the order of the domain; the others dropped no
+            row and cannot be counted.
+        measures: the measures that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
         max_per_cell: as above.
         usage: as above.
-        read_on: the day (UTC) on which reading began; a budget of a period pays for rows that were
-            read in it.
+        read_on: the day (UTC) on which reading began; the budget of a period pays only for rows
+            that were read in that period.
 
     Raises:
-        InternalError: columns that do not fit the domain. This is a fault of the encoder; the
+        InternalError: the columns do not fit the domain. This is a fault of the encoder; the
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
@@ -259,23 +262,24 @@ class Table(Immutable):
         max_per_cell: PerCellBound | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
-        """Return a handle on rows whose marginals a database has counted.
+        """Return a handle on marginals that a database has counted.
 
-        A row that one of the attributes read drops is in no marginal.
+        A row that one of these attributes drops is in no marginal.
 
         Args:
             domain: the public domain.
             attributes: the attributes that were read.
             measures: the measures that were read.
-            tables: by the measure (None for rows) and the attributes, the marginal: int64, flat, row-major.
+            tables: a mapping from the measure (None for rows) and the attributes to the marginal, a
+                flat row-major int64 array.
             unit_column: as for `Table`.
             max_rows: as for `Table`.
             max_per_cell: as for `Table`.
             usage: as for `Table`.
 
         Raises:
-            InternalError: counts that do not fit the domain; the message names the attributes,
-                never a number.
+            InternalError: the counts do not fit the domain; the message names the attributes, never
+                a number.
 
         >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
@@ -322,16 +326,16 @@ class Table(Immutable):
         """Return a handle on unlisted keys and the number of units of each.
 
         Args:
-            domain: where the attribute is `Unknown`.
-            attribute: whose keys these are.
-            keys: that occur, each once.
-            units: int64, of the same length: how many units have each.
+            domain: a domain in which the attribute is `Unknown`.
+            attribute: the attribute to which the keys belong.
+            keys: the distinct keys that occur.
+            units: the number of units that have each key, an int64 array.
             unit_column: the column whose values are the units.
-            max_rows: of how many keys a unit counts at most, once in each.
+            max_rows: the largest number of keys for which a unit counts; it counts once for each.
 
         Raises:
-            InternalError: keys or numbers that do not fit; the message names the attribute, never a
-                key or a number.
+            InternalError: keys or numbers do not fit; the message names the attribute, never a key
+                or a number.
 
         >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
         <Table of private rows over Domain(agent=Unknown(9))>
@@ -378,7 +382,7 @@ class Table(Immutable):
             measures: names.
 
         Raises:
-            InputError: one that the domain does not have, or that was not read.
+            InputError: the domain has no such attribute or measure, or it was not read.
         """
         for column_kind, names, names_read, look_up in (
             ("attribute", attributes, self.attributes, self.domain.kind),
@@ -402,7 +406,7 @@ class Table(Immutable):
 
 
 def set_reading_day(table: Table, day: date) -> Table:
-    """Set the day of reading of a new table and its table of usage; return it.
+    """Set the day of reading of a new table and of its usage table; return the table.
 
     Only readers may call it, before they return the table.
 
@@ -422,7 +426,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
         size: the number of cells, at least 1.
 
     Returns:
-        One of uint8, uint16, uint32 and uint64.
+        uint8, uint16, uint32 or uint64.
 
     >>> code_dtype(256), code_dtype(257)
     (dtype('uint8'), dtype('uint16'))
