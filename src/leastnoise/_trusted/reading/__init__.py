@@ -1,6 +1,6 @@
-"""From files and data frames to encoded private rows.
+"""Read files, data frames and databases into encoded private rows.
 
-Nothing of a row leaves by a message, and no row makes reading fail.
+No message contains anything of a row, and no row makes reading fail.
 """
 
 from leastnoise._trusted.reading._location import (

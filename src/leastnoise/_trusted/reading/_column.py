@@ -1,10 +1,10 @@
 """Sources and columns.
 
-A source has public facts about a table, and a way to its private rows, chunk by chunk, or to counts
-of them.
+A source has public facts about a table, and gives access to its private rows, chunk by chunk, or to
+counts of them.
 
-Arrow arrays become columns in one way, from any source. No value makes it fail. The label (E2)
-refers to PROOFS-reading.md.
+Arrow arrays are converted to columns by the same function for every source. No value makes this
+conversion fail. The label (E2) refers to PROOFS-reading.md.
 """
 
 import os
@@ -45,19 +45,20 @@ UNSUPPORTED = object()
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """Values of a chunk of rows.
+    """The values of one column in a chunk of rows.
 
-    One value for each row, or the distinct values and which of them each row has.
+    There is one value for each row; or there are distinct values, and for each row the position of
+    its value.
 
     Attributes:
         data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
-            which marks its nulls itself. Text is Python text or bytes; bytes that are not UTF-8 are
-            a value without a string form.
-        null: where the row's value is missing; None where it cannot be.
-        index: None if the values are in the order of the rows; else for each row the position of
-            its value, -1 for a null.
-        zoned: whether time stamps of an array are in UTC, because their type has a time zone; else
-            they have no zone.
+            in which the values themselves show the nulls. Text is Python text or bytes; bytes that
+            are not UTF-8 are a value without a string form.
+        null: which values are missing; None if no value can be missing.
+        index: None if the values are in the order of the rows; otherwise for each row the position
+            of its value, and -1 for a null.
+        zoned: whether the time stamps of an array are in UTC because their type has a time zone;
+            otherwise they have no zone.
     """
 
     data: Array | Sequence[object]
@@ -68,8 +69,7 @@ class Column:
     def rows(self, encoded: IntArray, missing: int) -> IntArray:
         """Return the encoded value of every row.
 
-        Each row gets what its value of ``data``, or a null, is encoded as. ``encoded`` is
-        overwritten.
+        Each row gets the code of its value in ``data``, or of a null. ``encoded`` is overwritten.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
@@ -82,7 +82,7 @@ class Column:
 
 
 class DistinctTexts(Sequence[object]):
-    """The distinct byte strings of a column, read by Python only when needed.
+    """The distinct byte strings of a column, converted to Python only when needed.
 
     Args:
         array: an Arrow array of type large_binary, without nulls.
@@ -104,9 +104,9 @@ class DistinctTexts(Sequence[object]):
         return iter(self._listed())
 
     def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
-        """Return all bytes, and where each byte string begins in them.
+        """Return all bytes joined, and the position at which each byte string begins.
 
-        The last start is the end of the last byte string.
+        A last position is the end of the last byte string.
         """
         _, offsets, content = self.array.buffers()
         starts = np.frombuffer(offsets, dtype=np.int64)
@@ -117,7 +117,7 @@ class DistinctTexts(Sequence[object]):
         return raw[starts[0] : starts[-1]], starts - starts[0]
 
     def _listed(self) -> list[bytes]:
-        """Return all of them as Python bytes."""
+        """Return all byte strings as Python bytes."""
         if self._values is None:
             self._values = self.array.to_pylist()
         return self._values
@@ -127,11 +127,11 @@ class TextColumn(Column):
     """Byte strings, one for each row, compared only if an encoder asks for it.
 
     Args:
-        texts: an Arrow array of type large_binary, without nulls: the byte string of each row.
+        texts: an Arrow array of type large_binary, without nulls, with the byte string of each row.
 
     Attributes:
         data: the distinct byte strings.
-        index: for each row the place of its byte string among them.
+        index: for each row the position of its byte string in ``data``.
 
     >>> column = TextColumn(pa.array([b"F", b"M", b"F"], pa.large_binary()))
     >>> list(column.data), column.index.tolist()
@@ -156,7 +156,7 @@ class TextColumn(Column):
 
     @property
     def index(self) -> IntArray | None:
-        """For each row the place of its byte string."""
+        """For each row the position of its byte string."""
         return self._distinct_column().index
 
     def _distinct_column(self) -> Column:
@@ -169,9 +169,9 @@ class TextColumn(Column):
 
 
 def distinct_texts(texts: Any) -> Column:
-    r"""Return the column of byte strings, one for each row, by the distinct ones.
+    r"""Return a column of byte strings, one for each row, as distinct byte strings and positions.
 
-    If all have at most two bytes, they are told apart by their numbers (E2).
+    If all have at most two bytes, they are compared by their numbers (E2).
 
     Args:
         texts: an Arrow array of type large_binary, without nulls.
@@ -211,12 +211,12 @@ def word_texts(words: Words) -> DistinctTexts:
 
 @dataclass(frozen=True, slots=True)
 class SplitEncoder:
-    """An encoder in two steps; only the second may have a memory.
+    """An encoder in two steps; only the second step may have a memory.
 
     Attributes:
-        prepare: a function of only the column; it may run in any thread.
-        finish: makes the encoded column from a result of ``prepare``; it runs in the caller's
-            thread, chunk after chunk in the order of the rows.
+        prepare: a function that depends only on the column; it may run in any thread.
+        finish: a function from the result of ``prepare`` to the encoded column; it runs in the
+            caller's thread, chunk after chunk in the order of the rows.
     """
 
     prepare: Callable[[Column], Any]
@@ -251,9 +251,10 @@ class Chunk(NamedTuple, Generic[Result]):
     """Some rows of a source.
 
     Attributes:
-        rows: how many there are.
-        columns: the result for each of their columns.
-        malformed: the lines of a CSV file, in addition to these rows, that are no record.
+        rows: the number of rows.
+        columns: the encoded values of each column.
+        malformed: the number of lines of a CSV file, in addition to these rows, that are not
+            records.
     """
 
     rows: int
@@ -285,10 +286,10 @@ def distinct(
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
     """Return the distinct values, and the index of each value among them.
 
-    The indices are None if all values are listed.
+    The indices are None if the values are listed in the order of the rows.
 
-    Only values of one numpy type, and texts, are treated as the same value: equal values of other
-    types can have different texts.
+    Only equal values of one numpy type, and equal texts, count as the same value: equal values of
+    other types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
     >>> values, where.tolist()
@@ -316,19 +317,22 @@ def constant_column(value: object, null: BoolArray) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountRequest:
-    """The public request for counts.
+    """The public parameters of counts that an engine computes.
 
     Attributes:
-        rules: of the attributes that are read, in the order of the domain.
+        rules: the rules of the attributes that are read, in the order of the domain.
         sums: the measures that are read.
-        tables: for each measure that is summed, or None for rows, the attributes of its marginals.
-        unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: how many rows of a unit count.
-        max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        usage: whether the numbers of rows used, not used and cut are requested too.
+        tables: for each measure that is summed, and for rows (None), the attributes of each
+            marginal.
+        unit_column: the column whose values are the privacy units; None if every row is a unit.
+        max_rows: the largest number of rows of a unit that count.
+        max_per_cell: the largest number of them in one cell of attributes that are read; None
+            without such a bound.
+        usage: whether to count the rows that are used, not used and cut, too.
         unit_reading: how the values of the unit's column are read.
-        filled: a row that no attribute drops is used if it is in none of the hidden cells of one of
-            these tables, which begin at these numbers; without tables it is used.
+        filled: for each published table, the hidden cells of its attributes. A row that no
+            attribute drops is used if, for one of these tables, it is in none of the hidden cells;
+            without tables, every such row is used.
         hidden: the number of the hidden cell of each attribute that has one.
     """
 
@@ -350,12 +354,12 @@ class SchemaField:
 
     Attributes:
         name: the column.
-        type: the Arrow type of its values; None where the source has none, as a CSV file.
+        type: the Arrow type of its values; None if the source has no types, such as a CSV file.
         type_name: the name of its type in messages.
-        readable: whether a rule reads values of that type.
-        required: whether the schema says that no row has a null there.
-        zone: the time zone of a column of instants, ``""`` where the schema does not name it; None
-            of every other column.
+        readable: whether any rule reads values of this type.
+        required: whether the schema declares that no row has a null in this column.
+        zone: the time zone of a column of instants, ``""`` if the schema does not name it; None for
+            every other column.
     """
 
     name: str
@@ -368,11 +372,12 @@ class SchemaField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file of a source by its name; its content was not read.
+    """The name of a file of a source; the content of the file was not read.
 
     Attributes:
-        name: its path from the path of the source on, with ``/`` between folders.
-        values: the columns that all its rows have by the names of its folders (``month=2024-03``).
+        name: its path relative to the path of the source, with ``/`` between folders.
+        values: the columns that all its rows have from the names of its folders
+            (``month=2024-03``).
     """
 
     name: str
@@ -381,21 +386,21 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Source:
-    """A source that has been opened: public facts, and a way to its private rows.
+    """An opened source: public facts, and access to its private rows.
 
     Attributes:
         what: its name in messages.
         fields: its columns, in order; a name that occurs twice is listed twice.
-        total: the number of rows if it is known in advance; shown only as progress.
-        encoded: from columns and the encoder of each, yields for each chunk its number of rows and
-            its encoded columns.
-        engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they
-            can only be read.
+        total: the number of rows if it is known in advance; only the progress line uses it.
+        encoded: a function that takes columns with their encoders, and yields for each chunk its
+            number of rows and its encoded columns.
+        engine: an `leastnoise._trusted.reading._engine.Engine` that can count the rows; None if the
+            rows can only be read.
         delimiter: the separator of fields in CSV files; None for other sources.
         holds: the content of columns by their declared types, if it is known.
-        constants: the columns that all rows have by the names of folders.
-        restrict_files: from a choice of files, returns the source of only their rows; None if the
-            rows are not in several files.
+        constants: the columns that all rows have from the names of folders.
+        restrict_files: a function that takes a choice of files and returns the source of only their
+            rows; None if the rows are not in several files.
     """
 
     what: str
@@ -424,8 +429,8 @@ def by_columns(
 ) -> Callable[[Encoders], Chunks[IntArray]]:
     """Return a reader that encodes the columns of each chunk separately.
 
-    Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
-    in that order.
+    ``chunks`` takes distinct columns, and yields for each chunk its number of rows and these
+    columns in the same order.
 
     >>> source = by_columns(lambda names: iter([Chunk(2, [Column([5, None])])]))
     >>> encode = by_value(lambda values: np.array(list(map(bool, values))))
@@ -451,10 +456,10 @@ def by_parts(
 ) -> Callable[[Encoders], Chunks[IntArray]]:
     """Return a reader that cuts and encodes parts of a source in threads.
 
-    Given columns, none twice, ``parts`` yields the parts of the source in the order of its rows,
-    each a function without a memory that returns these columns in that order. The second
-    step of a `SplitEncoder`, and any other encoder, runs in the caller's thread, in the order of
-    the rows.
+    ``parts`` takes distinct columns, and yields the parts of the source in the order of its rows.
+    Each part is a function without a memory that returns these columns in the same order. The
+    second step of a `SplitEncoder`, and any other encoder, runs in the caller's thread, in the
+    order of the rows.
     """
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
@@ -527,11 +532,11 @@ class FileKind:
 
     Attributes:
         name: its name in messages.
-        endings: of its files' names, in lower case.
-        open: opens a file and reads its schema and no row; if rows are lines, it also receives a
-            `CSV` layout, or None.
-        rows_are_lines: whether a row is a line of text: then a layout may be said, columns have no
-            types, and lines can be counted.
+        endings: the endings of the names of its files, in lower case.
+        open: a function that opens a file and reads its schema but no row; if rows are lines, it
+            also receives a `CSV` layout or None.
+        rows_are_lines: whether a row is a line of text. Then a layout may be stated, columns have
+            no types, and lines can be counted.
     """
 
     name: str
@@ -591,7 +596,7 @@ def _has_rule(arrow_type: Any) -> bool:
 def value_type(arrow_type: Any) -> Any:
     """Return the Arrow type of single values.
 
-    They may be of a dictionary, of runs, or of an extension.
+    The values may be in a dictionary, in a run-end encoding, or of an extension type.
 
     >>> value_type(pa.dictionary(pa.int8(), pa.timestamp("us", "UTC"))).tz
     'UTC'
@@ -612,8 +617,8 @@ def to_column(array: Any) -> Column:
 
     Numbers and times keep their own buffers; other types are read by their distinct values.
 
-    A value of a type without a rule is ``UNSUPPORTED``; the least int64 as a time stamp is a null,
-    as numpy and pandas have it.
+    A value of a type without a rule is ``UNSUPPORTED``. The smallest int64 as a time stamp is a
+    null, as in numpy and pandas.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
     >>> list(column.data), column.index.tolist()
@@ -675,7 +680,7 @@ def to_column(array: Any) -> Column:
 def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
     """Return the column of dates or times that are sent as whole numbers.
 
-    They are days, or parts of a second, since 1970.
+    The numbers are days, or parts of a second, since 1970.
 
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
@@ -692,8 +697,8 @@ def chunk_batches(
 ) -> Chunks[Column]:
     """Yield chunks of columns from Arrow batches.
 
-    Each column is given by its name or position in a batch and the function that makes a column
-    of its array.
+    For each column the arguments have its name or position in a batch, and the function that
+    converts its array to a column.
 
     >>> batches = pa.table({"a": [1, 2]}).to_batches()
     >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]

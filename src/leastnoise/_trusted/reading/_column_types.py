@@ -2,7 +2,7 @@
 
 No value is read.
 
-The types of CSV files and of Python objects are not known.
+CSV files and Python objects have no declared types.
 """
 
 import re
@@ -16,8 +16,8 @@ from leastnoise._trusted.domain import Holds
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     """Return the value types of the columns on which all files agree.
 
-    Files in which a column has only nulls do not count, unless it has only nulls in all of them.
-    Other columns are not in the result.
+    A file in which a column has only nulls is ignored for this column, unless the column has only
+    nulls in all files. Columns on which files disagree are not in the result.
 
     >>> common_value_types([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}])
     {'a': 'numbers'}

@@ -1,7 +1,7 @@
 """Explain why a connection to PostgreSQL failed.
 
-Not trusted: it chooses among fixed sentences. They name parts of the URL, but never the password,
-and never a word of the server's own text, which may quote a query or a row.
+This file is not trusted: it chooses among fixed sentences. They name parts of the URL but never the
+password, and never quote the server's text, which may contain a query or a row.
 """
 
 import re
@@ -61,7 +61,7 @@ _CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """The parts of a URL, where they can be told apart with certainty."""
+    """The parts of a URL that can be identified with certainty."""
 
     host: str | None = None
     port: str | None = None
@@ -72,8 +72,8 @@ class _Address:
     def of(cls, url: str) -> "_Address":
         """Return the parts of a URL.
 
-        A password with a sign that is not escaped could be taken for another part. No part is
-        given then.
+        A password with a character that is not escaped could be taken for another part. In that
+        case no part is returned.
         """
         try:
             parts = urlsplit(url)
@@ -91,7 +91,7 @@ class _Address:
         )
 
     def describe(self, part: str) -> str:
-        """Return the name of a part and, if it is surely no password, its value."""
+        """Return the name of a part and, if it is certainly not a password, its value."""
         value = getattr(self, part, None)
         if value is None or not _PLAIN.fullmatch(value):
             return f"the {part}"

@@ -1,7 +1,7 @@
-"""Whole columns to cells and amounts, by the tables of their rules.
+"""Encode whole columns as cells and amounts, by the tables of their rules.
 
 Guarantees: the encoding of a row depends only on that row and on the public domain: not on other
-    rows, on how the rows are cut into chunks, or on the order of earlier rows. Nothing is
+    rows, on the division of the rows into chunks, or on the order of earlier rows. Nothing is
     remembered from one chunk to the next, and rows share one reading of their value only if their
     values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
     PROOFS-reading.md).
@@ -65,7 +65,7 @@ _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 def cell_encoder(rule: Rule) -> Encoder:
     """Return the encoder from a column of an attribute to cells.
 
-    The cell is -1 where the row is to be dropped.
+    The cell is -1 if the row is to be dropped.
 
     >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
@@ -90,7 +90,7 @@ def cell_encoder(rule: Rule) -> Encoder:
 def amount_encoder(measure: Measure) -> Encoder:
     """Return the encoder from a column of a measure to int64 amounts.
 
-    They are within its bounds if there is a value, else 0.
+    An amount is within the bounds of the measure if there is a value; otherwise it is 0.
 
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]
@@ -162,7 +162,8 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 def _category_encoder(rule: Rule, table: Forms) -> Encoder:
     """Return an encoder that looks up the normalised text of each value.
 
-    Text made of a whole number, a point and zeros is tried again without these.
+    If a text is a whole number followed by a point and zeros, the number without these is looked up
+    too.
     """
 
     def cell(value: object) -> int:
@@ -188,7 +189,7 @@ def _cells_of_numbers(
 ) -> IntArray:
     """Return the cell of each number, or of each time in seconds.
 
-    Bounds stay below 2^53, so an integer that is read as a double crosses none of them.
+    Bounds are below 2^53, so converting an integer to a double never moves it across a bound.
     """
     table = rule.table
     if isinstance(table, Cuts):
@@ -222,7 +223,7 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
 
 
 def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
-    """Return an encoder of times: time stamps in arrays, others one by one."""
+    """Return an encoder of times: arrays of time stamps as a whole, other values one by one."""
     if clocked.zone == "UTC":
         clock = None
     else:
@@ -278,13 +279,13 @@ def _number_encoder(
 ) -> Encoder:
     """Return an encoder of numbers.
 
-    It takes whole arrays, and other values one at a time or with ``of_others``.
+    It reads arrays of numbers as a whole, and other values one by one or with ``of_others``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)
 
     def of_read(numbers: Sequence[float | None]) -> tuple[Array, BoolArray]:
-        """Return numbers as doubles, and which of them are no numbers."""
+        """Return numbers as doubles, and which entries are not numbers."""
         strange = np.array([value is None for value in numbers], dtype=np.bool_)
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
         return known, strange
@@ -330,19 +331,19 @@ def _number_encoder(
 
 
 def _reads_plain_decimals(reading: Reading) -> bool:
-    """Return whether a reading has its nearest double for each plain decimal.
+    """Return whether a reading reads each plain decimal as the nearest double.
 
-    Other readings have another decimal mark, or take some of them for nulls.
+    Other readings have another decimal mark, or read some plain decimals as nulls.
     """
     nulls = [reading.form(null).encode("utf-8", "surrogatepass") for null in reading.nulls]
     return reading.decimal == "." and not any(map(_PLAIN_DECIMAL.fullmatch, nulls))
 
 
 def plain_decimals(texts: DistinctTexts) -> FloatArray:
-    """Return the numbers of the texts that are plain decimals, NaN for others.
+    """Return the numbers of texts that are plain decimals; NaN for other texts.
 
-    These are at most 20 bytes: digits, with one point among them or none, and perhaps a minus
-    before them. `number_reader` reads each of them as the nearest double, and so does Arrow.
+    A plain decimal has at most 20 bytes: an optional minus, and digits with at most one point among
+    them. `number_reader` reads each of them as the nearest double, and so does Arrow.
 
     >>> texts = to_column(pa.array(["17", "-0.5", "1.", "1e3", "", "1.2.3", "--1", "é"])).data
     >>> plain_decimals(texts).tolist()

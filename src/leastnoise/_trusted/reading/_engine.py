@@ -1,8 +1,8 @@
-"""Count in an engine (E7 of PROOFS-reading.md).
+"""Count rows in an engine (E7 of PROOFS-reading.md).
 
-The engine encodes, bounds contributions and counts; only counts of cells come back.
+The engine encodes rows, bounds the rows of units and counts; it returns only counts of cells.
 
-An adapter provides an `Engine`: the content of its columns, and a way to run queries on one
+An adapter provides an `Engine`: the content of its columns, and a function that runs queries on one
 snapshot. The SQL is the same for all engines.
 """
 
@@ -69,20 +69,22 @@ Entropy = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Engine:
-    """Where rows can be counted.
+    """A database or cluster that can count rows.
 
     Attributes:
         what: its name in messages.
         relation: the expression after FROM.
-        values: for each column that can be used, the expression of its value and the content of
-            that value.
-        hashed: a keyed hash of a text, as an expression that orders by its bytes.
-        numbered: such a hash as a whole number from 0 to 2^16 - 1.
-        most_sets: GROUPING SETS in one query; 1 for only plain GROUP BY.
-        session: from the name in messages, returns a context manager. Within it, a function maps a
-            query to a reader of Arrow batches, all on one snapshot of the data. It raises only
-            InputError, without the text of the engine's own messages, which may quote a row.
-        sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
+        values: for each usable column, the expression of its value and the content of that value.
+        hashed: the expression of a keyed hash of a text; it sorts by its bytes.
+        numbered: the expression of such a hash as a whole number from 0 to 2^16 - 1.
+        most_sets: the largest number of GROUPING SETS in one query; 1 if only a plain GROUP BY is
+            possible.
+        session: a function that takes the name in messages and returns a context manager. The
+            context manager yields a function from a query to a reader of Arrow batches; all queries
+            see one snapshot of the data. It raises only InputError, without the engine's messages,
+            which may quote a row.
+        sound: the expression of whether a text is UTF-8 and has no NUL; None if this holds for
+            every text.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the
             subquery has an OFFSET.
         home: the server or session of the relation; one query can use two relations with the same
@@ -105,16 +107,16 @@ class Engine:
     ) -> tuple[dict[TableKey, IntArray], RowUsage | None] | None:
         """Return the requested tables and the row usage; None if untranslatable.
 
-        An `InputError` where the engine fails.
+        Raises an `InputError` if the engine fails.
 
         Returns:
-            Marginals that hold all that were wished for, and where that is wished how many rows are
-            used, not used and cut, as `Units.cut` has it; None if the engine cannot do it by its
-            SQL, and the rows are to be read. This depends only on the request and on the types of
-            the columns.
+            Marginals from which all requested marginals follow and, if ``usage`` is requested, the
+            numbers of rows that are used, not used and cut (as in `Units.cut`). None if SQL of the
+            engine cannot compute them, so that the rows must be read; this depends only on the
+            request and on the types of the columns.
 
-        Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends only on that
-            unit's rows and the key (E7).
+        Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
+            count depends only on the unit's rows and the key (E7).
         """
         if any(isinstance(m, UnitCount) and m.has_groups for m in wish.sums.values()):
             return None  # a row may be in several groups
@@ -159,10 +161,10 @@ class Engine:
     def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
         """Return the number of units of each key; None if untranslatable.
 
-        Its categories are not known yet.
+        The categories of the attribute are still unknown.
 
-        None if its SQL cannot do it, which depends only on public facts. Raises an `InputError` if
-        the engine fails.
+        The result is None if SQL of the engine cannot count them, which depends only on public
+        facts. Raises an `InputError` if the engine fails.
         """
         (rule,) = wish.rules.values()
         rows = self._bounded_rows(wish, entropy_bytes)
@@ -193,9 +195,9 @@ class Engine:
 
         The partner is a row of a second table.
 
-        They are joined on a column of each. A query names only the requested columns of the two
-        tables. None if one query cannot use both tables, or if their keys have no SQL, which
-        depends only on public facts.
+        The tables are joined on one column of each. A query names only the requested columns of the
+        two tables. The result is None if one query cannot use both tables, or if their keys have no
+        SQL; this depends only on public facts.
 
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
@@ -313,9 +315,10 @@ class Engine:
     ) -> exp.Select:
         """Return the query with a random attribute for each row (E8).
 
-        The number ``drawn`` of the attribute is a keyed hash of the row's place among the rows of
-        its unit; where every row is a unit, of all that decides whether it is used, and of its
-        place among the rows that agree in that.
+        The column ``drawn`` with the number of the attribute is a keyed hash. If there is a unit
+        column, it hashes the row's position among the rows of its unit. If every row is a unit, it
+        hashes all values that decide whether the row is used, and the row's position among the rows
+        that agree in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         if wish.unit_column is None:
@@ -334,12 +337,12 @@ class Engine:
     ) -> exp.Select | None:
         """Return the query of rows that count for their unit, dropped ones included.
 
-        Rows that the domain drops are among them.
+        Rows that the domain drops are included.
 
-        For unknown categories it has only the rows with a key. Its columns are the cell ``ci`` of
-        each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
-        units, and a column ``counts``: 1 for those that count, else 0. None where a column has no
-        SQL.
+        For unknown categories the query has only the rows with a key. Its columns are the cell
+        ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has
+        all rows of units, and a column ``counts`` that is 1 for rows that count and 0 for others.
+        The result is None if a column has no SQL.
         """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
         sums = {
@@ -407,7 +410,7 @@ class Engine:
     def _once(self, query: exp.Select) -> exp.Select:
         """Return a query in which each expression is computed once for a row.
 
-        Without it an engine may compute an expression wherever it is named.
+        Otherwise an engine may compute an expression at each place that names it.
         """
         return query.offset(0) if self.merges else query
 
@@ -423,7 +426,8 @@ class Engine:
         """Return the query of a unit's rows cut to max_rows, or flagged instead.
 
         Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
-        ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
+        ``flagged``, all rows stay, and ``counts`` is 1 for rows that would be kept and 0 for
+        others.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
@@ -459,12 +463,11 @@ class Engine:
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
     """Return the query with a column ``wi`` for each measure of units (E12).
 
-    It is the amount of a unit for the row that represents it in a cell, and 0 for its other rows.
-
-    The rows are flagged rows inside the domain. In each cell, the row of the first turn represents
-    the unit; if values are added up, it is chosen among the rows that have a value. Of these rows,
-    ``max_per_cell`` limits the number in each of its cells, and ``max_rows`` the number in all; the
-    rows are chosen by their turns.
+        The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
+    other rows. The query must have flagged rows inside the domain. In each cell, the row with the first
+    turn represents the unit; if values are added up, this row is chosen among the rows that have a
+    value. ``max_per_cell`` limits the number of these rows in each of its cells, and ``max_rows``
+        limits their number in all cells; the rows are chosen by their turns.
     """
     turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
     for number, measure in enumerate(wish.sums.values()):
@@ -520,7 +523,7 @@ def _positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
 
 
 def _unit_columns(wish: CountRequest) -> list[str]:
-    """Return the column of the unit in a list; an empty one without it."""
+    """Return a list with the column of the unit; an empty list without a unit column."""
     if wish.unit_column is None:
         return []
     return [wish.unit_column]
@@ -548,9 +551,9 @@ def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
 
 
 def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
-    """Return 1 if a measure has a value that is no number, else 0.
+    """Return SQL that is 1 if a measure has a value that is not a number, otherwise 0.
 
-    In typed columns that is an infinity.
+    In typed columns such a value is an infinity.
     """
     columns = {part.column for measure in wish.sums.values() for part in factor_measures(measure)}
     infinite = [values[column].is_infinite() for column in sorted(columns)]
@@ -565,7 +568,7 @@ def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
 def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
     """Return the query that selects these columns.
 
-    Without columns it selects a constant, as a query must have a column.
+    Without columns it selects a constant, because a query must have a column.
     """
     return exp.select(
         *[
@@ -581,7 +584,7 @@ def _inside_conditions(wish: CountRequest) -> list[Expression]:
 
 
 def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Expression]:
-    """Return SQL for the drawn rows in each hidden cell, less the others.
+    """Return SQL for the number of drawn rows in each hidden cell minus the other drawn rows.
 
     The sum is over the used rows for which its attribute was drawn.
     """
@@ -601,7 +604,7 @@ def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Express
 
 
 def _missing(wish: CountRequest) -> list[Expression]:
-    """Return SQL for the number of hidden cells that a row is in, in a list.
+    """Return a list with SQL for the number of hidden cells that a row is in.
 
     The list is empty if there are no such cells.
     """
@@ -642,7 +645,7 @@ def _with_row_number(
 ) -> exp.Select:
     """Return the query with the number of each row among rows that agree.
 
-    Keep those numbered up to ``most``.
+    The query keeps the rows with a number up to ``most``.
     """
     turns = exp.Order(
         expressions=[
@@ -665,7 +668,7 @@ def _with_row_number(
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountRequest) -> exp.Select:
     """Return the query for counts and sums of every cell of some marginals.
 
-    In a row of one marginal, cells of others are null.
+    In a row of one marginal, the cells of other attributes are null.
     """
     counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
     if counts_units:
@@ -700,7 +703,7 @@ def _tables(
 ) -> Iterator[tuple[TableKey, IntArray]]:
     """Yield the marginals of one set of attributes.
 
-    The answer may have the marginals of other sets too.
+    The answer of the engine may also contain the marginals of other sets.
     """
     import pyarrow as pa
 
@@ -735,12 +738,12 @@ class Type:
     """The treatment of the columns of a type.
 
     Attributes:
-        read: makes a column of the array that comes.
-        held: the content of an engine's value; None: its rows are read.
-        selected: the expression that is requested in place of a column, so that no value makes it
-            fail; None: the column.
-        value: the expression of its value; None: the requested expression.
-        arrow: the alias of the Arrow type that its values have in a schema; None if it has none.
+        read: a function that converts the received array to a column.
+        held: the content of an engine's value; None if the rows must be read.
+        selected: the expression that is requested instead of the column, so that no value makes the
+            query fail; None if the column is requested.
+        value: the expression of its value; None if this is the requested expression.
+        arrow: the alias of the Arrow type of its values in a schema; None if there is no such type.
     """
 
     read: Callable[[Any], Column]
@@ -752,7 +755,7 @@ class Type:
     def sent(self, name: str) -> Expression:
         """Return the expression that the engine sends in place of a column.
 
-        It represents a column of exactly this name.
+        It takes the place of a column with exactly this name.
         """
         column = exp.column(exp.to_identifier(name, quoted=True))
         if self.selected is None:
@@ -786,8 +789,9 @@ def engine_source(
     Args:
         engine: the engine.
         types: the treatment of each column.
-        fields: the columns, in order; a name may come twice.
-        session: like the engine's, but the batches of its answers need not be in memory together.
+        fields: the columns, in order; a name may occur twice.
+        session: as for the engine, except that the batches of an answer need not be in memory
+            together.
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -815,7 +819,7 @@ def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> Sc
 
     The type determines how the column is read.
 
-    An instant has no zone in the schema of an engine.
+    In the schema of an engine an instant has no zone.
     """
     import pyarrow as pa
 

@@ -2,22 +2,22 @@
 
 CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
-1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
-   The bytes after the last LF are a line if there are any.
-2. A line is a record, for any content: no line has an effect on another, and a field cannot contain
-   a line break.
-3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, and may
+1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
+   byte. The bytes after the last LF are a line if there are any.
+2. Every line is a record, whatever it contains: no line affects another line, and a field cannot
+   contain a line break.
+3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``, and may
    contain delimiters; ``""`` within it means one ``"``.
 4. A line is dropped if it does not have as many fields as the header has names, if it has a field
-   with other quotes, or if it is longer than ``LONGEST`` bytes. If there is one column, an empty
+   with other quotes, or if it is longer than ``LONGEST`` bytes. In a file with one column, an empty
    line is a null.
 
-Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
-the positions of all delimiters at once. The others are cut one by one.
+Lines without quotes, and lines in which quotes only surround whole fields, are divided by
+arithmetic on the positions of all delimiters at once. Other lines are divided one by one.
 
-If there are several files, only names decide which files are read, never their content. Folders
-below the path that are called ``key=value`` give every row of the files in them a column ``key`` of
-that text, as Hive and Spark write them.
+If there are several files, only their names decide which of them are read, never their content. A
+folder below the path with a name ``key=value`` gives every row of its files a column ``key`` with
+that text, as Hive and Spark write such folders.
 """
 
 import codecs
@@ -105,7 +105,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     r"""Yield blocks of complete lines.
 
     ``read`` returns at most the requested number of bytes, and none at the end. A line that is too
-    long to be kept is replaced by ``NO_RECORD``.
+    long is replaced by ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -134,9 +134,9 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
-    """Return the fields of a line, unquoted; None if it is no record.
+    """Return the fields of a line, unquoted; None if the line is not a record.
 
-    The result is None if it is quoted wrongly or has too many.
+    The result is None if the line is quoted wrongly or has too many fields.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
@@ -166,9 +166,9 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
 
 
 def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
-    r"""Return why a line is no record; None for a record.
+    r"""Return the reason why a line is not a record; None for a record.
 
-    The line has no LF, and a record has a given number of fields.
+    The line must have no LF; a record has ``width`` fields.
 
     >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
     ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
@@ -196,8 +196,8 @@ def parse_lines(
     Each line has its LF and ``width`` fields.
 
     Returns:
-        The number of records, the bytes that contain their fields, and for each requested field
-        where it begins and ends in each record.
+        The number of records, the bytes that contain their fields, and for each requested field its
+        start and end in each record.
 
     >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
@@ -255,8 +255,8 @@ def parse_lines(
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
     r"""Return a block with the same fields and without CRs and quotes, if possible.
 
-    CRs can be left out if each is the one before an LF; quotes can be left out if each two of them
-    surround a whole field without a delimiter. Otherwise the block is returned as it is.
+    CRs can be removed if each of them is directly before an LF. Quotes can be removed if each pair
+    of them surrounds a whole field without a delimiter. Otherwise the block is returned unchanged.
 
     >>> plain_lines(b'"1",F\r\n2,""\r\n', b",")
     b'1,F\n2,\n'
@@ -291,9 +291,10 @@ def parse_plain_lines(
 ) -> list[Column] | None:
     r"""Return some columns of a block whose lines are records without quotes.
 
-    They are cut by pyarrow, which is faster; None if it is to be cut by `parse_lines`. A block with
-    a quote, a CR, a mark of Unicode at its beginning, or an empty line that is no record, is never
-    cut by pyarrow, and one with another line that is no record is refused by it.
+    pyarrow divides the lines, which is faster. The result is None if `parse_lines` must divide
+    them. This is so for a block with a quote, a CR, a byte order mark at its beginning, or an empty
+    line that is not a record. It is also so for a block with another line that is not a record,
+    because pyarrow refuses such a block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -344,7 +345,8 @@ def _whole_array(column: Any) -> Any:
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     r"""Return the column of fields of a text.
 
-    Fields are given by their starts and ends in a text with `WORD` additional bytes at its end.
+    The arguments have the starts and the ends of the fields in a text with `WORD` additional bytes
+    at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> list(column.data), column.index.tolist()
@@ -365,9 +367,9 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Return a CSV file as a source; only its header is read.
 
-    Without a layout it is UTF-8 with a header, and the delimiter is the most frequent of comma,
-    semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be opened, or if
-    its first line is not a header.
+    Without a layout the file is UTF-8 with a header, and the delimiter is the most frequent of
+    comma, semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be
+    opened, or if its first line is not a header.
     """
     what = message(CSV_FILE, path=str(path))
     layout = layout or CSV(path)
@@ -419,7 +421,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 
 
 def _delimiter_of(header: str, path: Path) -> str:
-    """Return the delimiter that a header holds most of, outside of quoted names."""
+    """Return the most frequent delimiter of a header outside quoted names."""
     outside_quotes = _QUOTED_NAME.sub("", header)
     candidates = _DELIMITERS
     if ".tsv" in path.name.lower():
@@ -430,7 +432,7 @@ def _delimiter_of(header: str, path: Path) -> str:
 def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     """Return the column names of a header line.
 
-    An `InputError` says why a text is no header.
+    Raises an `InputError` with the reason if the text is not a header.
     """
     fields = split_line(header.encode(), delimiter.encode())
     reason = ""
@@ -452,7 +454,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 def _decoded(column: Column, characters: str) -> Column:
     """Return a column of bytes as texts, decoded by a table of characters.
 
-    ASCII bytes stay unchanged if the table has ASCII too, because they are that text.
+    ASCII bytes stay unchanged if the table agrees with ASCII.
     """
     data = column.data
     if isinstance(data, DistinctTexts) and characters[:_ASCII] == _ASCII_TABLE:
@@ -465,7 +467,7 @@ def _decoded(column: Column, characters: str) -> Column:
 def _text(raw: Any, characters: str) -> object:
     """Return bytes decoded by a table of characters, or `UNSUPPORTED`.
 
-    If a byte has no character (U+FFFE), they are no value.
+    They are not a value if a byte has no character (U+FFFE).
     """
     decoded = codecs.charmap_decode(raw, "replace", characters)[
         0
@@ -596,7 +598,7 @@ def find_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path,
 
 
 def _fixed_folder(path: str | os.PathLike[str]) -> Path:
-    """Return a path, or the fixed beginning of its pattern, absolute and without ".."."""
+    """Return a path, or the beginning of a pattern without wildcards, absolute and without ".."."""
     root = Path(os.fsdecode(path))
     start = root
     if not root.exists():
@@ -607,7 +609,7 @@ def _fixed_folder(path: str | os.PathLike[str]) -> Path:
 def _check_files(
     path: str | os.PathLike[str], files: Sequence[Path], kind: FileKind, below: Path
 ) -> None:
-    """Raise if a file is elsewhere, of another kind, or there twice."""
+    """Raise if a file is at another place, of another kind, or listed twice."""
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (
         others
@@ -632,9 +634,9 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     Raises:
         InputError: as for `find_files`; or one file is listed twice, the files do not have the same
-            columns, or a layout is given for files that are not CSV.
-        InternalError: a file is neither the path itself nor below it, or below the fixed beginning
-            of a pattern; or its kind differs from its name.
+            columns, or there is a layout for files that are not CSV.
+        InternalError: a file is neither the path itself nor below the path or the fixed beginning
+            of the pattern; or its kind does not match its name.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
@@ -735,12 +737,12 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
 
 
 def folder_values(below: Path) -> dict[str, str | None]:
-    """Return the columns that the rows of a file have by its folders.
+    """Return the columns that the rows of a file have from its folders.
 
     Folders have names such as ``year=2024``.
 
     Args:
-        below: the file's path, from the path of the source on.
+        below: the file's path relative to the path of the source.
 
     >>> folder_values(Path("year=2024/region=01/part-0.parquet"))
     {'year': '2024', 'region': '01'}
@@ -765,9 +767,9 @@ def _decode_percent(text: str) -> str:
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
     """Return a source with columns that are constant in all rows of a file.
 
-    Those that the file itself has stay.
+    Columns that the file itself has stay unchanged.
 
-    Guarantees: a row has the text that the path of its file says, so it depends on no other row.
+    Guarantees: a row has the text in the path of its file, so the column depends on no other row.
     """
     added = {name: value for name, value in values.items() if name not in source.names}
     if not added:

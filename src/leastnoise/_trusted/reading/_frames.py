@@ -133,7 +133,7 @@ def open_frame(frame: Any) -> Source | None:
 
 @unless_it_raises(None)
 def _native_dtype(series: Any) -> Any:
-    """Return the type of a column as its own library has it; None if it has none."""
+    """Return the type of a column in its own library; None if the library has none."""
     return getattr(series.to_native(), "dtype", None)
 
 
@@ -221,9 +221,9 @@ def _open_table(table: Any, what: str) -> Source:
 
 @unless_it_raises(nw.Unknown())
 def _kind(series: Any) -> Any:
-    """Return the type as narwhals names it.
+    """Return the type of a column in the terms of narwhals.
 
-    `Unknown` where it has none, such as for decimals of negative scale.
+    The type is `Unknown` if narwhals has none, such as for decimals of negative scale.
     """
     return series.dtype
 
@@ -252,7 +252,7 @@ def _column(series: Any) -> Column:
 def _has_intervals(kind: Any) -> bool:
     """Return whether a pandas type has periods or intervals.
 
-    Categories of these count too.
+    A categorical type with such categories has them too.
     """
     if type(kind).__name__ == "CategoricalDtype":
         return _has_intervals(kind.categories.dtype)
@@ -260,7 +260,7 @@ def _has_intervals(kind: Any) -> bool:
 
 
 def _of_pandas(values: Any) -> Column:
-    """Return pandas periods by their starts, and intervals by their texts.
+    """Return pandas periods as their starts, and intervals as their texts.
 
     Intervals are read one by one: pandas treats -0.0 and 0.0 as equal, so one row would get the
     text of another.
@@ -337,7 +337,7 @@ def open_database(source: DatabaseTable, path: str) -> Source:
 def open_relation(
     relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
 ) -> Source:
-    """Return a DuckDB relation as a source, on its own connection.
+    """Return a source that reads a DuckDB relation through the relation's connection.
 
     Args:
         relation: the relation.

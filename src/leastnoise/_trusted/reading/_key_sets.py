@@ -1,7 +1,8 @@
-"""Sets of byte strings, each of which has a place (E6 of PROOFS-reading.md).
+"""Sets of byte strings in which each byte string has a number (E6 of PROOFS-reading.md).
 
-Byte strings wait in chunks, and are then stored together: each different one gets the next place.
-Stored ones keep theirs. Two have one place only if they are equal, byte by byte.
+The number is called its place. Byte strings wait in chunks and are then stored together: each new
+byte string gets the next place, and a stored one keeps its place. Two byte strings have the same
+place only if they are equal, byte by byte.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class KeySet(Protocol):
-    """A set of byte strings, each of which has a place."""
+    """A set of byte strings in which each byte string has a place."""
 
     def __len__(self) -> int:
         """Return how many byte strings are stored."""
@@ -44,7 +45,7 @@ class KeySet(Protocol):
 
 
 class WordSet:
-    """A set of byte strings of at most 7 bytes, by their numbers (`words_of`).
+    """A set of byte strings of at most 7 bytes, stored as numbers (`words_of`).
 
     >>> words = WordSet()
     >>> words.wait(np.array([326, 333, 326], dtype=np.uint64))
@@ -94,9 +95,10 @@ class WordSet:
 
 
 class PairSet:
-    r"""A set of byte strings of 8 to 15 bytes, by pairs of numbers (`word_pairs_of`).
+    r"""A set of byte strings of 8 to 15 bytes, stored as pairs of numbers (`word_pairs_of`).
 
-    Pairs of one mixed number get one place, and are then compared with the first of them.
+    Pairs with the same mixed number get one place, and are then compared with the first of these
+    pairs.
 
     >>> pairs = PairSet()
     >>> pairs.wait(WordPairs(np.array([7, 7, 7], dtype=np.uint64), np.array([1, 326, 1], dtype=np.uint64)))
@@ -205,7 +207,7 @@ class TextSet:
 
 
 def mixed_words(pairs: WordPairs) -> Words:
-    """Return a number for each pair; most different pairs have different ones.
+    """Return a number for each pair; most different pairs have different numbers.
 
     >>> pairs = WordPairs(np.array([7, 7], dtype=np.uint64), np.array([1, 326], dtype=np.uint64))
     >>> len(set(mixed_words(pairs).tolist()))
@@ -220,9 +222,10 @@ def mixed_words(pairs: WordPairs) -> Words:
 
 
 def ordered_places(pairs: WordPairs) -> Numbers:
-    """Return the places of pairs, found by ordering them.
+    """Return the places of pairs, computed by sorting the pairs.
 
-    The first pair has place 0, and the first one that differs from all before has the next place.
+    The first pair has place 0, and each pair that differs from all pairs before it has the next
+    place.
 
     >>> pairs = WordPairs(np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64))
     >>> ordered_places(pairs).tolist()
@@ -243,7 +246,7 @@ def ordered_places(pairs: WordPairs) -> Numbers:
 
 
 def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
-    """Return the first pair of each place; places are numbered as they come."""
+    """Return the first pair of each place; places are numbered in the order of the pairs."""
     is_new = np.ones(len(places), dtype=np.bool_)
     highest = np.maximum.accumulate(places)
     is_new[1:] = highest[1:] > highest[:-1]
@@ -252,7 +255,7 @@ def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
 
 
 def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
-    """Return whether every pair is the one that is stored at its place."""
+    """Return whether every pair equals the pair that is stored at its place."""
     return all(
         np.array_equal(words, of_stored.take(places))
         for words, of_stored in zip(pairs, stored, strict=True)
@@ -260,15 +263,15 @@ def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
 
 
 def _bytes_of_pairs(pairs: WordPairs) -> int:
-    """Return the bytes that pairs of numbers take."""
+    """Return the number of bytes that pairs of numbers occupy."""
     return pairs.first.nbytes + pairs.rest.nbytes
 
 
 def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return the places of values, and all different ones in the order of places.
+    """Return the places of values, and all distinct values in the order of places.
 
     Args:
-        stored: an Arrow array of different values, which keep their places; None: there are none.
+        stored: an Arrow array of distinct values, which keep their places; None if there are none.
         waiting: Arrow arrays of values, at least one.
     """
     import pyarrow as pa

@@ -1,6 +1,6 @@
-"""Names and places of data, by which their ledger is chosen.
+"""Names and locations of data, from which their ledger follows.
 
-The module also names the unit that a second table needs. Nothing is read.
+The module also checks that a second table has the unit that it needs. It reads no data.
 """
 
 import glob
@@ -21,7 +21,7 @@ from leastnoise._trusted.reading._locations import (
 def source_location(source: Any) -> Any:
     """Return the location of files as JSON values; None for other sources.
 
-    It has their layout if one is set.
+    The values include the layout of the files if one is stated.
 
     >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
@@ -61,7 +61,8 @@ def dataset_name(source: Any) -> str | None:
 def ledger_beside(source: Any) -> Path:
     """Return the default file of the ledger.
 
-    It is next to a file or folder, where a pattern begins, or for a table in the working folder.
+    The ledger of a file or folder is next to it, the ledger of a pattern is where the pattern
+    begins, and the ledger of a database table is in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
@@ -76,7 +77,7 @@ def ledger_beside(source: Any) -> Path:
 
 
 def join_facts(source: Any) -> dict[str, Any]:
-    """Return the published facts of a second table; empty without one.
+    """Return the published facts of a second table; empty without a second table.
 
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
@@ -94,7 +95,7 @@ def join_facts(source: Any) -> dict[str, Any]:
 def protected_tables(source: Any) -> tuple[Any, ...]:
     """Return the tables of a source whose rows are protected.
 
-    They are the one table, or both tables of a join, without a public one.
+    These are the only table, or the tables of a join that are not public.
 
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))

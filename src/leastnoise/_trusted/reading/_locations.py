@@ -1,11 +1,11 @@
-"""Where data are, as users state it.
+"""The location of data, as users state it.
 
-Files that a path means, layouts of CSV files, tables of databases, joins, and the messages about
-them.
+The module covers the files of a path, layouts of CSV files, tables of databases, joins, and
+messages about them.
 
-The content of files is not read. Not trusted: the code that uses a layout, a join or a name checks
-what a private release requires of it. It also checks that files are below their path, have the kind
-of their names, and are listed once.
+The content of files is not read. This file is not trusted: the code that uses a layout, a join or a
+name checks the conditions that a private release requires. It also checks that every file is below
+its path, that its name has an ending of its kind, and that it is listed once.
 """
 
 import codecs
@@ -131,16 +131,16 @@ class CSV:
     """CSV files with their format.
 
     Args:
-        path: of a file, a folder, or a pattern.
-        delimiter: one character of ASCII between fields; None: the one of comma, semicolon, tab and
-            bar that the header holds most of.
+        path: the path of a file, of a folder, or a pattern.
+        delimiter: the ASCII character between fields; None for the most frequent of comma,
+            semicolon, tab and bar in the header.
         encoding: ``"utf-8"``, or an encoding of one byte a character such as ``"latin-1"`` or
             ``"cp1252"``.
-        header: True: the first line has the names of the columns; or their names, where every line
-            is a row.
+        header: True if the first line has the names of the columns; otherwise a list of the names,
+            and every line is a row.
 
     Raises:
-        InputError: one of these cannot be used.
+        InputError: an argument cannot be used.
 
     >>> ln.CSV("umsatz.csv", delimiter=";", encoding="latin-1").delimiter
     ';'
@@ -200,7 +200,7 @@ class CSV:
     def located(self) -> dict[str, object]:
         """Return the arguments as plain values, with the absolute path.
 
-        `CSV` takes them back.
+        `CSV` accepts them as arguments.
         """
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
@@ -228,9 +228,10 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """Return the character of each byte, U+FFFE for none.
+    """Return the character of each byte; U+FFFE if a byte has none.
 
-    Empty for encodings of several bytes a character, or unlike ASCII below 128.
+    The result is empty for encodings with several bytes a character, and for encodings that differ
+    from ASCII below 128.
     """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
@@ -250,14 +251,14 @@ class DatabaseTable:
     """A table or view of a database, and the source of its connection.
 
     Args:
-        table: its stored name, such as ``"visits"`` or ``"public.visits"``.
+        table: the name as the database stores it, such as ``"visits"`` or ``"public.visits"``.
         connection: ``"env:NAME"``: the environment variable that holds the URL of the database,
-            ``postgresql://...``, or ``duckdb://`` and the path of a database file. The URL itself,
-            which may hold a password, is in no spec, plan, log or release.
+            ``postgresql://...``, or ``duckdb://`` and the path of a database file. No spec, plan,
+            log or release contains the URL, because it may contain a password.
 
     Raises:
-        InputError: a name of another form, or a connection that is not an environment variable's
-            name.
+        InputError: the name has another form, or the connection is not the name of an environment
+            variable.
 
     >>> ln.DatabaseTable("public.visits", "env:VISITS_URL").parts
     ('public', 'visits')
@@ -295,31 +296,32 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joined:
-    """A table with the columns of a second one, as visits with patients.
+    """A table with the columns of a second table, such as visits with patients.
 
-    Each row of the first table has the columns of its partner: the one row of the second table with
-    the same key. If there is none, or several, those columns are null, and the attributes' policies
-    for nulls apply. Keys are compared like units, by their string forms, in which 17.0 is 17; a
-    null is no key.
+    Each row of the first table has the columns of its partner: the only row of the second table
+    with the same key. If no row has this key, or several rows have it, those columns are null, and
+    the attributes' policies for nulls apply. Keys are compared like units, by their string forms,
+    in which 17.0 is 17; a null is no key.
 
     Args:
         data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
         second: the other table, of the same kinds.
-        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
-            and the second ``id``.
-        columns: the requested columns of the second table; None: all but its key.
-        public: whether everyone may know the content of the second table. If not, the privacy unit must
-            be the column of the first table that they are joined on, so that a row of the second
-            table belongs to the unit of the rows it is joined to.
-        reading: which spellings of a key are nulls, and whether blanks and capitals count; the same
-            as for the unit (``Privacy.unit_reading``) if the second table is not public.
+        on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
+            first table and ``id`` in the second.
+        columns: the requested columns of the second table; None for all columns but its key.
+        public: whether everyone may know the content of the second table. Otherwise the privacy
+            unit must be the join column of the first table, so that a row of the second table
+            belongs to the same unit as the rows with which it is joined.
+        reading: which spellings of a key are nulls, and whether blanks and capital letters
+            distinguish keys. If the second table is not public, it must equal the reading of the
+            unit (``Privacy.unit_reading``).
 
     Raises:
-        InputError: one of these cannot be used.
+        InputError: an argument cannot be used.
 
     Guarantees: if the second table is not public, the rows of a unit in it are protected together
-        with its rows in the first table: any change of both changes no row of another unit, and at
-        most ``max_rows`` of the unit's own rows. A public table is the same in all neighbours.
+        with its rows in the first table: a change of both changes no row of another unit, and at
+        most ``max_rows`` rows of the unit. A public table is the same for all neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
     Joined(on='patient_id', columns=None, public=False)
@@ -395,12 +397,12 @@ class Joined:
 
 
 def source_from_location(recorded: Any, moved: Any = None) -> Any:
-    """Return the source that `source_location` wrote down.
+    """Return the source that a record of `source_location` describes.
 
     Args:
-        recorded: the record that it wrote.
-        moved: the present location of the data, if it is another one; a path has the same layout
-            and the same second table.
+        recorded: the record.
+        moved: the present location of the data if it has changed; the layout and the second table
+            stay the same.
 
     >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')
@@ -415,7 +417,7 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
 
 
 def _the_same(first: Any, second: Any) -> bool:
-    """Return whether two tables are certainly the same one.
+    """Return whether two tables are certainly the same table.
 
     Their paths may be written differently.
     """
@@ -436,13 +438,13 @@ def file_endings(kinds: "Sequence[FileKind]") -> str:
 def find_files(
     path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
 ) -> "list[tuple[Path, FileKind]]":
-    """Return the files that a path means, sorted by name.
+    """Return the files of a path or pattern, sorted by name.
 
-    They are the file itself, all files below a folder, or those that match ``*``, ``?``, ``[...]``
-    and ``**``.
+    These are the file itself, all files below a folder, or the files that match ``*``, ``?``,
+    ``[...]`` and ``**``.
 
     In a folder and with ``**``, files and folders whose names begin with a point or an underscore
-    are left out, because engines mark their own files in this way.
+    are left out, because engines name their own files in this way.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
@@ -510,13 +512,13 @@ _NAMES_MAY_FOLLOW = (
 
 
 def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
-    """Return the message about a column that is missing or there twice.
+    """Return the message about a column that is missing or occurs twice.
 
     Args:
         what: the name of the source in messages.
         names: the columns that it has.
         name: the column that is needed.
-        in_header: whether the names are the first line of a text.
+        in_header: whether the names come from the first line of a text file.
     """
     if (times := names.count(name)) > 1:
         return (

@@ -1,6 +1,6 @@
 """Read tables of PostgreSQL.
 
-They are counted by the server, or read over Arrow through ADBC. All queries of a table see one
+The server counts the rows, or ADBC reads them as Arrow batches. All queries of a table see one
 snapshot of it.
 """
 
@@ -62,7 +62,7 @@ def _days(column: Expression) -> Expression:
 def _microseconds(column: Expression) -> Expression:
     """Return microseconds since 1970, in UTC if there is a time zone.
 
-    A time that 64 bits do not hold becomes the last, or the first.
+    A time beyond 64 bits becomes the last or the first time of this type.
     """
     written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
     written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
@@ -72,8 +72,8 @@ def _microseconds(column: Expression) -> Expression:
 def _as_double(column: Expression) -> Expression:
     """Return a decimal of any length as a double.
 
-    CASE keeps decimals beyond the doubles, or below the least one, from being an error: they become
-    the greatest double, or 0. An infinity stays one.
+    The server raises an error for decimals beyond the largest double or below the smallest one.
+    CASE avoids it: they become the largest double, or 0. An infinity stays an infinity.
     """
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
     written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
@@ -175,7 +175,8 @@ def open_postgres(source: DatabaseTable) -> Source:
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
     """Return the engine type of each column; `UNREAD` if not supported.
 
-    Text is counted only if the server's is Unicode, so that no text fails to be converted.
+    Text is counted only if the server's encoding is Unicode, so that the conversion of a text never
+    fails.
     """
     if unicode:
         types = _TYPES
@@ -191,7 +192,7 @@ def _session(
 
     Args:
         source: the table.
-        url: of the database.
+        url: the URL of the database.
         failure: the message if a query fails.
     """
     import pyarrow as pa

@@ -1,9 +1,9 @@
-"""Read a source into a table of encoded rows, or of keys.
+"""Read a source into a table of encoded rows, of keys, or of the sizes of units.
 
-Row by row, as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md), or as the
-numbers of rows of units (E15).
+Rows are encoded one by one (E4, E5 of PROOFS-reading.md). Keys that cannot be listed beforehand are
+counted (E9), and so are the rows of each unit (E15).
 
-Rows may have the columns of their partner in a second table in addition to their own (E10).
+Rows may also have the columns of their partner in a second table (E10).
 """
 
 import fnmatch
@@ -95,18 +95,18 @@ _P = ParamSpec("_P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """The request to a source.
+    """The attributes, measures and tables that are requested from a source.
 
     Args:
-        attributes: those to read, None for all of the domain; the others are not read and drop no
-            row.
-        measures: those to read, None for all of the domain.
-        tables: for each measure that is summed, or None for rows, the attributes of every marginal
-            that will be requested from the table; None if that is not known. With tables, an engine
-            encodes, bounds and counts the rows itself, if it can.
-        usage: also count how many rows are used and how many are not, as the table's ``usage``.
-        published: the attributes of every table that is published: a row is used if it fills the
-            columns of one of them; None: if no attribute drops it.
+        attributes: the attributes to read; None for all attributes of the domain. Other attributes
+            are not read and drop no row.
+        measures: the measures to read; None for all measures of the domain.
+        tables: for each measure that is summed, and for rows (None), the attributes of every
+            marginal that will be requested from the table; None if they are not known. If they are
+            known, an engine encodes, bounds and counts the rows, if it can.
+        usage: whether to count the used and the unused rows too, as the table's ``usage``.
+        published: the attributes of every published table. A row is used if it has a value in all
+            columns of one of these tables. With None, a row is used if no attribute drops it.
     """
 
     attributes: Sequence[str] | None = None
@@ -125,8 +125,8 @@ class PeriodFiles:
         first: the first period that is read.
         end: the period after the last one that is read.
         patterns: for each period a pattern of the names of its files, such as
-            ``year=2024/month=03/*``; empty: only folders named after the column of the attribute
-            state the period of a file. A file whose name states no period is read.
+            ``year=2024/month=03/*``. Without patterns, only folders named after the column of the
+            attribute state the period of a file. A file whose name states no period is read.
     """
 
     along: str
@@ -162,45 +162,46 @@ def read(
 ) -> Table:
     """Return the table of a source: encoded rows, or counts by its engine.
 
-    An engine that can encodes and counts them where they are.
+    If the source has an engine that can count, the engine encodes and counts the rows.
 
     Args:
         source: a path to a ``.csv``, ``.tsv``, ``.txt`` (also with ``.gz``) or ``.parquet`` file,
             or to a folder or pattern (``visits/*.csv``) of them; a pandas, Polars (also lazy),
             PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these
             `Joined`.
-        domain: the public domain; its attributes are columns of the source, its measures name
-            theirs.
-        wanted: the requested tables; None for everything that the domain names.
+        domain: the public domain; its attributes are columns of the source, and each measure names
+            its column.
+        wanted: the requested tables; None for all attributes and measures of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
-        max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
-            each row is a unit.
+        max_rows: the largest number of rows of a unit that are kept, chosen at random; 1 if each
+            row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         unit_reading: how the values of the unit's column are read.
         allowance: the rows that each unit may still use in a series; ``max_rows`` is then the bound
             in all periods (E14), and the rows of an engine are read, not counted.
-        period_files: the files of a source of several that need to be read; None for all.
-        progress: shows the progress after each chunk; nothing else receives the numbers of rows,
-            which are private (E13).
+        period_files: the files that need to be read, if the source has several; None for all files.
+        progress: the object that shows the progress after each chunk; no other object receives the
+            numbers of rows, which are private (E13).
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.
 
     Raises:
-        InputError: a source that is missing, of a type or kind not supported, or without a column
-            that is needed. Never because of a row, and never with a value of one.
+        InputError: the source is missing, has an unsupported type or kind, or lacks a required
+            column. A row never raises it, and the message never contains a value of a row.
 
     Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
-        of the table that count as rows, rows that are dropped as outside the domain included, and
-        no more in one cell than ``max_per_cell`` allows: the proof is at `Units.keep`. It changes
-        each count of units by 1, and each total of units by an amount within its bounds, in at most
-        ``max_rows`` cells, and no more of these in one cell than ``max_per_cell`` allows.
-        A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
+        of the table that count as rows, and in one cell at most the number that ``max_per_cell``
+        allows. Rows that are dropped because they are outside the domain are included in these
+        numbers. The proof is at `Units.keep`. It changes each count of units by 1, and each total
+        of units by an amount within its bounds, in at most ``max_rows`` cells; in one cell of the
+        bound at most ``max_per_cell`` of these cells change. A row of a CSV file is a line,
+        whatever the line contains (see `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table;
-        only the malformed lines of a CSV file are dropped.
+        malformed lines of a CSV file are dropped.
 
     >>> import duckdb
     >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
@@ -270,20 +271,21 @@ _Parts = tuple[str, ...]
 
 
 class _PatternForm(NamedTuple):
-    """How many parts a pattern of paths has, and which of them have no wildcard."""
+    """The form of a path pattern: its number of parts, and which parts have no wildcard."""
 
     length: int
     literal: tuple[int, ...]
 
     def literals_of(self, parts: _Parts) -> _Parts:
-        """Return the parts of a path at the places of the literal ones."""
+        """Return the parts of a path at the positions of the pattern's literal parts."""
         return tuple(parts[place] for place in self.literal)
 
 
 class _PathPatterns:
-    """Many patterns of paths, as those of `PurePosixPath.match`, each compiled once.
+    """Many path patterns, as for `PurePosixPath.match`, each compiled once.
 
-    Patterns are found by their parts without wildcards, which are the same places in most.
+    A pattern is looked up by its parts without wildcards; most patterns have them at the same
+    positions.
 
     >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
     >>> patterns.matches("data/year=2024/month=03/a.csv"), patterns.matches("x/y-2024.csv")
@@ -328,11 +330,11 @@ def _read_rows(
 
     Args:
         opened: the source.
-        names: its columns of the attributes, of the factors of the measures, and of the unit.
+        names: the columns of the attributes, of the factors of the measures, and of the unit.
         domain: the public domain.
         request: the columns and measures of each row.
-        units: numbers the units of the rows; None if every row is a unit.
-        shown: shows how far reading is.
+        units: the numbering of the units of the rows; None if every row is a unit.
+        shown: the object that shows the progress of reading.
     """
     per_unit_measures = _measures_of_units(request.sums)
     totals = _unit_totals(request.sums)
@@ -402,12 +404,13 @@ def _count_usage(
     """Return the numbers of rows used, not used and cut; None if not requested.
 
     Args:
-        request: says whether they are requested, and which tables are published.
+        request: the request, which determines whether these numbers are requested and which tables
+            are published.
         encoded: all rows of the source.
         keep: which rows of the source count for their unit.
         units: the units of the rows; None if every row is a unit.
-        amounts_kept_and_cut: for each total of units, the sum of the amounts kept, and the amount
-            cut.
+        amounts_kept_and_cut: for each total of units, the sum of the kept amounts, and the cut
+            amount.
     """
     if not request.usage:
         return None
@@ -426,7 +429,7 @@ def _append_group_rows(
 ) -> tuple[dict[str, Array], dict[str, IntArray], IntArray]:
     """Return the columns of a table with the rows that count units in groups.
 
-    These rows count 1 in their own measure, 0 in the others, and not as rows.
+    These rows count 1 in the measure of their count, 0 in other measures, and not as rows.
 
     Args:
         cells: the cells of the rows, by attribute.
@@ -436,7 +439,7 @@ def _append_group_rows(
             attribute.
 
     Returns:
-        The three columns with these rows after the others.
+        The cells, the amounts and the counting column, with these rows after the others.
     """
     for name, group_rows in group_rows_by_measure.items():
         number = len(next(iter(group_rows.values())))
@@ -478,10 +481,10 @@ class EncodedRows:
     Attributes:
         inside: which rows of the source are inside the domain.
         readable: which rows of the source have a number or a null in every measure.
-        malformed_lines: how many lines are no record.
-        cells: of each attribute the cells of the rows inside, in a small type.
-        amounts: of each measure of rows, and of each total of units, the amounts of these rows.
-        has_value: of each total of units which of these rows have a value.
+        malformed_lines: the number of lines that are not records.
+        cells: for each attribute the cells of the rows inside the domain, in a small type.
+        amounts: for each measure of rows, and for each total of units, the amounts of these rows.
+        has_value: for each total of units which of these rows have a value.
     """
 
     inside: BoolArray
@@ -508,10 +511,10 @@ def _encode_rows(
 
     Args:
         opened: the source.
-        names: its columns of the attributes, of the measures and of the unit.
+        names: the columns of the attributes, of the measures and of the unit.
         request: the columns and measures of each row.
-        units: takes the units of the rows; None where every row is one.
-        shown: shows how far reading is.
+        units: the object that receives the units of the rows; None if every row is a unit.
+        shown: the object that shows the progress of reading.
     """
     rules = request.rules
     sums = request.sums
@@ -585,8 +588,8 @@ def _counted_rows(
     Args:
         keep: which rows of the source count as rows.
         inside: which rows of the source are inside the domain.
-        rows_of_measures: for each count or total of units which of the rows inside have the
-            amounts of their units.
+        rows_of_measures: for each count or total of units, which of the rows inside the domain have
+            the amounts of their units.
     """
     masks: dict[str | None, BoolArray] = {None: keep}
     for name, rows in rows_of_measures.items():
@@ -598,7 +601,7 @@ def _counted_rows(
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
     """Return, for each published table, the hidden cells that it excludes.
 
-    None at all where every row is in some table, so that there is nothing to look at.
+    The result has no entry if every row is in some table.
     """
     tables = []
     for names in wanted.published or ():
@@ -612,7 +615,7 @@ def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int],
 def _check_amounts_of_units(
     per_unit_measures: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
 ) -> None:
-    """Refuse amounts of units without units, or of attributes that are not read."""
+    """Raise for amounts of units without a unit column, or of attributes not read."""
     attributes = chain.from_iterable(measure.attributes for measure in per_unit_measures.values())
     if per_unit_measures and not (units and {*attributes} <= {*sizes}):
         raise refuse(
@@ -630,7 +633,7 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
     """Return for each row inside the domain whether it is in a published table.
 
-    The result is None if all are.
+    The result is None if all rows are.
     """
     if not tables:
         return None
@@ -648,7 +651,7 @@ def _in_hidden_cells(
     """Return for each hidden cell whether each used row is in it.
 
     Args:
-        cells: of the rows inside the domain, by attribute.
+        cells: the cells of the rows inside the domain, by attribute.
         hidden: the number of the hidden cell of each attribute that has one.
         used: which of these rows are used.
     """
@@ -683,9 +686,9 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
 
 
 def _unreadable(factors: Sequence[Sequence[Measure]]) -> Encoders:
-    """Return the encoders that find values of measures that are no number.
+    """Return the encoders that find values of measures that are not numbers.
 
-    They are for the table of usage.
+    The usage table needs them.
     """
     summed = {part.column: part.reading for factor in factors for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
@@ -703,8 +706,9 @@ def _row_usage(
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
         counting: which rows count for their unit.
-        units: None where every row is a unit; then a line that is no record is a row not used.
-        malformed_lines: how many lines are no record.
+        units: the units of the rows; None if every row is a unit. In that case a line that is not a
+            record counts as an unused row.
+        malformed_lines: the number of lines that are not records.
         hidden_cells: for each attribute that only some tables use, whether each used row is in its
             hidden cell.
     """
@@ -726,7 +730,7 @@ def _row_usage(
 def _check_bounds(
     unit_column: str | None, max_rows: int, max_per_cell: PerCellBound | None
 ) -> None:
-    """Refuse bounds on the rows of a unit where each row is a unit."""
+    """Raise for bounds on the rows of a unit if each row is a unit."""
     advice = "Name the unit_column whose rows are to be bounded."
     if unit_column is None and max_rows != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
@@ -743,7 +747,7 @@ class UnitRows:
         inside: which rows of the source are inside the domain.
         cells: the cells of these rows, by attribute.
         hidden: the number of the hidden cell of each attribute that has one.
-        most: cells in which a unit has an amount.
+        most: the largest number of cells in which a unit has an amount.
     """
 
     units: Units | None
@@ -753,10 +757,10 @@ class UnitRows:
     most: int
 
     def counts(self, name: str, counted: UnitCount) -> BoolArray:
-        """Return which rows are chosen, one for each unit in each of its cells.
+        """Return which rows are chosen: one row for each unit in each of its cells.
 
         Args:
-            name: of the count, of whose cells a unit may have an allowance (E14).
+            name: the name of the count; a unit may have an allowance of cells for it (E14).
             counted: the count of units.
         """
         is_eligible, missing = self._eligible(counted)
@@ -767,10 +771,10 @@ class UnitRows:
     ) -> tuple[BoolArray, IntArray, int]:
         """Return which rows are chosen, their units' clipped totals, and the cut.
 
-        One row of a unit in each of its cells has the clipped total of the unit there.
+        In each cell of a unit, one row has the clipped total of the unit in that cell.
 
         Args:
-            name: of the totals, of whose cells a unit may have an allowance (E14).
+            name: the name of the totals; a unit may have an allowance of cells for them (E14).
             measure: the totals.
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
@@ -868,7 +872,7 @@ def check_source(
     It refuses everything that `read` would refuse before it reads a row, and columns of a type that
     no rule reads.
 
-    It returns nothing of the opened source.
+    It returns nothing about the opened source.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -946,7 +950,7 @@ def open_columns(
 
 
 def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
-    """Refuse days of a column of instants without a time zone."""
+    """Raise for days of a column of instants if no time zone is stated."""
     (field,) = (field for field in opened.fields if field.name == name)
     if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
         return
@@ -971,10 +975,10 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
-    """Return an open source for `read`; none of its rows is read yet.
+    """Return an opened source for `read`; no row has been read.
 
-    None of its rows is read. Of two tables, an engine joins only the requested columns; None for
-    all.
+    If the source has two tables, an engine joins only the requested columns; None requests all
+    columns.
     """
     # the libraries that read are imported when something is read: the command line starts without
     # them
@@ -1039,17 +1043,17 @@ def read_keys(
 ) -> Table:
     """Return the keys of a column with the number of units of each, as a table.
 
-    An engine counts them if it can; otherwise they are read chunk by chunk.
+    An engine counts the keys if it can; otherwise they are read chunk by chunk.
 
     The attribute is `Unknown` in the domain. A unit counts in at most ``max_rows`` keys, once in
-    each; the choice of its keys depends on no value. Otherwise as for
-    `leastnoise._trusted.reading.read`: no error is caused by a row or contains a value of one.
+    each; the choice of its keys depends on no value. As for `leastnoise._trusted.reading.read`, no
+    row causes an error, and no error contains a value of a row.
 
     Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
         keys, each by 1.
 
-    Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's
-        place.
+    Edge cases: rows without a key, and rows whose unit is null, are dropped before the keys of a
+        unit are chosen.
 
     >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
@@ -1125,12 +1129,13 @@ def read_unit_sizes(
     attribute gives to the unit's number of rows in the source, for any content of these rows.
 
     Args:
-        source: as for `read`.
+        source: the source, as for `read`.
         domain: the domain of the attribute.
-        attribute: the number of rows of a unit, of an ordered kind of numbers.
+        attribute: the attribute of the number of rows of a unit; its kind must have ordered
+            numbers.
         unit_column: the column whose values are the privacy units.
         unit_reading: how the values of the unit's column are read.
-        progress: shows how far reading is.
+        progress: the object that shows the progress of reading.
 
     Returns:
         The table. Its ``max_rows`` is 1, because a unit has one row.
@@ -1141,7 +1146,7 @@ def read_unit_sizes(
     Guarantees: adding or removing all rows of a unit, however many, adds or removes one row;
         changing them changes one row.
 
-    Edge cases: rows whose unit is null are of no unit, and left out.
+    Edge cases: rows whose unit is null belong to no unit, and are left out.
 
     >>> domain = ln.Domain(rows=ln.Integers(1, 3, outside="clip"))
     >>> frame = pd.DataFrame({"id": ["a", "b", "a", None]})
@@ -1166,7 +1171,7 @@ def read_unit_sizes(
 
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:
-    """Return the function from a value to its key, None where it has none."""
+    """Return the function from a value to its key; None if a value has no key."""
 
     def key(value: object) -> str | None:
         form = None
@@ -1188,13 +1193,13 @@ def joined_source(
 ) -> Source:
     """Return two tables as one source, joined on a key.
 
-    It has the rows of the first, with columns of both.
+    The source has the rows of the first table, with columns of both tables.
 
-    An engine joins only the requested columns; None for all. Raises an `InputError` if a column of
-    the keys is missing, or has values that cannot be compared.
+    An engine joins only the requested columns; None requests all columns. Raises an `InputError` if
+    a column of the keys is missing, or has values that cannot be compared.
 
-    Guarantees: a row has nulls for columns of the second table, or the values of the one row there
-        whose key is its own.
+    Guarantees: in columns of the second table, a row has the values of the only row there with the
+        same key, or nulls.
     """
     for opened, name in ((first, joined.own), (second, joined.key)):
         if (times := opened.names.count(name)) != 1:
@@ -1267,8 +1272,8 @@ class PartnerRows:
 
     Args:
         second: the table.
-        key: its column of keys.
-        wanted: columns of it, and the encoder of each.
+        key: the column with the keys of the second table.
+        wanted: the requested columns of the second table, with the encoder of each.
         reading: how keys are read.
     """
 
@@ -1301,5 +1306,5 @@ class PartnerRows:
         return self._row[self._find(keys)]
 
     def beside(self, partner: IntArray) -> list[IntArray]:
-        """Return the encoded columns of partners, and of null without one."""
+        """Return the encoded columns of each row's partner; a null if there is no partner."""
         return [column[np.maximum(partner, -1)] for column in self._columns]

@@ -1,6 +1,6 @@
 """Read data frames of Spark, on the session they belong to.
 
-They are counted by its executors, or collected over Arrow, a partition at a time.
+The executors count the rows, or the rows are collected as Arrow batches, one partition at a time.
 """
 
 import uuid
@@ -37,7 +37,7 @@ _DIGITS = 15
 def open_spark(frame: Any) -> Source:
     """Return a Spark data frame, classic or Connect, as a source.
 
-    Only its schema is read. Raises an `InputError` if that is not possible.
+    Only its schema is read. Raises an `InputError` if the schema cannot be read.
     """
     what = "the Spark data frame"
     try:
@@ -91,7 +91,7 @@ def open_spark(frame: Any) -> Source:
 def _batches(frame: Any) -> Iterator[Any]:
     """Yield all rows, one partition at a time.
 
-    They come at once where the executors cannot run Python.
+    All partitions come together if the executors cannot run Python.
     """
     import pyarrow as pa
 
@@ -127,7 +127,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 def _type(kind: str) -> Type:
     """Return the engine type for a Spark type name; `UNREAD` if unsupported.
 
-    Text with a separate collation has another type.
+    The name of a text type with a collation contains the collation, and is not supported.
     """
     if kind in _TYPES:
         return _TYPES[kind]

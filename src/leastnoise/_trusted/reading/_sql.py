@@ -1,8 +1,8 @@
 """Write the tables of rules as SQL (E7).
 
-They are expressions of one row's values, in which no value can make a query fail.
+The results are expressions of one row's values, and no value can make them fail.
 
-Closed by default: if there is no expression here (for a type of column, a long table, an unusual
+The module fails closed: if it has no expression (for a type of column, a long table, an unusual
 text), the result is None, and the rows are read instead. Expressions are trees of sqlglot, which
 writes and quotes them for each engine. The labels refer to PROOFS-reading.md.
 """
@@ -69,8 +69,8 @@ def sql(written: str, **parts: Any) -> Expression:
 
     Args:
         written: SQL that all engines share.
-        parts: expressions; whole numbers, of 64 bits; doubles, by the shortest text that means
-            them; or texts.
+        parts: expressions, whole numbers of 64 bits, doubles (written as the shortest decimal that
+            reads as the double), or texts.
 
     >>> sql("CASE WHEN :it < :low THEN :low ELSE :it END", it=exp.column("a"), low=3).sql()
     "CASE WHEN a < CAST('3' AS BIGINT) THEN CAST('3' AS BIGINT) ELSE a END"
@@ -104,10 +104,10 @@ def _parse_template(written: str) -> Expression:
 class Value:
     """A column as an engine sees it.
 
-    It has the content of the column, and the expression of its value.
+    It consists of the column's content and the expression of its value.
 
     Attributes:
-        held: its content.
+        held: the content of the column.
         it: the expression.
     """
 
@@ -117,7 +117,7 @@ class Value:
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
         """Return whether a value is null, or one of some numbers, as SQL.
 
-        A NaN, an empty text and the least number as a time are null too.
+        A NaN, an empty text, and the smallest integer as a time are null too.
         """
         also = {
             "double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"),
@@ -171,9 +171,10 @@ class Value:
 def prepare_value(rule: Rule, value: Value) -> Value | None:
     """Return the SQL value from which a cell is computed, or None.
 
-    It is used often, so a query computes it first. None if rows must be read.
+    Other expressions use it often, so a query computes it first. The result is None if rows must be
+    read.
 
-    Texts are compared unchanged. If blanks or capitals do not count, the rows are read.
+    SQL compares texts unchanged. If a reading ignores blanks or capital letters, the rows are read.
 
     >>> prepare_value(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
@@ -210,10 +211,12 @@ def cell_of(
 ) -> Expression | None:
     """Return the cell of an attribute in SQL; None if untranslatable.
 
-    It is a 64-bit integer, ``DROP`` where the row is dropped. None if rows must be read.
+    The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
+    must be read.
 
-    For unknown categories it is the key that a value is, null where it is none; there ``sound``
-    says whether a text of the engine has no NUL and is UTF-8, None if every text is so.
+    For unknown categories the result is the key of a value, or null if a value is no key. In that
+    case ``sound`` is the expression of whether a text of the engine is UTF-8 and has no NUL; None
+    if this holds for every text.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -301,7 +304,7 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
 def _cell_without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
     """Return the cell of a text such as 12.00 by its integer, in SQL.
 
-    The text ends in zeros, and without them in the point; of other texts the cell is ``outside``.
+    Such a text consists of an integer, a point and zeros. The cell of other texts is ``outside``.
     """
     again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
     if "0" in table.wholes:
@@ -413,7 +416,7 @@ def _cell_by_steps(rule: Rule, table: Steps, number: Value) -> Expression:
 def _bisect_cuts(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
     """Return ``values[k]`` for the k-th interval, by bisection in SQL.
 
-    k is the number of thresholds at or below a number.
+    k is the number of thresholds that are at most a number.
     """
     if not at:
         return _part(values[0])
@@ -458,7 +461,7 @@ def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | N
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
     """Return microseconds since 1970 on the attribute's clock, in SQL.
 
-    A time far from its days becomes another one beyond the same end.
+    A time far before or after the days of the attribute becomes another time on the same side.
     """
     first = clock.first
     last = clock.last
@@ -529,8 +532,8 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
     """Return the amount of a measure from its `factor_measures`, as SQL.
 
-    The result is None if rows must be read: one of them has no SQL, or products are divided, for
-    which engines have no common operator.
+    The result is None if rows must be read: a factor has no SQL, or products are divided, for which
+    engines have no common operator.
 
     Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.
 
@@ -565,7 +568,7 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
 def clipped(it: Expression, low: float, high: float) -> Expression:
     """Return a number clipped to bounds, in SQL.
 
-    Engines promise that branches of CASE that do not apply are not computed.
+    Engines guarantee that they do not compute branches of CASE that do not apply.
     """
     return sql(
         "CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END",
@@ -607,7 +610,7 @@ def _key_form(value: Value) -> Expression | None:
 
 
 def _whole_form(it: Expression) -> Expression:
-    """Return a text; without zeros after a point if it is an integer.
+    """Return a text; if it is an integer with zeros after a point, without these.
 
     See `without_zeros`.
     """

@@ -1,4 +1,4 @@
-"""The keys of units: which rows are of one unit (E6 of PROOFS-reading.md).
+"""Compute the keys of units: rows with one key belong to one unit (E6 of PROOFS-reading.md).
 
 `key_reader` returns the key of one value; `UnitNumbers` numbers the keys of whole columns.
 Keys of columns are byte strings, which pyarrow compares by all their bytes.
@@ -48,9 +48,9 @@ _WAITING_BYTES = 2**26
 def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     """Return the function from a value to the key of a unit or join (E6).
 
-    The key of a value is its string form as the reading compares it, where text made of a whole
-    number, a point and zeros is that whole number; or its bytes, if these are not text. A null, a
-    spelling of one, and a value without a string form have no key.
+    The key of a value is its string form as the reading compares it. A text that is a whole number
+    followed by a point and zeros has the key of the whole number. The key of bytes that are not
+    text is the bytes. A null, a spelling of a null, and a value without a string form have no key.
 
     >>> key = key_reader(Reading(trim=True, ignore_case=True, nulls=["NA"]))
     >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
@@ -71,13 +71,13 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
 
 
 def _canonical_text(form: str, reading: Reading) -> str:
-    """Return a text as keys compare it, such as 17 for 17.00."""
+    """Return the form of a text in a key, such as 17 for 17.00."""
     compared = reading.form(form)
     return without_zeros(compared) or compared
 
 
 def _null_keys(reading: Reading) -> set[str]:
-    """Return the texts that are no key, because they mean a null."""
+    """Return the texts that mean a null and so have no key."""
     return {"", *(_canonical_text(null, reading) for null in reading.nulls)}
 
 
@@ -91,7 +91,7 @@ def key_number_encoder(
 
     The number is -1 for a value that is no key.
 
-    A new key gets the next number, or -1 if ``allow_new`` is False.
+    A new key gets the next number; with ``allow_new=False`` it gets -1.
 
     >>> numbers, key = {"a": 0}, key_reader(Reading())
     >>> key_number_encoder(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
@@ -118,8 +118,8 @@ class KeyColumn:
     """The keys of the units of some rows.
 
     Attributes:
-        keys: an Arrow array of the byte strings of `key_bytes`; one key may come several times.
-        positions: for each row the position of its key; -1 for a row without one.
+        keys: an Arrow array of the byte strings of `key_bytes`; a key may occur several times.
+        positions: for each row the position of its key; -1 for a row without a key.
     """
 
     keys: Any
@@ -128,14 +128,14 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeyParts:
-    """The keys of the units of some rows, by their lengths.
+    """The keys of the units of some rows, grouped by their lengths.
 
     Attributes:
         words: the numbers of the keys of at most 7 bytes (`words_of`).
         pairs: the first 8 bytes of each key of 8 to 15 bytes, and the number of the others.
-        texts: an Arrow array of the longer keys. In all three one key may come several times.
-        positions: for each row the position of its key in the three together; -1 for a row without
-            one.
+        texts: an Arrow array of the longer keys. In all three arrays a key may occur several times.
+        positions: for each row the position of its key in the three arrays joined; -1 for a row
+            without a key.
     """
 
     words: Words
@@ -147,19 +147,20 @@ class KeyParts:
 class UnitNumbers:
     """Assigns a number to each distinct unit key.
 
-    Each key of a chunk first gets an entry, a number that only its rows have. `number_keys` compares
-    the keys of all entries and numbers the different ones; `numbers_of` returns these numbers. Equal
-    keys are found by hash tables of pyarrow; keys are taken for one only if all their bytes are
-    compared (`_key_sets.py`). Each key is stored once.
+    Each key of a chunk first gets an entry: a number that belongs only to the rows with this key in
+    the chunk. `number_keys` compares the keys of all entries and numbers the distinct keys;
+    `numbers_of` returns these numbers. Hash tables of pyarrow find equal keys; two keys count as
+    one only after a comparison of all their bytes (`_key_sets.py`). Each key is stored once.
 
     Args:
         reading: how the values of the unit's column are read.
 
     Attributes:
-        entries: the encoder from a column to entries, -1 for a row without a unit. A function of
-            only the column finds its keys, in any thread.
+        entries: the encoder from a column to entries; -1 for a row without a unit. Its first step
+            depends only on the column, and may run in any thread.
 
-    Guarantees: two entries have one number if and only if their values have one key (`key_reader`).
+    Guarantees: two entries have the same number if and only if their values have the same key
+        (`key_reader`).
 
     >>> units = UnitNumbers(Reading())
     >>> entries = units.entries(Column(["a", 17, None, b"a", "17.0"]))
@@ -185,12 +186,12 @@ class UnitNumbers:
         self._starts: list[int] = []
 
     def __len__(self) -> int:
-        """Return how many units have a number."""
+        """Return the number of units that are numbered."""
         return sum(map(len, self._numbers_of_sets))
 
     @property
     def is_full(self) -> bool:
-        """Whether the waiting keys take enough bytes to be numbered."""
+        """Whether the waiting keys occupy so many bytes that they should be numbered now."""
         stored_bytes = sum(keys.stored_bytes for keys in self._sets)
         waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
         return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
@@ -225,7 +226,7 @@ class UnitNumbers:
         """Return the numbers of all waiting keys in the order of their entries.
 
         Args:
-            places: of the waiting keys of each set among its keys.
+            places: for each set of keys, the places of the waiting keys among its keys.
         """
         places_in_nonempty_sets = [
             of_set for of_set, keys in zip(places, self._sets, strict=True) if len(keys)
@@ -246,7 +247,7 @@ class UnitNumbers:
         return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
-        """Return the number of the unit of each entry, -1 for -1.
+        """Return the number of the unit of each entry; -1 for the entry -1.
 
         The keys of all entries must have been numbered.
         """
@@ -269,7 +270,7 @@ class UnitNumbers:
 
 
 def key_parts(column: KeyColumn) -> KeyParts:
-    """Return keys by their lengths.
+    """Return keys grouped by their lengths.
 
     >>> keys = key_columns(Reading())(Column(["Florence", "F", "a key of 19 letters", None]))
     >>> parts = key_parts(keys)
@@ -305,7 +306,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
-    r"""Return a key of `key_reader` as bytes; other keys have other bytes.
+    r"""Return a key of `key_reader` as bytes; different keys have different bytes.
 
     >>> key_bytes("17"), key_bytes(b"\xe9"), key_bytes(None)
     (b'17', b'\xff\xe9', None)
@@ -327,7 +328,7 @@ def _key_of_bytes(raw: bytes) -> Hashable:
 def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     """Return the function from a column to the keys of its rows.
 
-    It finds the keys of `key_reader`, value by value, and writes them as `key_bytes` does.
+    The keys equal the results of `key_reader` for each value, written by `key_bytes`.
 
     >>> column = key_columns(Reading(nulls=["9"]))(Column(np.array([17, 9])))
     >>> column.keys.to_pylist(), column.positions.tolist()
@@ -357,7 +358,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
 
 
 def _is_among(keys: Any, others: Any) -> BoolArray:
-    """Return which byte strings are equal to one of some others, not null."""
+    """Return which byte strings equal one of some other byte strings; never null."""
     import pyarrow.compute as pc
 
     _, starts = DistinctTexts(keys).bytes_and_starts()
@@ -375,9 +376,10 @@ def _is_among(keys: Any, others: Any) -> BoolArray:
 def _keys_of_values(
     data: Array | Sequence[object], reading: Reading, key: Callable[[object], Hashable | None]
 ) -> tuple[Any, IntArray]:
-    """Return the keys of some values, and the place of each value among them.
+    """Return the keys of some values, and the position of each value's key.
 
-    The place is -1, or the key is null or the spelling of a null, where a value has no key.
+    If a value has no key, its position is -1, or the key at that position is null or a spelling of
+    a null.
     """
     if isinstance(data, DistinctTexts):
         return _keys_of_texts(data.array, reading, key), np.arange(len(data))
@@ -393,9 +395,9 @@ def _keys_of_values(
 
 
 def _whole_numbers(data: Array) -> Array | None:
-    """Return numbers as integers, 0 for NaN; None if some are no whole numbers.
+    """Return numbers as integers, 0 for NaN; None if some are not whole numbers.
 
-    A double and the integer that it equals have the same text (`text`).
+    A double that equals an integer has the same text as the integer (`text`).
     """
     if data.dtype.kind in "iu":
         return data
@@ -420,8 +422,8 @@ def _keys_of_wholes(wholes: Array) -> Any:
 def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
     """Return the keys of an Arrow array of byte strings.
 
-    Texts that are their own keys stay unchanged. ASCII texts with blanks or capitals that do not
-    count are rewritten together. ``key`` reads the others one by one.
+    Texts that are their own keys stay unchanged. If the reading ignores blanks or capital letters,
+    ASCII texts that have them are rewritten together. ``key`` reads all other texts one by one.
     """
     import pyarrow.compute as pc
 
@@ -445,7 +447,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
 
 
 def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
-    """Return byte strings with the ASCII ones as the reading compares them."""
+    """Return byte strings, with ASCII ones in the form that the reading compares."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -459,7 +461,7 @@ def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
 
 
 def _may_end_in_zeros(texts: Any) -> BoolArray:
-    """Return which byte strings have a point and end in 0, as 17.00 does."""
+    """Return which byte strings have a point and end in 0, such as 17.00."""
     content, starts = DistinctTexts(texts).bytes_and_starts()
     has_point = np.zeros(len(texts), dtype=np.bool_)
     has_point[_string_of_each_byte(content == _POINT, starts)] = True
@@ -471,7 +473,7 @@ def _may_end_in_zeros(texts: Any) -> BoolArray:
 
 
 def _is_text(texts: Any, flags: BoolArray) -> bool:
-    """Return whether some byte strings are all UTF-8."""
+    """Return whether all of some byte strings are UTF-8."""
     import pyarrow as pa
 
     if not flags.any():
@@ -484,7 +486,7 @@ def _is_text(texts: Any, flags: BoolArray) -> bool:
 
 
 def _string_of_each_byte(is_selected: BoolArray, starts: IntArray) -> IntArray:
-    """Return the position of the byte string that has each selected byte."""
+    """Return for each selected byte the position of its byte string."""
     positions: IntArray = np.searchsorted(starts, np.flatnonzero(is_selected), side="right") - 1
     return positions
 
@@ -497,7 +499,7 @@ def _arrow_mask(flags: BoolArray) -> Any:
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Return byte strings as an Arrow array, without pa.array (loads pandas)."""
+    """Return byte strings as an Arrow array, without pa.array, which loads pandas."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]

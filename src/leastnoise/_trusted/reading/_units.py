@@ -1,4 +1,4 @@
-"""Bounds on the rows of units, and counts of the rows used, not used and cut.
+"""Bound the rows of units, and count the rows that are used, not used and cut.
 
 The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
@@ -38,9 +38,9 @@ class Units:
     Units are numbered chunk after chunk.
 
     Attributes:
-        number: the encoder from a column to what `add` takes: an entry for each row
-            (`UnitNumbers`). Two rows are of one unit if their values have one key (`key_reader`). A
-            value without a key is of no unit, -1.
+        number: the encoder from a column to the entries that `add` receives, one for each row
+            (`UnitNumbers`). Two rows belong to one unit if their values have the same key
+            (`key_reader`). A value without a key belongs to no unit, and its entry is -1.
 
     >>> units = Units()
     >>> units.add(units.number(Column(["a", "b", "a", None])))
@@ -81,9 +81,9 @@ class Units:
         """Add the rows of a chunk.
 
         Args:
-            units: the entries of their units, as `number` has them.
-            codes: of every attribute the rows' cells, where few rows of a unit are to be kept in
-                one; -1 is a cell like the others.
+            units: the entries of the rows' units, from the encoder `number`.
+            codes: the cells of the rows along every attribute whose cells bound the rows of a unit;
+                -1 counts as a cell too.
         """
         self._entries.append(units)
         if self._numbers.is_full:
@@ -100,7 +100,7 @@ class Units:
         self._entries = []
 
     def _unit_of_rows(self) -> Numbers:
-        """Return the number of the unit of every row, -1 for a row without one."""
+        """Return the number of the unit of every row; -1 for a row without a unit."""
         self._number_units()
         if len(self._chunks) > 1:
             self._chunks = [np.concatenate(self._chunks)]
@@ -124,44 +124,46 @@ class Units:
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
     ) -> BoolArray:
-        """Return which rows are kept: up to ``max_rows`` random ones of each unit.
+        """Return which rows are kept: up to ``max_rows`` random rows of each unit.
 
         Of the values, only the bounded cells influence the choice.
 
         Args:
-            max_rows: k, at least 1; the bound of the series if there is an allowance.
+            max_rows: the number k, at least 1; if there is an allowance, it is the bound of the
+                series.
             entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
-            among: the rows to choose from, each by a function of only itself; None for all.
+            among: a mask of the rows to choose from, in which the entry of a row depends only on
+                that row; None for all rows.
 
         Returns:
             A mask over all rows added.
 
-        Guarantees (stability): let each row carry its own random key, drawn independently of
-            everything, and let a unit keep its k rows with the least keys. Take two sources of
-            which one has a unit's rows in addition, and give every common row the same key (a
-            coupling of the two runs: each has its right distribution). Whether a row of another
-            unit is kept depends only on the keys of that unit's rows, so it is the same in both. Of
-            the additional unit at most k rows are kept. So the kept rows differ by at most k. Each
-            kept row is then encoded or dropped by a function of only that row, which removes rows
-            on either side and adds none. So the encoded tables differ by at most k rows too. A
+        Guarantees (stability): let each row have a random key, drawn independently of everything
+            else, and let a unit keep its k rows with the smallest keys. Take two sources, one of
+            which also has the rows of one more unit, and give every common row the same key in both
+            (this couples the two runs; each run keeps its distribution). Whether a row of another
+            unit is kept depends only on the keys of that unit's rows, so it is the same in both. At
+            most k rows of the additional unit are kept. So the kept rows differ by at most k. Each
+            kept row is then encoded or dropped by a function of only that row. This removes rows in
+            both tables and adds none. So the encoded tables differ by at most k rows too. A
             mechanism that is private for every pair of tables at this distance is private for every
-            fixed choice of keys, hence on average over them. To replace a unit is to remove one and
-            add one: at most 2k rows.
+            fixed choice of keys, hence on average over them. Replacing a unit means removing one
+            and adding one: at most 2k rows change.
 
-            With a bound m on the rows in a cell, a unit keeps, of its rows in each cell, the m with
-            the least keys, and of those the k with the least keys. This depends only on its own
-            rows and keys too: the kept rows of other units stay, and the added or removed rows are
-            at most k, and at most m in one cell.
+            With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
+            the smallest keys, and of these it keeps the k rows with the smallest keys. This too
+            depends only on the unit's rows and keys: the kept rows of other units stay the same,
+            and at most k rows are added or removed, with at most m in one cell.
 
             With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
             rows period after period, up to its unused rows.
 
-            Rows without a unit are dropped. Kept as a separate unit, any number of people would
-            share its k rows; kept each as its own unit, one person could have more than k. If they
-            are dropped, a change of one affects no other row.
+            Rows without a unit are dropped. If together they were one unit, any number of people
+            would share its k rows; if each were a separate unit, one person could have more than k
+            rows. As they are dropped, a change of such a row affects no other row.
 
-        Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
-            then preferred, and the proof above still holds.
+        Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In that case
+            the earlier row comes first, and the proof above still holds.
         """
         units = self._open_rows()
         if among is not None:
@@ -174,7 +176,7 @@ class Units:
         return self._fits(keys, max_rows, units, None) & (units >= 0)
 
     def _open_rows(self) -> Numbers:
-        """Return the unit of every row; -1 for one of a closed period."""
+        """Return the unit of every row; -1 for a row of a closed period."""
         units = self._unit_of_rows()
         if self._series is None:
             return units
@@ -193,9 +195,10 @@ class Units:
         Args:
             keys: of each row; the least are preferred.
             most: the bound on the rows of a unit.
-            units: of each row.
-            name: the measure of units that these rows are for; None for rows that count as rows.
-            rows: which of all rows these are.
+            units: the unit of each row.
+            name: the measure of units for which these rows are chosen; None for rows that count as
+                rows.
+            rows: which rows of the source these are.
         """
         if self._series is None:
             return _first(keys, most, units)
@@ -208,8 +211,8 @@ class Units:
         """Return the rows that units use in each open period, or None.
 
         Args:
-            counted: the rows that count as rows (None), and for each count or total of units those
-                that were chosen for it: masks over all rows added.
+            counted: masks over all added rows: the rows that count as rows (key None) and, for each
+                count or total of units, the rows that were chosen for it.
         """
         if self._series is None:
             return None
@@ -218,10 +221,10 @@ class Units:
     def cut(self, keep: BoolArray, most: int) -> int:
         """Return the number of rows that are not kept, clipped for each unit.
 
-        A unit has at most ``most`` of them for each row that is kept.
+        For each kept row of a unit, at most ``most`` cut rows of the unit count.
 
         Args:
-            keep: what `keep` gave.
+            keep: the mask that `keep` returned.
             most: the largest number of cut rows for each kept row.
 
         >>> units = Units()
@@ -248,23 +251,25 @@ class Units:
     ) -> IntArray:
         """Return which rows carry the amounts of their units (E12).
 
-        They are 1: one row of a unit in each of its cells. All others are 0.
+        The mask marks one row of a unit in each of its cells.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
-        cells of other attributes. If a unit has more cells, ``most`` of them are chosen by random
-        keys.
+        cells of other attributes. If a unit has more cells than ``most``, random keys choose
+        ``most`` of them.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
-            cells: of every attribute whose values together are a cell the cells of these rows;
-                none: all rows of a unit are in one cell.
-            most: cells in which a unit counts.
+            cells: for every attribute whose values together identify a cell, the cells of these
+                rows; without any, all rows of a unit are in one cell.
+            most: the largest number of cells in which a unit counts.
             entropy_bytes: as for `keep`.
-            name: of the measure of units, of whose cells each unit has an allowance (E14).
-            missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
-                so that a unit counts by its rows that have a value.
-            published: whether each of these rows may be chosen: for a count, if it is in none of the
-                hidden cells of these attributes; for totals, if it has a value. None: all may.
+            name: the name of the measure of units; each unit may have an allowance of cells for it
+                (E14).
+            missing: the number of hidden cells that each of these rows is in. Rows in fewer hidden
+                cells are chosen first, so that rows with a value represent a unit.
+            published: whether each of these rows may be chosen: for a count, if it is in none of
+                the hidden cells of these attributes; for totals, if it has a value. None if all
+                rows may be chosen.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -295,7 +300,7 @@ class Units:
         name: str | None = None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return which rows are chosen: one of a unit in each cell, within bounds."""
+        """Return which rows are chosen: one row of a unit in each cell, within bounds."""
         once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
@@ -316,16 +321,17 @@ class Units:
 
         Args:
             rows: a mask over all rows added: those inside the domain.
-            codes: of every attribute that is read the cells of these rows.
+            codes: for every attribute that is read, the cells of these rows.
             counted: the count of units, with groups.
-            most: groups in which a unit counts.
+            most: the largest number of groups in which a unit counts.
             entropy_bytes: as for `keep`.
-            missing: in how many hidden cells each of these rows is.
+            missing: the number of hidden cells that each of these rows is in.
             published: whether each of these rows may count, as for `worth`.
 
         Returns:
-            The cells of one row for each group that a unit is in: along the attributes of the
-            count the place of the group, along others the cell of one of its rows in the group.
+            The cells of one row for each group that a unit is in. Along the attributes of the count
+            this is the cell that holds the count of the group; along other attributes it is the
+            cell of one of the unit's rows in the group.
 
         >>> units = Units(None, {"month": 4})
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -379,16 +385,16 @@ class Units:
     ) -> int:
         """Return the amounts that clipping and the limit of cells take away (E8).
 
-        Of a unit they are at most ``most`` for each cell in which it has a total.
+        A unit has at most ``most`` of them for each cell in which it has a total.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
-            cells: of every attribute whose values together are a cell the cells of these rows.
-            totals: of each of these rows the total of its unit in its cell.
+            cells: for every attribute whose values together identify a cell, the cells of these rows.
+            totals: for each of these rows the total of its unit in its cell.
             amounts: the amount of each of these rows; 0 unless chosen.
             chosen: the rows that have the totals of their units.
             published: whether each of these rows may have been chosen.
-            most: for each chosen row.
+            most: the largest cut amount for each chosen row.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -418,12 +424,12 @@ class Units:
     ) -> IntArray:
         """Return for each row the total of its unit in its cell (E12).
 
-        Whole numbers are added up, so that the order of rows makes no difference.
+        The amounts are whole numbers, so the totals do not depend on the order of the rows.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
-            cells: of every attribute whose values together are a cell the cells of these rows.
-            amounts: of these rows, in units.
+            cells: for every attribute whose values together identify a cell, the cells of these rows.
+            amounts: the amounts of these rows, in units.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b"])))
@@ -440,11 +446,12 @@ class Units:
 
 
 class _SeriesRows:
-    """The periods of all rows, and the rows that their units used before (E14).
+    """The periods of all rows, and the rows that their units have used in closed periods (E14).
 
     Args:
-        allowance: of the units in all periods of a series.
-        sizes: of every attribute that is read, in the order of the codes of a chunk.
+        allowance: the allowance of the units in all periods of a series.
+        sizes: the number of cells of every attribute that is read, in the order of the codes of a
+            chunk.
     """
 
     def __init__(self, allowance: RowAllowance, sizes: Mapping[str, int]) -> None:
@@ -458,7 +465,7 @@ class _SeriesRows:
         self._digests: tuple[bytes, ...] = ()
 
     def add(self, codes: Sequence[IntArray]) -> None:
-        """Add the periods of a chunk; a row without one is after all periods."""
+        """Add the periods of a chunk; a row without a period counts as after all periods."""
         periods = codes[self._column].astype(np.int64)
         self._chunks.append(np.where(periods < 0, self._number_of_periods, periods))
 
@@ -470,7 +477,7 @@ class _SeriesRows:
         return self._chunks[0]
 
     def is_open(self) -> BoolArray:
-        """Return which rows are in no closed period."""
+        """Return which rows are not in a closed period."""
         return self.periods >= self._before.periods
 
     def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
@@ -480,7 +487,7 @@ class _SeriesRows:
         return self._digests
 
     def used(self, numbers: UnitNumbers, name: str | None) -> IntArray:
-        """Return the rows that each unit used before, in the order of the numbers."""
+        """Return the rows that each unit has used before, in the order of the units' numbers."""
         return self._before.of_units(self.digests(numbers), name)
 
     def use(
@@ -513,7 +520,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
 
 
 def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
-    """Return the ranks of keys, where fewer missing values rank first."""
+    """Return the ranks of keys; rows with fewer missing values have lower ranks."""
     order = np.lexsort((keys, missing))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
@@ -523,7 +530,7 @@ def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.u
 def _group_places(
     cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Return the number of groups of each cell, and their places.
+    """Return the number of groups that contain each cell, and the positions of these groups.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
@@ -544,10 +551,11 @@ def _first(
     *groups: Array,
     before: IntArray | None = None,
 ) -> BoolArray:
-    """Return which rows have the ``most`` least keys of their group.
+    """Return which rows have one of the ``most`` smallest keys in their group.
 
-    ``most`` is one number, or the number of the group of every row. Rows with a smaller number
-    ``before`` come first, for any keys. Of rows with one key the earlier one is preferred.
+    ``most`` is one number, or for every row the number of its group. Rows with a smaller number in
+    ``before`` come first, whatever their keys are. Among rows with equal keys the earlier row comes
+    first.
     """
     if before is None and isinstance(most, int):
         group = _group_numbers(*groups)
@@ -564,16 +572,17 @@ def _first(
 
 
 def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return which rows have the ``most`` least keys of their group.
+    """Return which rows have one of the ``most`` smallest keys in their group.
 
-    The number of a row's group and the first bits of its key make one number; these are sorted, and
-    the one at place ``most`` of each group is its limit: the rows up to it are first. Where the next
-    one is equal, the rows of that group are ordered by their whole keys.
+    The number of a row's group and the first bits of its key are joined in one number. These
+    numbers are sorted; in each group the number at position ``most`` is the limit, and rows up to
+    the limit are chosen. If the next number of a group is equal to the limit, the rows of that
+    group are sorted by their whole keys.
 
     Args:
-        keys: of each row.
+        keys: the key of each row.
         most: at least 1.
-        group: of each row, from -1 on.
+        group: the group of each row, from -1 on.
     """
     sizes = _count_groups(group, int(group.max(initial=-1)) + 1)
     exceeds = sizes > most
@@ -620,8 +629,8 @@ def _count_groups(group: Array, groups: int) -> IntArray:
     """Return the number of rows without a group, and of rows of each group.
 
     Args:
-        group: of each row, from -1, which is none, to ``groups`` - 1.
-        groups: their number.
+        group: the group of each row, from 0 to ``groups`` - 1; -1 for a row without a group.
+        groups: the number of groups.
     """
     sizes = np.zeros(groups + 1, dtype=np.int64)
     # of fewer rows than groups, most of the time would be spent on groups without rows
@@ -632,9 +641,9 @@ def _count_groups(group: Array, groups: int) -> IntArray:
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Return a number from -1 on for each row, equal if all its groups are.
+    """Return a number from -1 on for each row; rows agree if all their groups agree.
 
-    The result is None where the groups have too many combinations for one 64-bit integer.
+    The result is None if the groups have too many combinations for one 64-bit integer.
     """
     if len(groups) == 1:
         return groups[0]
@@ -645,9 +654,9 @@ def _group_numbers(*groups: Array) -> Array | None:
 
 
 def _combined_groups(*groups: Array) -> IntArray | None:
-    """Return one integer for each row, equal where all of its groups are.
+    """Return one integer for each row; rows agree if all their groups agree.
 
-    The result is None where the groups have too many combinations for 64 bits.
+    The result is None if the groups have too many combinations for 64 bits.
     """
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
@@ -674,9 +683,10 @@ def _order_by_group(
     """Return an order of rows by group, and the start of each group.
 
     Args:
-        rows: their number.
-        groups: rows that agree in all of these are a group.
-        ranks: order the rows of a group, the last of them first; none: any order.
+        rows: the number of rows.
+        groups: one array for each criterion; rows that agree in all of them form a group.
+        ranks: arrays that determine the order in a group, the last array first; without any, the
+            order is arbitrary.
     """
     combined = None
     if not ranks:
@@ -705,17 +715,18 @@ MOST_CUT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowUsage:
-    """Numbers of rows that a release uses, leaves out and cuts; private.
+    """Private numbers of the rows that a release uses, leaves out and cuts.
 
     Attributes:
-        used: rows that count for their unit, and that the domain keeps.
-        unused: the other rows that count for their unit.
-        cut: for each unit its rows that do not count, ``MOST_CUT`` at most for each one that does,
-            added up.
-        lacking: for each attribute that only some tables use, of the used rows that were drawn for
-            it those without a value less those with one.
-        amounts: for each total of units, in its units: the absolute amounts that count, and for
-            each unit what clipping and the limit of cells take away (`cut_limit`), added up.
+        used: the number of rows that count for their unit and that the domain keeps.
+        unused: the number of other rows that count for their unit.
+        cut: the sum over units of the rows that do not count, with at most ``MOST_CUT`` of them for
+            each row that counts.
+        lacking: for each attribute that only some tables use, among the used rows that were drawn
+            for it, the number of rows without a value minus the number of rows with a value.
+        amounts: for each total of units, in its units, two sums: the absolute amounts that count,
+            and the amounts that clipping and the limit of cells take away from each unit
+            (`cut_limit`).
     """
 
     used: int
@@ -744,7 +755,7 @@ def cut_amount(name: str) -> str:
 
 
 def cut_limit(largest: int) -> int:
-    """Return the largest amount that can count as cut in a unit's cell.
+    """Return the largest amount that can count as cut in one cell of a unit.
 
     Args:
         largest: the largest amount of the total.
@@ -760,7 +771,7 @@ def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = N
 
     Args:
         attributes: the number of attributes that only some tables use.
-        totals: the totals of units whose amounts kept and cut are measures of the domain.
+        totals: the totals of units whose kept and cut amounts are measures of the domain.
 
     >>> usage_domain().names, usage_domain(2).names
     (('rows',), ('rows', 'attribute'))
@@ -796,15 +807,16 @@ def usage_table(
     Args:
         usage: the private numbers.
         unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: how many rows of a unit count, and in how many cells it has a total.
+        max_rows: the largest number of rows of a unit that count, and of cells in which it has a
+            total.
         totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
-        -1 to at most one attribute, so that a unit changes either by ``max_rows`` at most, and
-        stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the cells:
-        ``max_per_cell`` of the main table concerns other cells. A unit has a total in at most
-        ``max_rows`` cells, and changes the amounts kept by at most the largest amount, and those
-        cut by at most `cut_limit`, for each of them.
+        -1 to at most one attribute, so that a unit changes each of the two by at most ``max_rows``,
+        and represents at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
+        cells: ``max_per_cell`` of the main table concerns other cells. A unit has a total in at
+        most ``max_rows`` cells, and for each of these cells it changes the kept amounts by at most
+        the largest amount, and the cut amounts by at most `cut_limit`.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
@@ -827,7 +839,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Return, by attribute, drawn rows without a value less those with one (E8).
+    """Return, by attribute, drawn rows without a value minus drawn rows with one (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, whether each used row is in its
@@ -835,7 +847,8 @@ def lacking_rows(
         entropy_bytes: returns a given number of random bytes.
 
     Returns:
-        For each attribute, of the rows drawn for it those in the hidden cell less the others.
+        For each attribute, among the rows drawn for it, the number of rows in the hidden cell minus
+        the number of the others.
 
     >>> lacking_rows([np.array([True, True, False])], bytes)
     (1,)

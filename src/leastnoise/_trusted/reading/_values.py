@@ -1,6 +1,7 @@
 """Interpret one value by the rule of its attribute.
 
-A value is a null, a number, a text or a time. Nothing here raises because of a value (E5).
+A value is a null, a number, a text or a time. No value makes a function of this module raise an
+error (E5).
 """
 
 import bisect
@@ -57,10 +58,10 @@ def unless_it_raises(
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
     """Return a decorator that turns exceptions into a fixed result (E5).
 
-    The function returns the fixed result if the value makes it raise.
+    A decorated function returns the fixed result if a value makes it raise.
 
     Args:
-        otherwise: the result then.
+        otherwise: the fixed result.
 
     >>> unless_it_raises(None)(int)("x") is None
     True
@@ -102,10 +103,10 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Return a non-text value as a float: NaN for null, None for no number.
+    """Return a value other than text as a float: NaN for a null, None for no number.
 
-    A float32 becomes the double of the decimal that it prints as; a number beyond all doubles
-    becomes an infinity, and an infinity is no number.
+    A float32 becomes the double of its shortest decimal. A number beyond all doubles becomes an
+    infinity. An infinity is not a number.
 
     >>> number(np.float32(0.7)), number(True), number(None), number([]), number(10**400)
     (0.7, 1.0, nan, None, inf)
@@ -225,8 +226,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 def text(value: object) -> str | None:
     """Return the normalised text of a value; None for null or no text.
 
-    Values that are equal and of one type have the same form, and so has the same instant in every
-    time zone; bytes that are UTF-8 are that text.
+    Equal values of one type have the same text, and so has one instant in different time zones.
+    Bytes that are UTF-8 have the text that they encode.
 
     >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
@@ -281,9 +282,9 @@ def _decimal_text(value: Decimal) -> str | None:
 
 
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
-    """Return a date or time as numpy's, in UTC if it has a time zone.
+    """Return a date or time as a numpy value, in UTC if it has a time zone.
 
-    It is computed by whole numbers, so that no year is out of range in Python.
+    It is computed from whole numbers, so that years outside the range of Python's dates work too.
     """
     if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
         return np.datetime64(value.to_datetime64())
@@ -297,7 +298,7 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
 def stamp_text(iso: str) -> str:
     """Return an ISO time stamp in the normalised form.
 
-    A space, no zeros after the fraction, midnight left out.
+    A space separates date and time; zeros at the end of the fraction, and midnight, are left out.
 
     >>> stamp_text("2024-05-01T00:00:00.000000"), stamp_text("2024-05-01T12:30:00.500000"), stamp_text("2024-05-01T12:30")
     ('2024-05-01', '2024-05-01 12:30:00.5', '2024-05-01 12:30:00')
@@ -330,9 +331,10 @@ def changes_of_clock(
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the times at which a clock's offset changes, and the offsets.
 
-    The changes are seconds of UTC between two, the offsets in order; None for over 101 years.
+    The changes are UTC seconds between two bounds, and the offsets are in order; the result is None
+    for a span of over 101 years.
 
-    The clock is checked for every hour; no clock changes there and back within one.
+    The offset is checked at every hour; no clock changes forward and back within one hour.
 
     >>> changes_of_clock("Europe/Berlin", 1_700_000_000, 1_720_000_000)
     ((1711846800,), (3600, 7200))
@@ -380,10 +382,10 @@ def stamps(data: Any) -> IntArray | None:
 def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
     """Return the function that reads a value as a time.
 
-    Texts are read by a pattern, numbers as they count.
+    Texts are read by a pattern, and numbers by their unit.
 
-    It returns seconds since 1970, and whether they are in UTC, not on the attribute's own clock;
-    None for a null. If a value is no time, the seconds are beyond all days.
+    The function returns seconds since 1970, and whether these are in UTC instead of on the
+    attribute's clock; None for a null. If a value is not a time, the seconds are beyond all days.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
@@ -425,7 +427,7 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
 def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
     """Return the seconds of a text that has the form of a time.
 
-    Raise where there is no such time.
+    Raises if there is no such time.
     """
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
@@ -468,9 +470,9 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 
     Each entry is read separately.
 
-    Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
-    shortened. Numbers beyond all days stay beyond them at the same end; NaN and the infinities
-    have no day.
+    Days since 1899-12-30 are first rounded to thousandths of a second, because files store them as
+    shortened decimals. Numbers beyond all days stay beyond them on the same side; NaN and the
+    infinities have no day.
 
     >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
     [1547562600, 1547510400]
@@ -493,7 +495,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
     """Return local clock time as seconds since 1970, from seconds of UTC.
 
-    Other rows than ``which`` hold anything.
+    The entries of rows outside ``which`` are arbitrary.
     """
     instants, where = np.unique(seconds[which], return_inverse=True)
     shown = seconds.copy()

@@ -1,7 +1,7 @@
-"""Byte strings of at most 7 bytes as whole numbers (E2 of PROOFS-reading.md).
+"""Represent byte strings of at most 7 bytes as whole numbers (E2 of PROOFS-reading.md).
 
-The number of a byte string is its bytes, the first of them the lowest, plus 256^length. So
-different byte strings have different numbers, and these are compared faster than bytes.
+The number of a byte string is the little-endian number of its bytes plus 256^length. So different
+byte strings have different numbers, and numbers are compared faster than bytes.
 """
 
 from typing import Any, NamedTuple
@@ -26,9 +26,9 @@ def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
     r"""Return the numbers of byte strings that are parts of a text.
 
     Args:
-        text: their bytes, and `WORD` further bytes at its end, which have no say.
-        begins: where each byte string begins in the text.
-        lengths: how many bytes each has, all of them below `WORD`.
+        text: the bytes, with `WORD` further bytes at the end, which do not matter.
+        begins: the position at which each byte string begins in the text.
+        lengths: the number of bytes of each; all are below `WORD`.
 
     >>> words_of(np.frombuffer(b"FM" + bytes(WORD), dtype=np.uint8), np.array([0, 1, 2]), np.array([1, 1, 0])).tolist()
     [326, 333, 1]
@@ -45,7 +45,7 @@ def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
 def _small_words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
     """Return the numbers of byte strings of at most two bytes.
 
-    Two bytes are fetched faster than a word.
+    Reading two bytes is faster than reading a word.
     """
     ends = np.uint32(1) << (lengths * 8).astype(np.uint32)
     words = text.take(begins + 1).astype(np.uint32)
@@ -69,7 +69,7 @@ class WordPairs(NamedTuple):
     """Byte strings of 8 to 15 bytes as two whole numbers each.
 
     Attributes:
-        first: the first 8 bytes, the first of them the lowest.
+        first: the little-endian number of the first 8 bytes.
         rest: the numbers of the other bytes (`words_of`).
     """
 
@@ -81,9 +81,9 @@ def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
     r"""Return the pairs of numbers of byte strings that are parts of a text.
 
     Args:
-        text: their bytes, and `WORD` further bytes at its end, which have no say.
-        begins: where each byte string begins in the text.
-        lengths: how many bytes each has, from `WORD` to 15.
+        text: the bytes, with `WORD` further bytes at the end, which do not matter.
+        begins: the position at which each byte string begins in the text.
+        lengths: the number of bytes of each, from `WORD` to 15.
 
     >>> text = np.frombuffer(b"Florence" + bytes(WORD), dtype=np.uint8)
     >>> pairs = word_pairs_of(text, np.array([0]), np.array([8]))
@@ -98,8 +98,8 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
     """Return the bytes of the byte strings that have these numbers.
 
     Returns:
-        All their bytes, and where each byte string begins in them; the last start is the end of the
-        last byte string.
+        All bytes joined, and the position at which each byte string begins; a last position is the
+        end of the last byte string.
 
     >>> content, starts = bytes_of(np.array([326, 1, 333], dtype=np.uint64))
     >>> content.tobytes(), starts.tolist()
@@ -114,7 +114,7 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
 
 
 def distinct_words(words: Words) -> tuple[Words, IntArray]:
-    """Return the different numbers, and the place of each number among them.
+    """Return the distinct numbers, and the position of each number among them.
 
     >>> different, places = distinct_words(np.array([7, 5, 7], dtype=np.uint64))
     >>> different[places].tolist()
@@ -135,7 +135,7 @@ def distinct_words(words: Words) -> tuple[Words, IntArray]:
 
 
 def arrow_words(words: Words) -> Any:
-    """Return numbers as an Arrow array, without pa.array (loads pandas)."""
+    """Return numbers as an Arrow array, without pa.array, which loads pandas."""
     import pyarrow as pa
 
     buffer = pa.py_buffer(np.ascontiguousarray(words))
