@@ -27,7 +27,7 @@ _NEEDS_COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """A count or sum, or one divided by another, in every group.
+    """A count or a sum in every group, or a quotient of two of them.
 
     ``denominator`` is None for a count or a sum.
     """
@@ -42,9 +42,9 @@ class Quantity:
 
     Attributes:
         kind: "count", "sum", "mean" or "share".
-        measure: of sums and means.
-        share_of: for shares, the selected cells by attribute; the share is among the rows whose
-            values of these attributes are cells of the domain.
+        measure: the measure of a sum or a mean.
+        share_of: for shares, the selected cells by attribute. The share is taken among the rows
+            whose values of these attributes are cells of the domain.
         units: whether privacy units are counted instead of rows.
     """
 
@@ -74,8 +74,8 @@ class Quantity:
         """Return the quantity's queries in each selected group.
 
         Raises:
-            InputError: the number of values that a mean needs is not counted, an attribute is
-                selected twice, or units of such groups are not counted.
+            InputError: the measure has no count of values, which a mean needs; an attribute is
+                selected twice; or the domain does not count units in such groups.
         """
         if self.kind == "mean":
             measure = str(self.measure)
@@ -152,10 +152,11 @@ def read_quantity(
     share: Mapping[str, object] | None = None,
     count: str = "rows",
 ) -> Quantity:
-    """Return the quantity that the one stated argument names, else the count.
+    """Return the quantity that the only stated argument names; without one, the count.
 
     Raises:
-        InputError: two of the arguments, no such measure, or a share of no cells.
+        InputError: two of the arguments are stated, there is no such measure, or a share selects no
+            cells.
     """
     named = {
         name: value
@@ -264,7 +265,7 @@ def read_comparison(
     """Return the checked comparison of two groups along an attribute.
 
     Raises:
-        InputError: no such attribute or cell, groups that overlap, or an attribute that is used
+        InputError: there is no such attribute or cell, the groups overlap, or an attribute is used
             twice.
     """
     first = selected_cells(domain, along, group, "group")
@@ -303,7 +304,7 @@ class ComparisonTarget:
         most: the largest error, in rows, in amounts of the measure, or as a ratio.
         size: the public number of rows (with a value) of the smaller group; None for a difference
             of counts or sums, whose error does not depend on it.
-        value: the expected mean, share or sum in ``against``; None for whatever it is.
+        value: the expected mean, share or sum in ``against``; None if none is stated.
         ratio: the expected ratio.
     """
 
@@ -339,7 +340,7 @@ def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) 
     """Return the target of a difference or a ratio from its table.
 
     Raises:
-        InputError: an unknown key, a missing one, or a value that is not allowed.
+        InputError: a key is unknown or missing, or a value is not allowed.
     """
     if not isinstance(table, Mapping):
         raise refuse(form, table, "a table with along, group, against and a margin or rmse")

@@ -1,4 +1,4 @@
-"""Sums over complete rows, which have values of all measures of a statistic.
+"""Define sums over complete rows: rows with a value of every measure of a statistic.
 
 Covariances and regressions follow from the number of these rows, the sums of the distances of
 values from the middle of their bounds, and the sums of products of two such distances.
@@ -23,8 +23,9 @@ Factors = tuple[str, ...]
 def factors_of_sums(measures: Sequence[str], response: str | None = None) -> list[Factors]:
     """Return the factors of all sums that a statistic of some measures needs.
 
-    The number of complete rows comes first, then one measure at a time, then pairs. The square of
-    the response is left out, because no coefficient of a regression needs it.
+    The first sum is the number of complete rows. Sums of single measures follow, then sums of
+    products of pairs. The square of the response is omitted, because no coefficient of a regression
+    needs it.
 
     >>> factors_of_sums(["pay", "age"], response="pay")
     [(), ('pay',), ('age',), ('pay', 'age'), ('age', 'age')]
@@ -101,12 +102,12 @@ def complete_rows_measures(
 
 
 def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
-    """Return measures in the order of the domain, so that one set has one name."""
+    """Return measures in the order of the domain, so that equal sets have equal names."""
     return tuple(name for name in domain.measures if name in measures)
 
 
 def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
-    """Return factors in the order of their measures, for one name per product."""
+    """Return factors in the order of their measures, so that equal products have equal names."""
     return tuple(sorted(factors, key=measures.index))
 
 
@@ -119,10 +120,11 @@ def checked_variables(
         domain: the domain.
         argument: the name of the argument in messages.
         names: a list of names.
-        least: the least number of them.
+        least: the smallest allowed number of names.
 
     Raises:
-        InputError: no list, a name twice, too few or too many, or no measure of values of rows.
+        InputError: the argument is not a list, a name occurs twice, there are too few or too many
+            names, or a name is not of a measure of rows' values.
     """
     declared = [name for name, measure in domain.measures.items() if type(measure) is Measure]
     allowed = f"{least} to {MOST_MEASURES} measures of values of rows, none twice"

@@ -1,7 +1,8 @@
-"""Hidden cells keep rows with a missing value in the tables of others.
+"""Hidden cells keep rows with a missing value in the tables of other attributes.
 
-A row counts in every table whose columns it fills. So a value that is dropped has to stay in what
-is measured wherever a table does without its attribute: in a last cell, which is measured and never
+A row counts in every table in all of whose columns it has a value. So if some tables do not use an
+attribute, the measurements must still include the rows whose value of this attribute would be
+dropped. These rows are counted in a last cell of the attribute, which is measured and never
 published. Which attributes need one follows from the workload and only from public declarations.
 """
 
@@ -30,12 +31,12 @@ def with_hidden_cells(
 
     Args:
         workload: the queries to answer.
-        complete: attributes that are taken for complete, in addition to those that declare it.
+        complete: attributes that count as complete, in addition to those that declare it.
         decided_along: attributes that a mechanism reads, whether or not a table has them.
 
     Returns:
-        The workload over a domain in which exactly those attributes have a hidden cell that may
-        drop a value and are in some tables, but not in all.
+        The workload over a domain with hidden cells. Exactly those attributes have one that may
+        drop a value and are in some tables but not in all.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9), zone=ln.Coded(3, complete=True))
     >>> asked = ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", age="prefix")
@@ -69,7 +70,7 @@ def incomplete_attributes(
 
 
 def leaves_out(product: Product) -> tuple[str, ...]:
-    """Return attributes whose missing or outside values a table omits.
+    """Return the attributes whose missing or outside values a table leaves out.
 
     >>> leaves_out(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other")), ways=2).products[0])
     ('sex', 'age')
@@ -117,7 +118,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
-    """Return the table of all cells of some attributes, also hidden ones.
+    """Return the table of all cells of some attributes, including hidden cells.
 
     No release shows it.
 

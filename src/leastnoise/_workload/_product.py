@@ -79,7 +79,7 @@ def target(
 ) -> Target | None:
     """Return the target for a margin, a share of a size, or an RMSE.
 
-    The result is None if none of them is given.
+    The result is None if none of them is stated.
     """
     values = {
         name: value
@@ -146,7 +146,7 @@ class Product:
             )
 
     def _check_groups(self, counted: UnitCount) -> None:
-        """Raise for queries about other groups than units are counted in."""
+        """Raise for queries about groups other than those in which units are counted."""
         if counted.attributes == self.attributes and all(
             set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
             if groups is not None
@@ -162,7 +162,7 @@ class Product:
         )
 
     def _check_unit_total(self, summed: UnitTotal) -> None:
-        """Refuse a table that divides the cells in which a unit has one total."""
+        """Raise for a table that divides the cells in which a unit has one total."""
         others = [name for name in self.attributes if name not in summed.attributes]
         if others:
             raise refuse(
@@ -179,7 +179,7 @@ class Product:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """The operator of each attribute; made at the first call."""
+        """The operator of each attribute, created at the first call."""
         if not self._operators:
             self._operators.append(tuple(map(self._operator_along, self.attributes)))
         return self._operators[0]
@@ -187,7 +187,7 @@ class Product:
     def _operator_along(self, attribute: str) -> Operator:
         """Return the operator of an attribute.
 
-        The count of units in a group of cells stands in one cell, the place of the group.
+        One cell holds the count of units in a group of cells.
         """
         kind = self.domain.kind(attribute)
         queries = self.along[attribute]
@@ -198,9 +198,10 @@ class Product:
         return Ranges(kind.size, places, places)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Return where a count of units has each group of cells of an attribute.
+        """Return the cell that holds the count of units of each group of an attribute.
 
-        Groups are tuples of cells. None if units are counted by cell, or if rows are counted.
+        Groups are tuples of cells. The result is None if units are counted by cell, or if rows are
+        counted.
         """
         if not self.counts_groups:
             return None
@@ -214,7 +215,7 @@ class Product:
         return dict(zip(groups, places, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Store operators that were computed before, and return the product."""
+        """Store operators that are already computed, and return the product."""
         self._operators.append(operators)
         return self
 
@@ -320,10 +321,10 @@ class Product:
 
     @property
     def importance(self) -> float:
-        """The weight of a squared error of one row's contribution.
+        """The weight of a squared error as large as the contribution of one row.
 
-        The weight squared; for a sum, an error as large as the largest value that one row can add
-        counts as an error of one row.
+        For a count this is the weight squared. For a sum, an error of the largest value that one
+        row can add counts as an error of one row.
         """
         return (
             self.weight.numerator
@@ -339,7 +340,7 @@ class Product:
 
     @property
     def name(self) -> str:
-        """A short name, different for different questions."""
+        """A short name; different tables have different names."""
         names = [query_set.name_along(name) for name, query_set in self.along.items()]
         table = " x ".join(names) or "total"
         if self.of_units:
@@ -403,8 +404,9 @@ class AttributeQueries(NamedTuple):
 class QueryIndex(NamedTuple):
     """The distinct pairs of an attribute and a query set in some products.
 
-    ``widths`` has for each number of attributes the indices of the products with so many, and of
-    shape (products, attributes) the indices in ``along`` of what they ask.
+    For each number of attributes, ``widths`` has the indices of the products with this number of
+    attributes, and an array of shape (products, attributes) with the indices of their pairs in
+    ``along``.
     """
 
     along: tuple[AttributeQueries, ...]
@@ -440,11 +442,11 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Yield each width, the rows that have it, and their elements' indices.
+    """Yield each width with the rows of this width and the indices of their elements.
 
     Yields:
-        a width, the indices of the rows that have it, and of shape (rows, width) the indices of
-        their elements in the array.
+        a width, the indices of the rows of this width, and an array of shape (rows, width) with the
+        indices of their elements in the array.
     """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
@@ -469,7 +471,7 @@ class StatisticForm:
 
     @property
     def of_several(self) -> bool:
-        """Whether it is of several measures."""
+        """Whether the statistic is of several measures."""
         return self.row_key != ""
 
 
@@ -492,9 +494,9 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 class Statistic:
     """A mean, quantiles or a distribution function, for every group.
 
-    Correlations are between ``of`` and the measures ``on``, and between these; a regression is of
-    ``of`` on them. A weighted mean is the mean of a weighted measure; quantiles and distribution
-    functions name the measure by which rows are weighted.
+    Correlations are between all pairs of ``of`` and the measures ``on``; a regression explains
+    ``of`` by ``on``. A weighted mean is the mean of a weighted measure; a quantile or a
+    distribution function names the measure that is the weight of the rows.
     """
 
     kind: str
@@ -563,12 +565,12 @@ class Statistic:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The measure or attribute that it is of, then the measures ``on``."""
+        """The measure or attribute ``of``, followed by the measures ``on``."""
         return (self.of, *self.on)
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """The labels of its values in each group, of a statistic of several measures."""
+        """The labels of the values in each group, for a statistic of several measures."""
         if self.kind == "correlations":
             return pair_names(self.variables)
         if self.kind == "regression":
@@ -577,14 +579,14 @@ class Statistic:
 
     @property
     def sum_factors(self) -> list[Factors]:
-        """The factors of the sums of complete rows from which it is computed."""
+        """The factors of the sums of complete rows from which the statistic is computed."""
         if not self.form.of_several:
             return []
         response = self.of if self.kind == "regression" else None
         return factors_of_sums(self.variables, response)
 
     def sum_names(self, domain: Domain) -> tuple[str, ...]:
-        """Return the measures of complete rows from which it is computed."""
+        """Return the measures of complete rows from which the statistic is computed."""
         present = in_domain_order(domain, self.variables)
         return tuple(
             name_sums(in_factor_order(present, factors), present) for factors in self.sum_factors
@@ -606,7 +608,7 @@ class Statistic:
         return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """Return the keys of the tables that it is computed from."""
+        """Return the keys of the tables from which the statistic is computed."""
         if self.form.of_several:
             names = self.sum_names(domain)
             return tuple((name, self.by, self.groups) for name in names)
@@ -647,7 +649,7 @@ def squares_name(measure: str) -> str:
 
 
 def square_measure(domain: Domain, measure: str) -> str | None:
-    """Return the measure of squared deviations; None without one."""
+    """Return the measure of squared deviations; None if there is none."""
     of = domain.measure(measure)
     return next(
         (
@@ -669,7 +671,7 @@ def checked_statistic(
     error_target: Target | None = None,
     on: object = None,
 ) -> Statistic:
-    """Return a statistic from its checked parts; raise if none fits the domain."""
+    """Return a statistic from its parts; raise if they do not fit the domain."""
     of_measure = FORMS[kind].of_measure
     further_measures: tuple[str, ...] = ()
     if kind == "correlations":
@@ -706,7 +708,7 @@ def checked_statistic(
 
 
 def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
-    """Raise unless a statistic of a measure can be of this one."""
+    """Raise if a kind of statistic is not possible for a measure."""
     if not (isinstance(of, str) and of in domain.measures):
         raise refuse(
             "of",
@@ -728,7 +730,7 @@ def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
 
 
 def _check_statistic_attribute(domain: Domain, of: object) -> None:
-    """Raise unless a statistic along an attribute can be along this one."""
+    """Raise if a kind of statistic is not possible along an attribute."""
     is_measure = isinstance(of, str) and of in domain.measures
     if is_measure and of not in domain.names:
         advice = (
@@ -746,7 +748,7 @@ def _check_statistic_attribute(domain: Domain, of: object) -> None:
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
     """Return the exact lower and upper end of each cell of numbers.
 
-    They are the ends that a range of the attribute has; the cell ``other`` has none.
+    These are the ends of the attribute's ranges; the cell ``other`` has none.
     """
     if isinstance(attribute, str):
         kind = domain.kind(attribute)

@@ -1,9 +1,9 @@
-"""Query sets: the queries along one attribute, in words and arguments.
+"""Query sets: the queries along one attribute, as a word with arguments.
 
 A query set becomes an operator once the attribute is known.
 
-`FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say
-what its queries are.
+`FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` define
+its queries.
 """
 
 import datetime as dt
@@ -120,13 +120,13 @@ class QuerySet:
         return self.kind
 
     def name_along(self, attribute: str) -> str:
-        """Return its part of a table's name: ``store`` or ``store:region``."""
+        """Return the query set's part of a table name: ``store`` or ``store:region``."""
         if self.kind == "identity":
             return attribute
         return f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """Return the name of its key column: ``store`` or ``store:region``."""
+        """Return the name of the key column: the attribute, or ``attribute:level``."""
         if self.form.named:
             return self.name_along(attribute)
         return attribute
@@ -234,9 +234,9 @@ def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
 
 
 def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operator:
-    """Return the groups of a level, perhaps with the hidden cell as last.
+    """Return the groups of a level; the hidden cell may be the last group.
 
-    It is the last one of ``all_groups``.
+    The hidden cell is the last group if ``all_groups`` is true.
     """
     # numbered in the order in which they first occur
     groups = np.array(kind.level(level_name).cells)
@@ -249,7 +249,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return the changes of each period over a number of periods, as operator."""
+    """Return the changes over a number of periods as an operator."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
@@ -272,15 +272,15 @@ def _matrix_operator(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) 
 
 
 def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
-    """Return queries as a matrix over all cells, the hidden one included.
+    """Return queries as a matrix over all cells, including the hidden cell.
 
-    It has the coefficient 0 unless the queries count it.
+    The hidden cell has the coefficient 0 unless the queries count it.
     """
     return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
 def _as_ranges(matrix: IntArray) -> Operator:
-    """Return the rows of a matrix as ranges, if each row is one.
+    """Return the rows of a matrix as ranges, if each row is a range.
 
     Ranges are planned and answered much faster.
     """
@@ -293,7 +293,7 @@ def _as_ranges(matrix: IntArray) -> Operator:
 
 
 def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
-    """Return the labels of intervals of cells, both ends included."""
+    """Return the labels of intervals of cells; both ends are included."""
     cells = kind.labels
     return tuple(
         str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}"
@@ -316,11 +316,11 @@ def _up_to(kind: Kind, cell: int, label: Label) -> str:
 def _predicate_label(kind: Kind, row: IntArray) -> str:
     """Return the label of a predicate.
 
-    Neighbouring cells are one span where cells have an order.
+    If the cells have an order, neighbouring cells are written as a span.
 
     Args:
         kind: the attribute.
-        row: 1 for every cell of the predicate, else 0; shape (cells,).
+        row: 1 for every cell of the predicate and 0 for other cells; shape (cells,).
     """
     cells = np.flatnonzero(row)
     if not len(cells):
@@ -335,7 +335,7 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
 
 
 def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
-    """Return for each list of cells a row with 1 for its cells, else 0."""
+    """Return for each list of cells a row with 1 for its cells and 0 for others."""
     names = kind.names
     rows = []
     for group in groups:
@@ -699,7 +699,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """Return the names of an attribute's levels, also implied ones."""
+    """Return the names of an attribute's levels, including implied levels."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
@@ -734,11 +734,11 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
 
     Args:
         domain: the domain.
-        by: a mapping as `queries` takes it, or a list of names of attributes and of such mappings.
+        by: a mapping as for `queries`, or a list of names of attributes and such mappings.
         argument_name: the name of the argument in messages.
 
     Raises:
-        InputError: an unknown or repeated attribute, or a query set other than cells, a level,
+        InputError: an attribute is unknown or repeated, or a query set is not cells, a level,
             ranges or predicates.
     """
     listed: list[Any]

@@ -1,9 +1,9 @@
 """SQL front end: statements with SELECT and GROUP BY become one workload.
 
-A text is split into statements, each is read over the domain (`_sql_reader`), and conditions and
-groups are computed for every value that a column can hold (`_sql_values`). Where an answer counts
-nulls or values outside the domain, their attribute gets a cell for them; this is public and looks
-at no data. Then each statement asks for its tables (`_sql_statement`).
+A text is split into statements, and each statement is read over the domain (`_sql_reader`).
+Conditions and groups are computed for every value that a column can hold (`_sql_values`). If an
+answer counts nulls or values outside the domain, their attribute gets a cell for them; this depends
+on no data. Then each statement requests its tables (`_sql_statement`).
 """
 
 import datetime as dt
@@ -41,17 +41,17 @@ def sql(
 ) -> Workload:
     """Return the workload of SQL statements.
 
-    A statement is a SELECT of COUNT, SUM, AVG and quantiles with WHERE and GROUP BY, with the
-    meaning that it has in SQL, also where values are null.
+    A statement is a SELECT of COUNT, SUM, AVG and quantiles with WHERE and GROUP BY. It has the
+    meaning of SQL, also for null values.
 
     Args:
-        domain: the domain; attributes, their levels and columns, and measures are the columns of
-            the one table there is.
-        statements: each a SELECT, or several of them with semicolons.
+        domain: the domain; the statements' only table has attributes, their levels and columns, and
+            measures as its columns.
+        statements: texts; each has one SELECT, or several separated by semicolons.
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes in which the rows of a unit agree.
-        weight: of every table.
-        today: the day that CURRENT_DATE means, such as "2026-01-31".
+        weight: the weight of every table.
+        today: the day of CURRENT_DATE, such as "2026-01-31".
         joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
 
     Returns:
@@ -60,7 +60,8 @@ def sql(
         values outside the domain; `Release.sql` lays out the answers.
 
     Raises:
-        InputError: every clause that cannot be answered, by its name and position.
+        InputError: a clause cannot be answered; the message lists all such clauses by name and
+            position.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)})
     >>> asked = ln.sql(domain, "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people GROUP BY ROLLUP (sex, retired)")
@@ -79,12 +80,12 @@ def read_statements(
 
     Args:
         domain: the domain.
-        texts: each has one statement, or several with semicolons.
-        settings: the unit, the current day and the join; None: there is none of these.
+        texts: each has one statement, or several separated by semicolons.
+        settings: the unit, the current day and the join; None if none of these is stated.
 
     Raises:
-        InputError: what cannot be answered, of all statements, each with its number, line and
-            column.
+        InputError: a part of a statement cannot be answered; the message lists all such parts with
+            the number of the statement, the line and the column.
     """
     if settings is None:
         settings = SqlSettings()
@@ -114,7 +115,7 @@ def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
     """Return a statement with functions of DuckDB in place of other databases'.
 
     Raises:
-        FaultsError: calls that cannot be written so, each with its position.
+        FaultsError: some calls have no equivalent; each is listed with its position.
     """
 
     def adapted(node: Node) -> Node:
@@ -157,7 +158,7 @@ def _trees_and_texts(text: str, dialect: Any) -> tuple[list[Node], list[str]]:
 
 
 def _syntax_fault(text: str, error: Exception) -> str:
-    """Return the message for a text that is no SQL."""
+    """Return the message for a text that is not SQL."""
     template = re.search(r"\{[{%].*?[}%]\}", text)
     if template is not None:
         line = text.count("\n", 0, template.start()) + 1
@@ -199,10 +200,10 @@ def _statement_texts(text: str, dialect: Any) -> list[str]:
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with the cells and levels they need.
+    """Return statements over a domain that has the cells and levels they need.
 
-    Attributes get cells for nulls and values outside the domain where a statement counts these.
-    Every named column of groups becomes a level, unless there is one of that name.
+    Attributes get cells for nulls and for values outside the domain if a statement counts these.
+    Every named column of groups becomes a level, unless a level has this name.
     """
     return _with_levels(_with_cells(statements))
 
@@ -242,7 +243,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     """Return whether a column of groups could be a new level.
 
-    In a level each cell behind the regular ones is a separate group.
+    In a level each cell after the regular cells is a separate group.
     """
     kind = domain.kind(group.attribute)
     if UNDECIDED in group.keys[: kind.regular]:

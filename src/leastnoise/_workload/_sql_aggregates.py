@@ -1,8 +1,8 @@
 """Reads COUNT, SUM, AVG and quantiles as expressions of answers.
 
-What SUM and AVG are of is a sum of terms: a factor times a measure or 1, each over some rows. So
-``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two released sums, and the
-mean of zeros and ones is a quotient of two released counts.
+The operand of SUM or AVG is a sum of terms. A term is a factor times a measure or times 1, over
+some rows. So ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two released
+sums, and the mean of zeros and ones is a quotient of two released counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -80,16 +80,16 @@ _DIFFERENT_UNITS = (
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of what SUM or AVG is of.
+    """A term of the operand of SUM or AVG.
 
     Attributes:
-        factor: by which it is multiplied.
-        kind: "rows", "values", "sum" or "weighted", as of an `Aggregate`.
+        factor: the factor of the term.
+        kind: "rows", "values", "sum" or "weighted", as for an `Aggregate`.
         of: the measure.
-        weight: the measure that weights it.
-        boxes: the rows that it is about.
-        is_counted: whether its rows are counted by AVG; not the rows of ``1`` in ``amount + 1``,
-            which are counted already.
+        weight: the measure that is the weight of the term.
+        boxes: the rows of the term.
+        is_counted: whether AVG counts its rows. The rows of ``1`` in ``amount + 1`` are not
+            counted, because ``amount`` counts them already.
     """
 
     factor: Fraction
@@ -136,10 +136,10 @@ class AggregateReader:
 
         Args:
             node: the aggregate.
-            boxes: the rows that FILTER keeps; None: all.
+            boxes: the rows that FILTER keeps; None for all rows.
 
         Raises:
-            InputError: it cannot be answered.
+            InputError: the aggregate cannot be answered.
         """
         exp = self.exp
         boxes = EVERYTHING if boxes is None else boxes
@@ -206,7 +206,7 @@ class AggregateReader:
         """Return the sum of expressions.
 
         Raises:
-            InputError: there are none, since no row fulfils the conditions.
+            InputError: there are no expressions, because no row fulfils the conditions.
         """
         if not answers:
             names = self._columns.attribute_names(node.key.upper(), _without_measures(self, node))
@@ -219,7 +219,7 @@ class AggregateReader:
         return self.exp.Paren(this=total)
 
     def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
-        """Return the answer of an aggregate that boxes cannot add up."""
+        """Return the answer of an aggregate that cannot be added up over boxes."""
         if self._are_added_up:
             raise refused(
                 f"{node.sql('duckdb')} by an expression of several attributes",
@@ -251,7 +251,7 @@ class AggregateReader:
         return self._of_one_box(node, quantile, boxes)
 
     def _distinct_count(self, node: Node, counted: Sequence[Node], boxes: Boxes) -> Node:
-        """Return COUNT(DISTINCT unit), also of CASE WHEN condition THEN unit END."""
+        """Return COUNT(DISTINCT unit) or COUNT(DISTINCT CASE WHEN condition THEN unit END)."""
         exp = self.exp
         counted = [column.unnest() for column in counted]
         if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
@@ -296,7 +296,7 @@ class AggregateReader:
         return self._total(node, counts)
 
     def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
-        """Yield what COUNT counts: rows, or values of a measure, over some boxes."""
+        """Yield the rows, or the values of a measure, that COUNT counts in some boxes."""
         exp = self.exp
         if node is None:  # COUNT() is COUNT(*)
             yield "rows", "", boxes
@@ -329,7 +329,7 @@ class AggregateReader:
         return self._columns.is_attribute(node)
 
     def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
-        """Return the counted cells, with the boxes of equal kinds together."""
+        """Return the counted cells, with boxes of equal kinds merged."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
         for kind, measure, boxes in counted:
             boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
@@ -457,7 +457,7 @@ class AggregateReader:
         ]
 
     def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
-        """Yield the weighted counts and sums that an operand adds up."""
+        """Yield the weighted counts and sums of which an operand consists."""
         exp = self.exp
         clause = function_name(node)
         inner = self._without_cast(operand.unnest())
@@ -477,7 +477,7 @@ class AggregateReader:
             yield Term(Fraction(1), "sum", self._columns.measure(clause, inner), boxes=boxes)
 
     def _is_zero_for_null(self, node: Node, coalesce: Node) -> bool:
-        """Return whether COALESCE(x, 0) adds the same as x: in a sum it does."""
+        """Return whether COALESCE(x, 0) adds the same amounts as x, as in a sum."""
         values = coalesce.expressions
         return isinstance(node, self.exp.Sum) and [*map(constant_number, values)] == [0]
 
@@ -528,7 +528,7 @@ class AggregateReader:
     ) -> Iterator[Term]:
         """Yield the terms of ``factor * operand + shift``.
 
-        The shift counts where ``operand`` is not null.
+        The shift is added only in rows in which ``operand`` is not null.
         """
         count_kinds = {"rows": "rows", "sum": "values"}
         for term in self._read_terms(node, operand, boxes):
@@ -559,7 +559,8 @@ class AggregateReader:
     def _without_cast(self, node: Node) -> Node:
         """Return the operand of a cast that changes no sum.
 
-        Such casts are of a condition to any number, and of others to a number with decimals.
+        Such a cast is from a condition to any number type, or from another operand to a type with
+        decimals.
         """
         exp = self.exp
         inner = node
@@ -578,7 +579,8 @@ class AggregateReader:
     def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
         """Return the results of a CASE, each with the boxes of its rows.
 
-        Rows in which an earlier condition depends on a value outside the domain are in no branch.
+        If an earlier condition depends on a value outside the domain, its undecided rows are in no
+        branch.
         """
         results = case_results(case)
         if len(self._columns.attribute_names(clause, _conditions_of(case))) == 1:
@@ -594,7 +596,7 @@ class AggregateReader:
         return [*zip(branches, results, strict=True)]
 
     def _branches_of_one_attribute(self, clause: str, case: Node) -> list[Boxes]:
-        """Return the boxes of each branch of a CASE, of ELSE last."""
+        """Return the boxes of each branch of a CASE; ELSE is last."""
         count = len(case_results(case))
         boxes = []
         for branch in range(count):
@@ -642,7 +644,7 @@ def _conditions_of(case: Node) -> Node:
 
 
 def _branch_conditions(case: Node) -> list[Node]:
-    """Return the conditions of a CASE; of CASE x WHEN y they are x = y."""
+    """Return the conditions of a CASE; for CASE x WHEN y a condition is x = y."""
     from sqlglot import exp
 
     branches = case.args.get("ifs") or [case]
@@ -681,7 +683,7 @@ def read_number(clause: str, node: Node) -> Fraction:
     """Return the number that a node is.
 
     Raises:
-        InputError: it is no number; the message names the clause.
+        InputError: the node is not a number; the message names the clause.
     """
     number = constant_number(node)
     if number is None:

@@ -22,8 +22,8 @@ def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
         node: an expression of the column.
 
     Returns:
-        A CASE of comparisons whose results are the expression for each bucket; the expression
-        itself if it has no FLOOR of ``factor * column + shift``.
+        A CASE of comparisons; each result is the expression's value in a bucket. If the expression
+        has no FLOOR of ``factor * column + shift``, it is returned unchanged.
 
     Raises:
         InputError: there are more than 1,000 buckets.
@@ -52,7 +52,7 @@ def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
 
 
 def _line(node: Node) -> tuple[Fraction, Fraction] | None:
-    """Return the factor and shift of ``factor * column + shift``; None of others."""
+    """Return the factor and shift of ``factor * column + shift``; None for other forms."""
     from sqlglot import exp
 
     inner = node.unnest()

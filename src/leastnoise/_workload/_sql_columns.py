@@ -38,7 +38,8 @@ class ColumnReader:
     """Reads names, expressions of one attribute and conditions over a domain.
 
     Attributes:
-        domain: its attributes, levels, columns and measures are the columns of the one table.
+        domain: the domain; its attributes, levels, columns and measures are the columns of the only
+            table.
     """
 
     domain: Domain
@@ -47,7 +48,7 @@ class ColumnReader:
         """Return the measure that a column names.
 
         Raises:
-            InputError: the node is not a column, or no measure or several have that name.
+            InputError: the node is not a column, or the number of measures with that name is not 1.
         """
         from sqlglot import exp
 
@@ -76,7 +77,7 @@ class ColumnReader:
     def fitting_measures(
         self, column: Node, kinds: tuple[type, ...] = (Measure, UnitTotal)
     ) -> list[str]:
-        """Return the measures with a name, or else the measures of that column.
+        """Return the measures with a name; if there are none, the measures of that column.
 
         Only measures of the classes ``kinds`` are returned.
         """
@@ -130,7 +131,7 @@ class ColumnReader:
     def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
         """Return the attributes with that name, level or column.
 
-        Upper and lower case are the same, but an equal name takes precedence.
+        The comparison ignores case, but an equal name takes precedence.
         """
         for candidates in _column_names(self.domain):
             fitting = [entry for entry in candidates if entry[0].lower() == column_name.lower()]
@@ -147,7 +148,8 @@ class ColumnReader:
         Args:
             clause: for messages.
             node: the expression.
-            condition: the rows that are counted. In other parts the value may be ``UNDECIDED``.
+            condition: the condition of the counted rows. In parts that it excludes, the value may
+                be ``UNDECIDED``.
         """
         from sqlglot import exp
 
@@ -193,7 +195,7 @@ class ColumnReader:
         """Return disjoint boxes of the rows in which a condition is true.
 
         Raises:
-            InputError: it cannot be computed, or is never true.
+            InputError: the condition cannot be computed, or is never true.
         """
         boxes: tuple[Condition, ...] = EVERYTHING
         for term in terms(node):
@@ -208,13 +210,13 @@ class ColumnReader:
     def true_boxes(
         self, clause: str, node: Node, *, with_undecided: bool = False
     ) -> tuple[Condition, ...]:
-        """Return disjoint boxes where a condition is true; perhaps none.
+        """Return disjoint boxes where a condition is true; there may be none.
 
         Args:
             clause: for messages.
             node: the condition.
-            with_undecided: also return where it depends on which value outside the domain a row
-                has.
+            with_undecided: whether to include rows for which the condition depends on their value
+                outside the domain.
         """
         from sqlglot import exp
 
@@ -297,7 +299,7 @@ def add_condition(select: Node, condition: Node) -> None:
 def terms(node: Node) -> Iterator[Node]:
     """Yield conditions that are all true exactly where a condition is.
 
-    NOT (a OR b) is true where NOT a and NOT b are, also with nulls.
+    NOT (a OR b) is true exactly if NOT a and NOT b are true, also with nulls.
     """
     from sqlglot import exp
 
@@ -312,7 +314,7 @@ def terms(node: Node) -> Iterator[Node]:
 def _with_negation_inside(node: Node, is_mixed: Callable[[Node], bool]) -> Node:
     """Return NOT (a OR b) as NOT a AND NOT b, NOT NOT a as a; others as they are.
 
-    NOT (a AND b) becomes NOT a OR NOT b where it is about several attributes.
+    NOT (a AND b) becomes NOT a OR NOT b if it is about several attributes.
     """
     from sqlglot import exp
 
@@ -338,7 +340,7 @@ def _negated(node: Node) -> Node:
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
     """Return the names of attributes, levels and source columns.
 
-    Each comes with the attribute, and with the level if it is one.
+    Each name comes with its attribute, and with the level if the name is of a level.
     """
     kinds = {name: domain.kind(name) for name in domain.names}
     levels: list[tuple[str, str, str | None]] = [

@@ -1,8 +1,9 @@
 """Combinations of released answers whose intervals follow from covariances.
 
-A combination is a sum of answers, each times a number, or a quotient of two such sums: a difference
-of two sums, a ratio, a share, or the share of a group in the total of all groups. Two of them can be
-subtracted or divided: a difference of means, or the change of a share since the last month.
+A combination is a sum of answers, each times a number, or a quotient of two such sums. Examples are
+a difference of two sums, a ratio, a share, and the share of a group in the total of all groups. A
+pair is the difference or the ratio of two combinations, such as a difference of means, or the
+change of a share since the last month.
 """
 
 from collections.abc import Callable
@@ -14,14 +15,16 @@ from leastnoise._workload._sql_values import Node, constant_number
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The groups of a window, which are next to each other along one attribute.
+    """The groups of a window, which are consecutive along one attribute.
 
     Attributes:
-        attribute: whose groups are in order.
-        order: the columns of its groups by which they are ordered, as positions among its columns,
-            each with whether it descends.
-        first: where the window begins, in groups after this one; None for the first group of all.
-        last: where it ends; None for the last group of all. LAG has -1 for both.
+        attribute: the attribute along which the groups are ordered.
+        order: the columns that order the groups: for each the position among the attribute's
+            columns, and whether the order descends.
+        first: the beginning of the window, as a number of groups after this one; None for the first
+            of all groups.
+        last: the end of the window, in the same way; None for the last of all groups. For LAG both
+            are -1.
     """
 
     attribute: str
@@ -35,10 +38,11 @@ class AnswerTerm:
     """A released answer, or its sum over groups.
 
     Attributes:
-        number: of the column of answers.
-        partition: the attributes within whose groups answers are added up, as ``SUM(...) OVER
-            (PARTITION BY ...)`` does; None for the answer of the group.
-        part: of a mean its dividend, "sum", or its divisor, "values"; empty for the answer itself.
+        number: the number of the column of answers.
+        partition: the attributes of ``SUM(...) OVER (PARTITION BY ...)``: answers are added up
+            within their groups; None for the answer of the single group.
+        part: for a mean, "sum" for its dividend or "values" for its divisor; empty for the answer
+            itself.
         frame: the window of groups whose answers are added up; None for this group.
     """
 
@@ -54,7 +58,7 @@ class LinearSum:
 
     Attributes:
         factors: each answer with its factor.
-        shift: the number.
+        shift: the number that is added.
     """
 
     factors: tuple[tuple[AnswerTerm, Fraction], ...] = ()
@@ -68,12 +72,12 @@ class LinearSum:
         return LinearSum(tuple(factors.items()), self.shift + other.shift)
 
     def times(self, number: Fraction) -> "LinearSum":
-        """Return it times a number."""
+        """Return the sum times a number."""
         factors = tuple((term, number * factor) for term, factor in self.factors)
         return LinearSum(factors, number * self.shift)
 
     def within(self, frame: Frame) -> "LinearSum | None":
-        """Return the sum of the answers of a window; None if it has such answers already."""
+        """Return the sum over the groups of a window; None if it has a window already."""
         if any(term.partition is not None or term.frame is not None for term, _ in self.factors):
             return None
         factors = tuple((replace(term, frame=frame), factor) for term, factor in self.factors)
@@ -85,15 +89,15 @@ class Combination:
     """A linear sum of answers, or a quotient of two.
 
     Attributes:
-        numerator: the sum, or another quantity that is divided.
-        denominator: what divides; None if nothing does.
+        numerator: the dividend, or the sum if nothing divides it.
+        denominator: the divisor; None for a sum.
     """
 
     numerator: LinearSum
     denominator: LinearSum | None = None
 
     def within(self, frame: Frame) -> "Combination | None":
-        """Return the combination of a window; None if it has such answers already."""
+        """Return the combination over a window's groups; None if it has a window already."""
         numerator = self.numerator.within(frame)
         denominator = None if self.denominator is None else self.denominator.within(frame)
         if numerator is None or (denominator is None and self.denominator is not None):
@@ -125,12 +129,12 @@ QuotientOf = Callable[[Node], Combination | None]
 def read_pair(
     node: Node, sum_of: SumOf, quotient_of: QuotientOf
 ) -> Combination | PairCombination | None:
-    """Return the combination of answers that an expression is; None of others.
+    """Return an expression as a combination of answers; None if it is not one.
 
     Args:
         node: an expression over released columns.
-        sum_of: returns the answers that a column or a window function adds up.
-        quotient_of: returns the quotient that a column or a window function is.
+        sum_of: a function that returns the answers that a column or a window function adds up.
+        quotient_of: a function that returns a column or a window function as a quotient.
     """
     from sqlglot import exp
 
@@ -146,12 +150,12 @@ def read_pair(
 
 
 def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Combination | None:
-    """Return the sum or quotient of answers that an expression is; None of others.
+    """Return an expression as a sum or quotient of answers; None if it is not one.
 
     Args:
         node: an expression over released columns.
-        sum_of: returns the answers that a column or a window function adds up.
-        quotient_of: returns the quotient that a column or a window function is.
+        sum_of: a function that returns the answers that a column or a window function adds up.
+        quotient_of: a function that returns a column or a window function as a quotient.
     """
     from sqlglot import exp
 
@@ -172,11 +176,11 @@ def read_combination(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> Comb
 
 
 def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
-    """Return the linear sum that an expression is; None of others.
+    """Return an expression as a linear sum; None if it is not one.
 
     Args:
         node: an expression over released columns.
-        sum_of: returns the answers that a column or a window function adds up.
+        sum_of: a function that returns the answers that a column or a window function adds up.
     """
     from sqlglot import exp
 
@@ -246,7 +250,7 @@ def _is_zero(values: list[Node]) -> bool:
 
 
 def _has_decimals(cast: Node) -> bool:
-    """Return whether a cast keeps decimals, and therefore only rounds."""
+    """Return whether a cast keeps decimals, so that it only rounds."""
     return cast.to.this is not None and cast.to.this.name in {
         *("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL"),
     }

@@ -1,4 +1,4 @@
-"""Conditions as boxes of cells: what WHERE, FILTER and CASE keep.
+"""Represent the conditions of WHERE, FILTER and CASE as boxes of cells.
 
 A `Condition` is a box: for some attributes the parts of their columns that are kept. AND of
 conditions intersects boxes. OR across attributes is a union of boxes, which are made disjoint, so
@@ -20,9 +20,10 @@ class Condition:
     """The rows that WHERE, FILTER or CASE keep.
 
     Attributes:
-        parts: the parts of columns in which it is true, by attribute; all of other attributes.
-        undecided: attributes where it depends on which value outside the domain a row has; such
-            rows are left out.
+        parts: by attribute, the parts of the column in which the condition is true; for other
+            attributes it is true in all parts.
+        undecided: attributes for which the condition depends on a row's value outside the domain;
+            such rows are left out.
     """
 
     parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -34,7 +35,7 @@ EVERYTHING = (Condition(),)
 
 
 def keeps_nothing(clause: str, *names: str) -> InputError:
-    """Return the error for a condition that no values of these attributes fulfil."""
+    """Return the error for a condition that no value of some attributes fulfils."""
     if not names:
         return InputError(f"{clause} is never true. Leave the statement out, or correct it.")
     return InputError(
@@ -44,10 +45,11 @@ def keeps_nothing(clause: str, *names: str) -> InputError:
 
 
 def both(clause: str, first: Condition, second: Condition) -> Condition:
-    """Return the condition that two conditions hold.
+    """Return the condition that both of two conditions hold.
 
     Raises:
-        InputError: they keep no part of an attribute; the message names the clause.
+        InputError: the conditions together keep no part of an attribute; the message names the
+            clause.
     """
     condition, empty_attribute = _intersection(first, second)
     if empty_attribute is not None:
@@ -70,7 +72,7 @@ def intersect(
     """Return the boxes of the rows for which two conditions hold.
 
     Raises:
-        InputError: no row can fulfil both, or there are too many boxes.
+        InputError: no row can fulfil both conditions, or there are too many boxes.
     """
     boxes = overlap(clause, first, second)
     if not boxes and first and second:
@@ -81,7 +83,7 @@ def intersect(
 def overlap(
     clause: str, first: Sequence[Condition], second: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """Return the boxes of the rows for which two conditions hold; perhaps none."""
+    """Return the boxes where two conditions hold; there may be none."""
     boxes = []
     for box_of_first in first:
         for other in second:
@@ -94,7 +96,7 @@ def overlap(
 def unite(
     clause: str, domain: Domain, first: Sequence[Condition], second: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """Return disjoint boxes of rows that fulfil one of two conditions."""
+    """Return disjoint boxes of rows that fulfil at least one of two conditions."""
     further = subtract(clause, domain, second, first)
     return _few_boxes(clause, merge(domain, [*first, *further]))
 
@@ -113,9 +115,9 @@ def subtract(
 
 
 def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Condition]:
-    """Return disjoint boxes of a box without another one.
+    """Return disjoint boxes that together cover a box without another box.
 
-    There is one for each attribute.
+    There is at most one for each attribute.
     """
     pieces = []
     parts = dict(box.parts)
@@ -150,7 +152,7 @@ def merge(domain: Domain, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
 
 
 def _union_of_neighbours(domain: Domain, first: Condition, second: Condition) -> Condition | None:
-    """Return two boxes as one, if they differ in the parts of one attribute only."""
+    """Return the union of two boxes that differ in one attribute; otherwise None."""
     names = {*first.parts, *second.parts}
     differing = [name for name in names if first.parts.get(name) != second.parts.get(name)]
     if len(differing) != 1 or not all(differing[0] in box.parts for box in (first, second)):
@@ -161,7 +163,7 @@ def _union_of_neighbours(domain: Domain, first: Condition, second: Condition) ->
 
 
 def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
-    """Return a box without the attributes of which it keeps all parts."""
+    """Return a box without the attributes all of whose parts it keeps."""
     parts = {
         name: parts_of_box
         for name, parts_of_box in box.parts.items()
@@ -171,7 +173,7 @@ def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
 
 
 def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
-    """Return the smallest box that has all boxes in it."""
+    """Return the smallest box that contains all boxes."""
     names = frozenset(boxes[0].parts).intersection(*(box.parts for box in boxes))
     parts = {}
     for name in domain.names:

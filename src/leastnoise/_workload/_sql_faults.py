@@ -1,6 +1,6 @@
 """The faults of SQL statements, with line and column.
 
-A reader goes on after a fault, so that one message lists all faults of all statements.
+A reader continues after a fault, so that one message lists all faults of all statements.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class Faults:
 
     Attributes:
         number: the number of the statement in its text, from 1.
-        messages: the faults, each a sentence or two, by the line and column where they stand.
+        messages: the faults, each in one or two sentences, by their line and column.
     """
 
     number: int
@@ -25,7 +25,7 @@ class Faults:
 
     @contextmanager
     def collect(self, node: Node) -> Iterator[None]:
-        """Collect an `InputError` within as a fault of a part."""
+        """Collect an `InputError` of the ``with`` block as a fault of a part."""
         try:
             yield
         except FaultsError:
@@ -50,11 +50,11 @@ class Faults:
 
 
 class FaultsError(InputError):
-    """The faults of a statement, complete with their positions."""
+    """The faults of a statement; the message includes their positions."""
 
 
 def _position(node: Node) -> tuple[int, int]:
-    """Return the line and the column where a part of a statement begins, from 1.
+    """Return the line and the column, from 1, at which a part of a statement begins.
 
     A part without a position has the position of the smallest part around it.
     """

@@ -49,7 +49,7 @@ def formatted_time(call: Node) -> Node:
     """Return TO_CHAR(column, format) in the SQL of DuckDB.
 
     Raises:
-        InputError: the format is of numbers, or has a pattern that DuckDB lacks.
+        InputError: the format is for numbers, or has a pattern that DuckDB lacks.
     """
     from sqlglot import exp
 
@@ -100,9 +100,10 @@ def _plain_format(match: re.Match[str]) -> str | None:
 
 
 def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
-    """Return a part of a date that DuckDB has no format for, as SQL functions.
+    """Return SQL functions for a part of a date for which DuckDB has no format.
 
-    It is the quarter, or the name of a month or day in upper or lower case or padded with blanks.
+    The part is the quarter, or the name of a month or day in upper or lower case or padded with
+    blanks.
     """
     from sqlglot import exp
 

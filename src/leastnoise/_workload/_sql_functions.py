@@ -1,7 +1,7 @@
 """Functions that DuckDB lacks, written with functions of DuckDB.
 
-They are replaced in the syntax tree before anything reads it: functions of other databases, such as
-TO_CHAR with a format and WIDTH_BUCKET, and the current day, which the spec states.
+This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET,
+and the current day, which the spec states. It changes the syntax tree before other modules read it.
 """
 
 import datetime as dt
@@ -41,14 +41,14 @@ NO_TODAY = (
 
 @dataclass(frozen=True)
 class SqlSettings:
-    """The public settings for reading statements, besides the domain.
+    """The public settings for reading statements, in addition to the domain.
 
     Attributes:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes in which the rows of a unit agree.
-        today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
-        join: the columns on which the source is joined with a second table, one of each table;
-            None: it is one table.
+        today: the day of CURRENT_DATE, such as "2026-01-31"; None if none is stated.
+        join: the columns on which the source is joined with a second table, one from each table;
+            None if the source is one table.
     """
 
     unit: str | None = None
@@ -58,7 +58,7 @@ class SqlSettings:
 
 
 def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return the columns of a join in both tables, from its ``on``."""
+    """Return the join columns of both tables from the argument ``on``."""
     if on is None or not on:
         return None
     if isinstance(on, str):
@@ -68,7 +68,7 @@ def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
 
 
 def parse_day(today: str | None) -> dt.date | None:
-    """Return the day that CURRENT_DATE means; None if none is stated."""
+    """Return the day of CURRENT_DATE; None if none is stated."""
     if today is None:
         return None
     try:
@@ -85,10 +85,11 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
 
     Args:
         node: any node.
-        today: the day that CURRENT_DATE means; None: it stays, and is refused later.
+        today: the day of CURRENT_DATE. With None, CURRENT_DATE stays in the tree and is refused
+            later.
 
     Raises:
-        InputError: WIDTH_BUCKET whose bounds or number of buckets are not numbers.
+        InputError: the bounds or the number of buckets of WIDTH_BUCKET are not numbers.
     """
     written = _written_in_duckdb(node, today)
     if written is node:
@@ -97,7 +98,7 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
 
 
 def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Return a node in the SQL of DuckDB, whose arguments need not be."""
+    """Return a node in the SQL of DuckDB; its arguments may be in another dialect."""
     from sqlglot import exp
 
     form = _FORMS.get(type(node).__name__)
@@ -165,7 +166,7 @@ def _is_anonymous(node: Node, name: str) -> bool:
 
 
 def _truncated_time(node: Node) -> Node | None:
-    """Return DATEADD(month, DATEDIFF(month, 0, x), 0) as DATE_TRUNC; None of others."""
+    """Return DATEADD(month, DATEDIFF(month, 0, x), 0) as DATE_TRUNC; else None."""
     from sqlglot import exp
 
     if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:
@@ -186,7 +187,7 @@ def _truncated_time(node: Node) -> Node | None:
 
 
 def _is_origin(node: Node) -> bool:
-    """Return whether a node is the number 0, or the date that SQL Server numbers so."""
+    """Return whether a node is the number 0, or the date that is 0 in SQL Server."""
     from sqlglot import exp
 
     inner = node.this if isinstance(node.this, exp.Expression) else node
@@ -209,7 +210,8 @@ def _in_array(node: Node) -> Node:
 def _translated(call: Node) -> Node:
     """Return a call of a function that DuckDB lacks in the SQL of DuckDB.
 
-    The names of columns keep their positions. A call that cannot be translated is returned itself.
+    The names of columns keep their positions. A call that cannot be translated is returned
+    unchanged.
     """
     import sqlglot
     from sqlglot import exp
@@ -217,7 +219,7 @@ def _translated(call: Node) -> Node:
     arguments: dict[str, Node] = {}
 
     def with_short_arguments(part: Node) -> Node:
-        """Return a column in place of an argument that is in the SQL of DuckDB already."""
+        """Return a column in place of an argument that is already in DuckDB's SQL."""
         if part.parent is not call or not isinstance(part, (exp.Func, exp.Cast, exp.Paren)):
             return part
         name = f"argument{len(arguments)}"
@@ -417,7 +419,7 @@ def _plain_text(node: Node) -> Node:
 
 
 def _plain_time(call: Node) -> Node:
-    """Return what SQL Server reads as a time: a column, or a constant."""
+    """Return a column, or a constant as SQL Server reads it as a time."""
     from sqlglot import exp
 
     return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")

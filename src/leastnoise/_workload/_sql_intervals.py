@@ -1,8 +1,9 @@
 """Intervals of columns that are computed from released answers.
 
 A monotone function of one answer maps the interval of the answer to its own: the ends are the
-smaller and the larger of its values at the two ends. So does a monotone function of a combination
-of answers, whose interval follows from their covariances. Of other expressions no interval is given.
+smaller and the larger of its values at the two ends. The same holds for a monotone function of a
+combination of answers, whose interval follows from their covariances. Other expressions have no
+interval.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ class Noise:
     """The known properties of the noise in an expression.
 
     Attributes:
-        low: the lower end of its interval; None where no interval is known.
+        low: the lower end of the interval; None if no interval is known.
         high: the upper end.
     """
 
@@ -51,9 +52,9 @@ def expression_noise(
 
     Args:
         node: an expression of columns.
-        noise_of: returns the noise of a column.
-        combination_noise: returns the interval of a combination of columns; None: no interval of
-            several columns is known.
+        noise_of: a function that returns the noise of a column.
+        combination_noise: a function that returns the interval of a combination of columns; None if
+            no interval of several columns is known.
     """
     from sqlglot import exp
 
@@ -82,7 +83,7 @@ def _mapped(node: Node, part: Node, noise: Noise) -> Noise:
 
 
 def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
-    """Return the subexpressions with all columns, the smallest first."""
+    """Return the subexpressions that contain all columns, the smallest first."""
     parts = []
     part = columns[0]
     while part is not root:
@@ -93,7 +94,7 @@ def _parts_with_all(columns: Sequence[Node], root: Node) -> list[Node]:
 
 
 def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
-    """Return a function of values that is NULL where one of them is NULL.
+    """Return a function of values that is NULL if one of them is NULL.
 
     DuckDB would ignore the NULL.
     """

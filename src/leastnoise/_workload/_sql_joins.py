@@ -1,8 +1,8 @@
 """Reads the joins of a star schema in a SELECT from rows.
 
 Two kinds of tables can be joined: the second table of the source, and a public table whose key is
-an attribute and whose other columns are levels of this attribute. So a join computes nothing: its
-columns are columns of the one table of the domain. INNER JOIN becomes conditions.
+an attribute and whose other columns are levels of this attribute. So a join needs no computation:
+its columns are columns of the domain's table. INNER JOIN becomes conditions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,11 +25,11 @@ class JoinedTable:
     """A table that a statement joins.
 
     Attributes:
-        key: its column with the key.
+        key: the column with the key of the table.
         attribute: the attribute whose levels are its columns; empty for the second table of the
             source.
-        required_column: a column that is null in rows without a partner; None if it is the columns
-            that the statement names.
+        required_column: a column that is null in rows without a partner; None if the columns that
+            the statement names serve this purpose.
     """
 
     key: str
@@ -50,10 +50,10 @@ def without_joins(
         columns: looks up columns.
         source_join: the columns on which the source is joined: of its first table and of its
             second; None if it is one table.
-        query_names: the queries of WITH, which are no tables.
+        query_names: the names of the queries of WITH, which are not tables.
 
     Raises:
-        InputError: a join that the domain and the source do not declare.
+        InputError: the domain and the source do not declare a join.
     """
     select = _with_subqueries_as_joins(select, query_names)
     _write_keys_of_joins(select, columns, source_join)
@@ -92,7 +92,7 @@ def _write_keys_of_joins(
 ) -> None:
     """Write ``FROM dates, sales, items WHERE ...`` as a join of sales with dates and items.
 
-    The table of rows may be any of them. A SELECT whose joins cannot be read so is left as it is.
+    The table of rows may be any of them. A SELECT whose joins have another form stays unchanged.
     """
     exp = _exp()
     joins = select.args.get("joins") or []
@@ -141,13 +141,13 @@ def _write_keys_of_joins(
 
 
 def _is_inner(join: Node) -> bool:
-    """Return whether a join is of a table, and leaves out rows without a partner."""
+    """Return whether a join joins a table, and leaves out rows without a partner."""
     is_plain = not any(join.args.get(key) for key in ("side", "using"))
     return is_plain and _is_inner_or_left(join) and isinstance(join.this, _exp().Table)
 
 
 def _is_inner_or_left(join: Node) -> bool:
-    """Return whether a join has all rows of the source, or those with a partner."""
+    """Return whether a join keeps all rows of the source, or those with a partner."""
     is_side = join.args.get("side") in (None, "", "LEFT")
     is_kind = join.args.get("kind") not in ("SEMI", "ANTI")
     return is_side and is_kind and not join.args.get("method")
@@ -159,7 +159,7 @@ def _tables(joins: Sequence[Node]) -> list[Node]:
 
 
 def _common_terms(node: Node) -> list[Node]:
-    """Return the terms of a condition; of (a AND b) OR (a AND c) they are a, and b OR c."""
+    """Return the terms of a condition; for (a AND b) OR (a AND c) these are a and b OR c."""
     exp = _exp()
     common = []
     for term in terms(node):
@@ -180,7 +180,7 @@ def _common_terms(node: Node) -> list[Node]:
 def _pair_of_source(
     term: Node, columns: ColumnReader, source_join: tuple[str, str] | None
 ) -> tuple[Node, Node] | None:
-    """Return the columns of ``source key = key of a joined table``; None of others."""
+    """Return the columns of ``source key = key of a joined table``; else None."""
     exp = _exp()
     if not isinstance(term, exp.EQ):
         return None
@@ -201,9 +201,9 @@ def _pair_of_source(
 def _assigned_keys(
     aliases: Sequence[str], pairs: Sequence[tuple[Node, Node]]
 ) -> dict[str, tuple[Node, Node]] | None:
-    """Return the columns on which each table is joined; None if one has none.
+    """Return the join columns of each table; None if a table has none.
 
-    A key without a table is of any of the tables whose columns have no table.
+    A key without a table name may belong to any table whose columns have no table name.
     """
     assigned = {}
     unassigned = [*pairs]
@@ -229,7 +229,7 @@ class _JoinReader:
         join: the syntax tree.
         columns: looks up columns.
         source_join: the columns on which the source is joined.
-        tables: the tables that are joined before it.
+        tables: the tables that are joined before this one.
     """
 
     select: Node
@@ -308,7 +308,7 @@ class _JoinReader:
         return pairs, conditions
 
     def _keys_of_where(self) -> list[tuple[Node, Node]]:
-        """Return the keys that WHERE compares, as in FROM a, b; they leave WHERE."""
+        """Remove the comparisons of keys from WHERE, as in FROM a, b, and return the keys."""
         where = self.select.args.get("where")
         if where is None:
             return []
@@ -327,13 +327,13 @@ class _JoinReader:
         return pairs
 
     def _is_certain(self, source_key: Node, key: Node) -> bool:
-        """Return whether it is clear which of two columns the joined table has."""
+        """Return whether it is certain which of two columns belongs to the joined table."""
         if source_key.table and key.table:
             return True
         return self.columns.is_attribute(source_key) and not self.columns.is_attribute(key)
 
     def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
-        """Return the columns that a condition says are equal: own and joined."""
+        """Return the columns that a condition equates: the source's and the joined one."""
         exp = _exp()
         alias = self.join.alias_or_name.lower()
         if not isinstance(term, exp.EQ):
@@ -353,7 +353,7 @@ class _JoinReader:
 
 
 def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | None:
-    """Return the level that a column of a public table is; None for its key."""
+    """Return the level of a column of a public table; None for its key."""
     kind = columns.domain.kind(table.attribute)
     declared = _declared_levels(kind)
     for level in declared:
@@ -396,7 +396,7 @@ def _required_columns(
 
 
 def _rename_columns(select: Node, columns: ColumnReader, tables: Mapping[str, JoinedTable]) -> None:
-    """Replace columns of public tables by the levels that they are."""
+    """Replace columns of public tables by their levels."""
     exp = _exp()
     for column in [*select.find_all(exp.Column)]:
         table = tables.get(column.table.lower())
@@ -436,7 +436,7 @@ def _with_subqueries_as_joins(select: Node, query_names: Sequence[str]) -> Node:
 
 
 def _semi_join(term: Node, alias: str, no_tables: Collection[str]) -> Node | None:
-    """Return ``key IN (SELECT key ...)`` as a JOIN; None of others."""
+    """Return ``key IN (SELECT key ...)`` as a JOIN; None for other conditions."""
     exp = _exp()
     query = term.args.get("query")
     if not isinstance(term, exp.In) or query is None or not isinstance(term.this, exp.Column):

@@ -1,4 +1,4 @@
-"""Merges a SELECT from a query of groups with this query.
+"""Merges a SELECT from a query of groups with the query of groups.
 
 ``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP BY
 region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``, whose intervals follow
@@ -31,7 +31,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
         columns: looks up columns of the rows.
 
     Returns:
-        The query; None if one of them does more than to compute from each group.
+        The merged query; None if one of the two does more than compute a result for each group.
     """
     from sqlglot import exp
 
@@ -94,7 +94,7 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
 
 
 def _is_in_last_order(column: Node) -> bool:
-    """Return whether a column is in ORDER BY of the query, and in no window."""
+    """Return whether a column is in ORDER BY of the query, but not of a window."""
     from sqlglot import exp
 
     is_in_order = column.find_ancestor(exp.Order) is not None
@@ -114,7 +114,7 @@ def _is_window_function(aggregate: Node) -> bool:
 def _written_groups(
     inner: Node, definitions: dict[str, Node], columns: ColumnReader
 ) -> list[Node] | None:
-    """Return the columns of GROUP BY, written out; None of several grouping sets."""
+    """Return the columns of GROUP BY, written out; None for several grouping sets."""
     from sqlglot import exp
 
     group = inner.args.get("group")
@@ -149,7 +149,7 @@ def _written_groups(
 
 
 def _named(node: Node, name: str) -> Node:
-    """Return a copy of a column of groups that remembers its name."""
+    """Return a copy of a column of groups that keeps its name."""
     copy = node.copy()
     if name:
         copy.meta[GROUP_NAME] = name

@@ -1,7 +1,7 @@
 """Runs the query of a statement over its released tables, in an empty DuckDB.
 
-The database reaches no file, no network and no variable of Python. Its tables are made of the
-public groups of the selections and of released numbers.
+The database reaches no file, no network and no variable of Python. Its tables contain only public
+groups of the selections and released numbers.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ ReleasedColumns = Mapping[str, Array]
 
 
 def set_keys(selection: Selection, grouping: Sequence[int]) -> list[list[object]]:
-    """Return the keys of a grouping set, for each group a value per row."""
+    """Return the keys of a grouping set: for each column of groups a value per row."""
     along = selection.group_keys(grouping, selection.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     columns: list[list[object]] = []
@@ -60,7 +60,8 @@ def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[
 
     Args:
         statement: the statement.
-        answers: for every selection its columns of answers and of the ends of their intervals.
+        answers: for every selection its columns of answers, and the columns with the ends of their
+            intervals.
 
     Raises:
         InputError: DuckDB cannot compute the query.
@@ -89,7 +90,7 @@ def check_query(statement: Statement) -> None:
     """Check that DuckDB can compute the query, over its groups and zeros.
 
     Raises:
-        InputError: it cannot; the message has the reason of DuckDB.
+        InputError: DuckDB cannot compute it; the message states its reason.
     """
     answers = []
     for selection in statement.selections:

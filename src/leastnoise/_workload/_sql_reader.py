@@ -1,8 +1,8 @@
 """Reads one statement, a syntax tree of sqlglot, as a `Statement`.
 
-A statement has layers. A SELECT over the rows is released (`_sql_selection`); whatever selects from
-its answer is computed by DuckDB. A subquery that only filters, renames or computes for each row is
-inlined into the SELECT above it.
+A statement has layers. A SELECT over the rows is released (`_sql_selection`); DuckDB computes every
+query that selects from its answer. A subquery that only filters, renames or computes for each row
+is inlined into the SELECT above it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ class NamedQuery:
 
     Attributes:
         tree: its syntax tree.
-        queries: the queries that it may name: those before it.
+        queries: the queries before it, which it may name.
     """
 
     tree: Node
@@ -80,7 +80,7 @@ class StatementReader:
         """Keep the settings for reading a statement.
 
         Args:
-            domain: its attributes and measures are the columns.
+            domain: the domain; its attributes and measures are the columns.
             settings: the unit, the current day and the join.
             tree: the syntax tree.
             faults: collects the parts that cannot be answered.
@@ -100,10 +100,10 @@ class StatementReader:
         """Return the statement.
 
         Args:
-            text: as it is written.
+            text: the statement as the user writes it.
 
         Raises:
-            FaultsError: every clause that cannot be answered, by name and position.
+            FaultsError: clauses cannot be answered; all are listed by name and position.
         """
         self._check_constants()
         layer = Layer(self._tree, [])
@@ -175,7 +175,8 @@ class StatementReader:
     def _over_groups(self, select: Node, queries: Queries) -> Layer | None:
         """Return a SELECT from one query of groups as a part of this query.
 
-        So the intervals of its combinations are known. None: it cannot be read so.
+        This makes the intervals of its combinations known. The result is None if the SELECT has
+        another form.
         """
         clause = _from(select)
         if clause is None or not self._is_query(clause.this, queries):
@@ -256,13 +257,13 @@ class StatementReader:
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:
-        """Return the number of a released table; equal ones share it."""
+        """Return the number of a released table; equal tables have the same number."""
         if selection not in self._selections:
             self._selections.append(selection)
         return self._selections.index(selection)
 
     def _check_source(self, select: Node) -> None:
-        """Refuse a second table of rows in a statement."""
+        """Raise for a second table of rows in a statement."""
         table = _from(select).this
         name = table.name.lower()
         if self._source_name is None:
@@ -298,11 +299,11 @@ class StatementReader:
         return is_qualified or table.name.lower() not in queries
 
     def _is_query(self, relation: Node, queries: Queries) -> bool:
-        """Return whether a part of FROM is a query, and no table or constants."""
+        """Return whether a part of FROM is a query, not a table or constants."""
         return not self._is_source(relation, queries) and not is_constant_relation(relation)
 
     def _query_in_from(self, table: Node, queries: Queries) -> NamedQuery:
-        """Return the query that a part of FROM is."""
+        """Return the query of a part of FROM."""
         if isinstance(table, self.exp.Table):
             return queries[table.name.lower()]
         if isinstance(table, self.exp.Subquery):
@@ -437,7 +438,7 @@ class StatementReader:
         return merged
 
     def _check_union(self, query: NamedQuery) -> None:
-        """Refuse a union of rows in FROM."""
+        """Raise for a union of rows in FROM."""
         selects = [*query.tree.find_all(self.exp.Select)]
         if any(self._is_of_rows(select, query.queries) for select in selects):
             name = type(query.tree).__name__.upper()
@@ -448,7 +449,7 @@ class StatementReader:
             )
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT with all columns named; from the rows, without joins."""
+        """Return a SELECT with all columns named and, if it is from the rows, without joins."""
 
         def tree_of(relation: Node) -> Node | None:
             if not self._is_query(relation, queries):
@@ -481,7 +482,7 @@ class StatementReader:
                 join.set("this", named)
 
     def _check_tables(self, select: Node) -> None:
-        """Refuse columns of tables that FROM does not have, such as of an outer query."""
+        """Raise for columns of tables that FROM does not have, such as those of an outer query."""
         clauses = [_from(select), *(select.args.get("joins") or [])]
         names = {clause.alias_or_name.lower() for clause in clauses}
         names |= {clause.this.name.lower() for clause in clauses}
@@ -563,7 +564,7 @@ def _safe_child(value: Any) -> Any:
 
 
 def _source_column(node: Node) -> str:
-    """Return the source column that a column of SELECT is; else nothing."""
+    """Return the source column that a column of SELECT shows unchanged; None for others."""
     from sqlglot import exp
 
     inner = node.unalias()
@@ -636,7 +637,7 @@ def _without_ends(layer: Layer) -> Node:
 
 
 def _merged(select: Node, inner: Node) -> Node:
-    """Return a SELECT from a query of rows as one from the rows themselves."""
+    """Return a SELECT from a query of rows as a SELECT from the rows."""
     from sqlglot import exp
 
     for node in inner.expressions:
@@ -720,7 +721,7 @@ def _without_star(select: Node, inner: Node) -> list[Node]:
 def _resolved(
     column: Node, relations: Mapping[str, list[OutputColumn]]
 ) -> tuple[str, int, OutputColumn] | None:
-    """Return the query of FROM that has a column, with its position there."""
+    """Return the query of FROM that has a column, and the column's position there."""
     for name, columns in relations.items():
         if column.table and column.table.lower() != name:
             continue

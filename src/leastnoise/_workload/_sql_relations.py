@@ -1,8 +1,8 @@
-"""Rewrites the relations of FROM that select no rows of the source.
+"""Rewrites relations of FROM that do not select rows of the source.
 
 Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace the
 columns that name them. A join of rows with groups that another query selects, such as the five
-largest, becomes a condition ``key IN (SELECT key ...)``.
+largest groups, becomes a condition ``key IN (SELECT key ...)``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ def with_column_names(tree: Node, names: Sequence[str]) -> Node:
 
     Args:
         tree: a SELECT, perhaps from VALUES, or a UNION.
-        names: the names; there may be fewer than columns.
+        names: the names; there may be fewer names than columns.
     """
     from sqlglot import exp
 
@@ -44,7 +44,7 @@ def with_column_names(tree: Node, names: Sequence[str]) -> Node:
 
 
 def is_constant_relation(relation: Node) -> bool:
-    """Return whether a relation of FROM is VALUES or a series, without columns of others."""
+    """Return whether a relation of FROM is VALUES or a series of constants."""
     from sqlglot import exp
 
     if relation.find(exp.Select) is not None or any(own_columns(relation)):
@@ -78,7 +78,7 @@ def constant_column_names(relation: Node) -> list[str]:
 def without_constants(select: Node, tree_of: TreeOf) -> Node:
     """Return a SELECT with constants in place of the queries that name them.
 
-    These are cross joins with a SELECT of constants, and scalar subqueries from one.
+    Such queries are cross joins with a SELECT of constants, and scalar subqueries of constants.
     """
     from sqlglot import exp
 
@@ -113,7 +113,7 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
 
 
 def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) -> None:
-    """Leave constants out of GROUP BY and ORDER BY, where a number would be a position."""
+    """Remove constants from GROUP BY and ORDER BY, where a number would be a position."""
     for key in ("group", "order"):
         clause = select.args.get(key)
         for node in [*clause.expressions] if clause is not None else ():
@@ -134,7 +134,7 @@ def _is_ordered_alias(column: Node, select: Node) -> bool:
 
 
 def _constants_of(tree: Node | None) -> dict[str, Node]:
-    """Return the columns of a SELECT of constants; none of others."""
+    """Return the columns of a SELECT of constants; no columns for other queries."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Select):
@@ -147,7 +147,7 @@ def _constants_of(tree: Node | None) -> dict[str, Node]:
 
 
 def _scalar_constant(subquery: Node, tree_of: TreeOf) -> Node | None:
-    """Return the constant that ``(SELECT s FROM params)`` or ``(SELECT 1)`` is, or None."""
+    """Return the constant of ``(SELECT s FROM params)`` or ``(SELECT 1)``; else None."""
     from sqlglot import exp
 
     inner = subquery.unnest()
@@ -174,7 +174,7 @@ def _is_cross_join(join: Node) -> bool:
 
 
 def _constant_of_column(column: Node, definitions: dict[str, dict[str, Node]]) -> Node | None:
-    """Return the constant that a column names; None of others."""
+    """Return the constant that a column names; None for other columns."""
     from sqlglot import exp
 
     if not isinstance(column, exp.Column):
@@ -193,10 +193,10 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
 
     Args:
         select: a SELECT from rows.
-        tree_of: returns the query that a relation is.
+        tree_of: a function that returns the query of a relation.
 
     Raises:
-        InputError: another join with a query.
+        InputError: a join with a query has another form.
     """
     copy = select.copy()
     joins = []
@@ -234,7 +234,7 @@ def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
 
 
 def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None:
-    """Return the column that a join compares with each key; None of other conditions.
+    """Return the column that a join compares with each key; None for other conditions.
 
     Args:
         join: the join, with USING or ON.
@@ -255,7 +255,7 @@ def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None
 
 
 def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, Node] | None:
-    """Return the columns of ``own = alias.key``, in this order; None of others."""
+    """Return the columns of ``column = alias.key``, in this order; else None."""
     from sqlglot import exp
 
     if not isinstance(term, exp.EQ):
@@ -293,7 +293,7 @@ def _is_computed(node: Node) -> bool:
 
 
 def _uses_only_keys(select: Node, join: Node, keys: dict[str, Node]) -> bool:
-    """Return whether a SELECT uses no column of a joined query but its keys."""
+    """Return whether a SELECT uses only the keys of a joined query."""
     alias = join.alias_or_name.lower()
     return all(
         column.name.lower() in keys
@@ -311,7 +311,7 @@ def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
 
 
 def _membership(join: Node, keys: dict[str, Node]) -> Node:
-    """Return the condition that a query selects the keys of the row."""
+    """Return the condition that the keys of a row are among those a query selects."""
     from sqlglot import exp
 
     alias = join.alias_or_name

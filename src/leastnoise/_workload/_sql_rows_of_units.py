@@ -1,7 +1,7 @@
 """Reads means over units: AVG over the number of rows of each unit.
 
-The numbers of rows of single units are never published. Their mean is the number of rows divided by
-the number of units, and their sum is the number of rows.
+The number of rows of a single unit is never published. The mean of these numbers is the number of
+rows divided by the number of units, and their sum is the number of rows.
 """
 
 from leastnoise._workload._sql_values import Node
@@ -10,7 +10,7 @@ _INNER_CLAUSES = {"kind", "expressions", "from_", "where", "group"}
 
 
 def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node, Node]:
-    """Return a subquery that counts the rows of each unit as one of rows.
+    """Return a subquery that counts the rows of each unit as a subquery of rows.
 
     Args:
         inner: a SELECT in FROM whose columns have aliases.
@@ -18,8 +18,8 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
         unit: the column of the privacy unit.
 
     Returns:
-        The subquery without its groups and counts, and the SELECT with aggregates of rows; both
-        unchanged if the subquery does anything else, or the SELECT another aggregate.
+        The subquery without its groups and counts, and the SELECT with aggregates of rows; both are
+        unchanged if the subquery does anything else, or if the SELECT has another aggregate.
     """
     from sqlglot import exp
 
@@ -49,7 +49,7 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
 
 
 def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -> Node | None:
-    """Return an aggregate over units as one over rows; None of others."""
+    """Return an aggregate over units as an aggregate over rows; else None."""
     from sqlglot import exp
 
     people = exp.Count(this=exp.Distinct(expressions=[exp.column(unit)]))
@@ -92,7 +92,7 @@ def _is_count_of_rows(node: Node) -> bool:
 
 
 def _is_column(node: Node, name: str) -> bool:
-    """Return whether a node is the column of a name, in any case."""
+    """Return whether a node is the column with a name; case is ignored."""
     from sqlglot import exp
 
     return isinstance(node, exp.Column) and node.name.lower() == name.lower()

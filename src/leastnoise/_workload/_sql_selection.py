@@ -1,7 +1,7 @@
 """Reads one SELECT over the rows: its released table and its query.
 
-Its groups and aggregates are released as a table. Its other parts are computed from that table by
-DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
+Its groups and aggregates are released as a table. DuckDB computes its other parts from that table:
+expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +78,7 @@ class Layer:
 
     Attributes:
         select: the syntax tree.
-        columns: its results; a column with an interval is followed by the two ends.
+        columns: the columns of its result; the two ends follow a column with an interval.
     """
 
     select: Node
@@ -114,8 +114,8 @@ class SelectionReader:
         of_unit: attributes in which the rows of a unit agree.
         select: the syntax tree; every column of SELECT has an alias.
         faults: collects the parts that cannot be answered.
-        translate: answers subqueries among the columns.
-        add_selection: returns the number of the released table.
+        translate: a function that answers subqueries among the columns.
+        add_selection: a function that adds a released table and returns its number.
     """
 
     columns: ColumnReader
@@ -141,7 +141,7 @@ class SelectionReader:
     _query_terms: list[Node] = field(default_factory=list)  # conditions of WHERE with subqueries
 
     def __post_init__(self) -> None:
-        """Load sqlglot, which takes a while, only where SQL is read."""
+        """Load sqlglot, which takes a while, only when SQL is read."""
         from sqlglot import exp
 
         self.exp = exp
@@ -185,7 +185,7 @@ class SelectionReader:
         return bool(self._joint_groups or self._hidden_groups)
 
     def _released_table(self, number: int) -> Node:
-        """Return a released table with the columns of joint groups."""
+        """Return a released table, extended by the columns of joint groups."""
         exp = self.exp
         table = _table(number)
         if not self._joint_groups:
@@ -199,7 +199,7 @@ class SelectionReader:
     # WHERE
 
     def _where(self) -> Boxes:
-        """Return the boxes of WHERE; everything if it has a fault."""
+        """Return the boxes of WHERE; all rows if WHERE has a fault."""
         where = self.select.args.get("where")
         boxes: Boxes = EVERYTHING
         for written in terms(where.this) if where else ():
@@ -218,7 +218,7 @@ class SelectionReader:
         """Replace aliases of SELECT in a condition of WHERE by their expressions.
 
         Raises:
-            InputError: it is about an aggregate.
+            InputError: the condition is about an aggregate.
         """
         exp = self.exp
         definitions = {node.alias.lower(): node.unalias() for node in self.select.expressions}
@@ -288,8 +288,8 @@ class SelectionReader:
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the grouping sets with the columns of conditions with subqueries.
 
-        The subqueries select released groups. So the rows are released by these groups too, and
-        added up over those that the condition keeps.
+        The subqueries select released groups. So the rows are also grouped by these columns, and
+        the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
@@ -313,7 +313,7 @@ class SelectionReader:
         return sets
 
     def _is_computed(self, node: Node) -> bool:
-        """Return whether a column of SELECT is no column of groups."""
+        """Return whether a column of SELECT is not a column of groups."""
         exp = self.exp
         if not any(own_columns(node)) and not node.find(exp.Star):
             return True
@@ -321,7 +321,7 @@ class SelectionReader:
         return any(self._is_outside_queries(part, node) for part in node.find_all(*kinds))
 
     def _is_outside_queries(self, part: Node, root: Node) -> bool:
-        """Return whether a part of an expression is in no subquery of it."""
+        """Return whether a part of an expression is outside its subqueries."""
         node = part
         while node is not root:
             if isinstance(node, self.exp.Select):
@@ -349,7 +349,7 @@ class SelectionReader:
         return [tuple(chain.from_iterable(map(self._named_groups, nodes)))]
 
     def _named_groups(self, node: Node) -> list[int]:
-        """Return the groups that an element of GROUP BY names, numbers or writes out."""
+        """Return the groups of an element of GROUP BY: a name, a number or an expression."""
         exp = self.exp
         expressions = self.select.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -384,10 +384,10 @@ class SelectionReader:
         return self._group_indices(node, node.meta.get(GROUP_NAME, name), node)
 
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
-        """Return the indices of the groups of an expression; none at a fault.
+        """Return the indices of the groups of an expression; no index if it has a fault.
 
-        An expression of several attributes has the groups of its largest parts that are each
-        about one attribute. Their answers are added up by the expression.
+        An expression of several attributes has the groups of its largest parts that are each about
+        one attribute. The answers of groups with equal values of the expression are added up.
         """
         self._written_groups.append(node)
         parts = [node]
@@ -414,9 +414,9 @@ class SelectionReader:
         return indices
 
     def _is_joint(self, clause: str, node: Node) -> bool:
-        """Return whether the groups of an expression have several released groups.
+        """Return whether each group of an expression consists of released groups.
 
-        It is about several attributes, or about groups that a subquery selects.
+        This is so if it is about several attributes, or about groups that a subquery selects.
         """
         try:
             count = len(self.columns.attribute_names(clause, node))
@@ -440,9 +440,9 @@ class SelectionReader:
                 yield from self._parts_of_one_attribute(clause, child)
 
     def _check_is_value(self, clause: str, part: Node) -> None:
-        """Refuse a column of cells with several values beside a subquery.
+        """Raise for a column whose cells have several values if a subquery compares it.
 
-        Its groups have labels, and no values that can be compared.
+        The groups of such a column have labels, but no values that can be compared.
         """
         if not isinstance(part, self.exp.Column):
             return
@@ -457,7 +457,7 @@ class SelectionReader:
             )
 
     def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
-        """Return the index of a column of groups; None at a fault."""
+        """Return the index of a column of groups; None if it has a fault."""
         text = _comparable_text(node)
         if text in self._group_of_text:
             return self._group_of_text[text]
@@ -490,7 +490,7 @@ class SelectionReader:
         return self._group_of_text[text]
 
     def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
-        """Refuse groups of one unit each, unless the domain has them."""
+        """Raise for groups of one unit each, unless the domain lists the units."""
         columns = [*node.find_all(self.exp.Column)]
         is_unit = any(self._is_unit(column) for column in columns)
         if is_unit and not any(map(self.columns.is_attribute, columns)):
@@ -507,7 +507,7 @@ class SelectionReader:
     # SELECT
 
     def _projection(self, node: Node) -> Projection | None:
-        """Return a column of SELECT over released columns; None at a fault."""
+        """Return a column of SELECT over released columns; None if it has a fault."""
         if id(node) in self._failed:
             return None
         inner = node.unalias()
@@ -537,14 +537,14 @@ class SelectionReader:
         return None
 
     def _group_in_placeholder(self, column: Node) -> Grouped | None:
-        """Return the group that a placeholder column stands for, or None."""
+        """Return the group that a placeholder column represents, or None."""
         for number, group in enumerate(self._groups):
             if column.name == group_column(number):
                 return group
         return None
 
     def _noise_of(self, column: Node) -> Noise | None:
-        """Return the interval of the answer that a placeholder stands for, or None."""
+        """Return the interval of the answer that a placeholder represents, or None."""
         for number in range(len(self._answers)):
             if column.name == answer_column(number):
                 ends = (low_column(number), high_column(number))
@@ -563,7 +563,7 @@ class SelectionReader:
         return Noise(*(self.exp.column(name, quoted=True) for name in names))
 
     def _answer_sum(self, node: Node) -> LinearSum | None:
-        """Return the count or sum that a node is, or its total over groups."""
+        """Return the count or sum of a node, or its total over groups."""
         if isinstance(node, self.exp.Window):
             return self._window_sum(node)
         if not isinstance(node, self.exp.Column):
@@ -574,7 +574,7 @@ class SelectionReader:
         return None
 
     def _window_sum(self, window: Node) -> LinearSum | None:
-        """Return the answers that a window function adds up, or takes from another group."""
+        """Return the answers that a window function adds up or takes from another group."""
         frame = self._frame(window)
         if frame is None:
             return self._total_sum(window)
@@ -588,7 +588,7 @@ class SelectionReader:
         return linear.within(frame)
 
     def _answer_quotient(self, node: Node) -> Combination | None:
-        """Return the quotient of answers that a node is: a mean, or one of another group."""
+        """Return the quotient of a node: a mean, or a mean of another group."""
         exp = self.exp
         if isinstance(node, exp.Window):
             frame = self._frame(node)
@@ -606,7 +606,7 @@ class SelectionReader:
     def _frame(self, window: Node) -> Frame | None:
         """Return the groups of LAG, LEAD or a running SUM; None of other windows.
 
-        They are along one attribute, and the window is divided by all others.
+        The groups are along one attribute, and all other attributes partition the window.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -629,7 +629,7 @@ class SelectionReader:
         return Frame(attribute, columns, *ends)
 
     def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:
-        """Return the groups by which a window is ordered; none if it is by others."""
+        """Return the groups by which a window is ordered; empty for another order."""
         order = window.args.get("order")
         columns = []
         for term in order.expressions if order else ():
@@ -645,7 +645,7 @@ class SelectionReader:
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return the answers that SUM(answers) OVER (PARTITION BY groups) adds up.
 
-        The result is None for other windows, and where HAVING leaves out groups.
+        The result is None for other windows, and if HAVING leaves out groups.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -687,7 +687,7 @@ class SelectionReader:
     def _answer_node(self, aggregate: Aggregate) -> Node:
         """Return the column of a released answer, which is added if it is new.
 
-        It is added up where a group has the rows of several released groups.
+        The answers are added up if a group has the rows of several released groups.
         """
         if aggregate not in self._answers:
             self._answers.append(aggregate)
@@ -707,7 +707,7 @@ class SelectionReader:
         """Return an expression over released columns.
 
         Raises:
-            InputError: an aggregate that cannot be answered, or a column that is no group.
+            InputError: an aggregate cannot be answered, or a column is not a column of groups.
         """
         exp = self.exp
         text = _comparable_text(node)
@@ -746,10 +746,10 @@ class SelectionReader:
         return self._aggregates.expression(node)
 
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:
-        """Return MIN, MAX or ANY_VALUE where the groups determine it; else None.
+        """Return the value of MIN, MAX or ANY_VALUE that the groups determine; else None.
 
-        It is a column of which each group has one value, such as the region of a shop; or in ORDER
-        BY the column whose ranges are the groups.
+        The argument is a column with one value in each group, such as the region of a shop; in
+        ORDER BY it may also be the column whose ranges are the groups.
         """
         exp = self.exp
         kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
@@ -822,7 +822,7 @@ class SelectionReader:
         return copy
 
     def _rewritten_window(self, window: Node, clause: str) -> Node:
-        """Return a window function over released answers; the function itself stays."""
+        """Return a window function over released answers."""
         if not self._groups and not self._has_aggregates():
             raise refused(
                 "A window function (OVER) over rows",
@@ -851,7 +851,7 @@ class SelectionReader:
         return self._rewritten_children(function, clause)
 
     def _same_group(self, column: Node, clause: str) -> int | None:
-        """Return the group that a column names in another way."""
+        """Return the group of a column that has another name in GROUP BY."""
         try:
             attribute, keys = self.columns.values(clause, column)
         except InputError:
@@ -862,7 +862,7 @@ class SelectionReader:
         return None
 
     def _alias_or_fault(self, column: Node, clause: str) -> Node:
-        """Return the expression of SELECT whose alias a column is."""
+        """Return the expression of SELECT that has a column's name as its alias."""
         alias = column.name.lower()
         if not column.table and alias in self._aliases:
             return self.exp.Paren(this=self._aliases[alias].copy())
@@ -917,7 +917,7 @@ class SelectionReader:
         return query
 
     def _set_conditions(self, query: Node) -> None:
-        """Set the clauses of a query that leave out groups."""
+        """Set the clauses of a query that filter groups."""
         exp = self.exp
         conditions: list[Node] = []
         for term in self._query_terms:
@@ -973,9 +973,9 @@ class SelectionReader:
 
 
 def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
-    """Return the ends of a window in groups after this one; None of other windows.
+    """Return the ends of a window, in groups after this one; None for other windows.
 
-    LAG and LEAD have a window of one group; a SUM ends at this group.
+    The window of LAG and LEAD is one group; the window of a running SUM ends at this group.
     """
     from sqlglot import exp
 
@@ -1007,7 +1007,7 @@ def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
 
 
 def with_safe_function(node: Node) -> Node:
-    """Return a function with NULL where it fails for noisy numbers."""
+    """Return a function that is NULL if noisy numbers make it fail."""
     from sqlglot import exp
 
     if type(node) is exp.Cast:

@@ -1,8 +1,8 @@
-"""A statement: the tables that it needs, and the query over them.
+"""Statements: the tables that a statement needs, and its query over them.
 
 Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
 its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
-none. `place_groups` finds the cells of every group, or says which parts need a separate cell.
+none. `place_groups` finds the cells of every group, and the parts that need a separate cell.
 """
 
 import math
@@ -36,7 +36,7 @@ _MOST_GROUPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A column of groups: its name, and its value in every part."""
+    """A column of groups: the name, and the value in every part."""
 
     name: str
     attribute: str
@@ -73,8 +73,8 @@ class Placement:
     """The cells of groups.
 
     Attributes:
-        groups: the key of each group with its cells, in the order of the cells.
-        needs: the parts that have no cell of their own and need one: "null", "outside".
+        groups: the key and the cells of each group, in the order of the cells.
+        needs: the parts that need a separate cell and have none: "null", "outside".
     """
 
     groups: tuple[tuple[Key, tuple[int, ...]], ...]
@@ -91,14 +91,14 @@ def place_groups(
 ) -> Placement:
     """Place groups in the cells of an attribute.
 
-    A group has the parts with equal keys. It must have all of them, or its number would not be that
-    of SQL. Only the group of nulls and the group of values outside the domain may be left out, where
-    these have no cell.
+    A group consists of the parts with equal keys. Each of these parts must have a cell, or the
+    group's count would differ from SQL. Only the group of nulls and the group of values outside the
+    domain may be omitted, if they have no cell.
 
     Args:
         kind: the attribute.
         keys: for every column of groups its value in every part.
-        counted_parts: the parts whose rows are counted; None: all.
+        counted_parts: the parts whose rows are counted; None for all parts.
 
     >>> place_groups(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)], None).keys
     (('a',), ('b',))
@@ -138,7 +138,7 @@ def place_groups(
 
 
 def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
-    """Return whether a group has more than nulls and values outside."""
+    """Return whether a group has parts other than nulls and outside values."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
@@ -149,7 +149,7 @@ def _with_shared_cell(
     """Merge the groups of nulls and of outside values that share a cell.
 
     Returns:
-        The groups, and whether nulls need a separate cell instead.
+        The groups, and whether nulls need a separate cell.
     """
     sharing = {
         key: group
@@ -195,7 +195,7 @@ class Selection:
     """A released table: groups and aggregates of one GROUP BY over rows.
 
     Attributes:
-        domain: the attributes and measures that it is about.
+        domain: its attributes and measures.
         groups: the columns of GROUP BY.
         sets: the grouping sets, as indices of ``groups``.
         condition: the condition of WHERE.
@@ -253,7 +253,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a separate cell."""
+        """Return, by attribute, the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -287,7 +287,7 @@ class Selection:
     def workload_of_sets(
         self, aggregate: Aggregate, sets: Mapping[str, QuerySet], weight: Exact = 1
     ) -> Workload:
-        """Return the workload of one column of answers for query sets by attribute."""
+        """Return the workload of one column of answers, for stated query sets."""
         kind = aggregate.kind
         attribute_or_measure = aggregate.of
         if kind == "mean":
@@ -328,10 +328,10 @@ class Selection:
                 yield grouping, aggregate
 
     def check_size(self) -> None:
-        """Check that the groups are not too many.
+        """Check the number of groups.
 
         Raises:
-            InputError: there are more than 200,000.
+            InputError: there are more than 200,000 groups.
         """
         groups = 0
         for grouping in self.sets:
@@ -349,11 +349,11 @@ class OutputColumn:
     """A column of a statement's answer.
 
     Attributes:
-        name: as the statement names it.
+        name: its name in the statement.
         group: the column of GROUP BY that it shows unchanged; None for any other.
-        aggregates: the aggregates that it is computed from.
+        aggregates: the aggregates from which it is computed.
         has_noise: whether it depends on noisy answers.
-        has_interval: whether the ends of an interval can be computed: it is an aggregate, or a
+        has_interval: whether the ends of an interval can be computed, as for an aggregate or a
             monotone function of one.
     """
 
@@ -370,12 +370,12 @@ class Statement:
 
     Attributes:
         text: as it is written.
-        domain: the attributes and measures that it is about.
+        domain: its attributes and measures.
         selections: the tables that are released for it.
         query: the query on the released tables, in the SQL of DuckDB. `table_name` names the
             tables, and `group_column`, `answer_column` and others name their columns.
-        columns: the columns of its answer. In the answer to ``query`` a column with an interval
-            is followed by the two ends.
+        columns: the columns of its answer. In the answer to ``query`` the two ends follow a column
+            with an interval.
     """
 
     text: str
@@ -403,7 +403,7 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a separate cell."""
+        """Return, by attribute, the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():
@@ -443,7 +443,7 @@ def group_column(number: int) -> str:
 
 
 def absent_column(number: int) -> str:
-    """Return the column name that is 1 where a set lacks a group, else 0."""
+    """Return the name of the column that is 1 if a set lacks a group, else 0."""
     return f" absent {number}"
 
 

@@ -1,8 +1,8 @@
 """SQL expressions of one attribute, for all values of its column.
 
-An attribute has regular cells, and behind them two parts that every column has in SQL: nulls, and
-values that the domain does not list. DuckDB computes an expression over public values of the cells,
-over a null, and over values outside the domain, in an empty database that reaches no file. So
+An attribute has regular cells. After them come two parts that every column has in SQL: nulls, and
+values that the domain does not list. DuckDB computes an expression for public values of the cells,
+for a null, and for values outside the domain, in an empty database without access to files. So
 conditions have the three truth values of SQL, and a null falls into ELSE.
 """
 
@@ -78,7 +78,8 @@ class Parts:
 
     Attributes:
         regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
-        has_outside: whether a value can be outside the domain; not where all are clipped.
+        has_outside: whether a value can be outside the domain; False if all outside values are
+            clipped.
     """
 
     regular: int
@@ -132,7 +133,7 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
 
 
 def are_whole_numbers(labels: Sequence[Label]) -> bool:
-    """Return whether all labels are whole numbers, as they are written usually."""
+    """Return whether all labels are whole numbers in their usual notation."""
     return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", str(label)) for label in labels)
 
 
@@ -157,17 +158,17 @@ def expression_values(
     Args:
         attribute: the attribute.
         node: the expression, whose columns are all of this attribute.
-        find: looks up its columns.
-        sql_type: the type to which the result is cast; None: its own.
-        counted_parts: the parts that the expression may not cut; None: all. In another part that it
-            cuts its value is ``UNDECIDED``.
+        find: a function that looks up the columns of the expression.
+        sql_type: the type to which the result is cast; None for no cast.
+        counted_parts: the parts in which the expression must have one value; None for all parts. If
+            it has several values in another part, its value there is ``UNDECIDED``.
 
     Returns:
         One value a part; ``UNDECIDED`` for values outside the domain if they differ.
 
     Raises:
-        InputError: a function that is not allowed, an expression that differs within a cell, or
-            one that DuckDB cannot compute.
+        InputError: a function is not allowed, the expression has several values within a cell, or
+            DuckDB cannot compute it.
     """
     kind = attribute.kind
     _check_functions(attribute, node)
@@ -198,7 +199,7 @@ def expression_values(
 
 
 def _finer_cells(attribute: Attribute, part: int) -> str:
-    """Return how the domain can be changed so that a cell is not cut."""
+    """Return advice on cells in which an expression has only one value."""
     advice = f"give [domain.{attribute.name}] finer cells"
     kind = attribute.kind
     if not isinstance(kind, (Bins, Edges)):
@@ -302,7 +303,7 @@ class _Expression:
         """Return the results over pairs of a part and a value of it, by part.
 
         Raises:
-            InputError: the expression cannot be computed over these values.
+            InputError: the expression cannot be computed for these values.
         """
         import duckdb
 
@@ -334,7 +335,7 @@ class _Expression:
         return results
 
     def value_outside(self) -> object:
-        """Return the value outside the domain; UNDECIDED if it differs."""
+        """Return the expression's value outside the domain; UNDECIDED if there are several."""
         import duckdb
 
         if not self._only_compares():
@@ -375,9 +376,9 @@ class _Expression:
         return [*numbers, *(-number for number in numbers)]
 
     def _only_compares(self) -> bool:
-        """Return whether the column, no level of it, is only compared.
+        """Return whether the expression only compares the column, and uses none of its levels.
 
-        Then the result changes nowhere but at the constants that it is compared with.
+        Then the result changes only at the constants with which the column is compared.
         """
         allowed = f"{_COMPARISONS}|{_CARRIERS}"
         if isinstance(self._kind, Categories):
@@ -402,7 +403,7 @@ class _Expression:
         return isinstance(node, conditions)
 
     def _values_outside(self) -> Iterator[object]:
-        """Yield values outside the domain that together stand for all of them."""
+        """Yield values outside the domain that together represent all such values."""
         if isinstance(self._kind, Categories):
             yield from self._texts_outside(self._kind)
         elif isinstance(self._kind, Dates):
@@ -411,9 +412,9 @@ class _Expression:
             yield from numbers_outside(self._kind, self._constants("DOUBLE"))
 
     def _texts_outside(self, kind: Categories) -> Iterator[object]:
-        """Yield constants that are no category, and two further texts.
+        """Yield the constants that are not categories, and two further texts.
 
-        Nothing is compared with the two texts.
+        The expression does not compare anything with the two further texts.
         """
         listed = kind.lookup
         texts = self._constants("VARCHAR")
@@ -440,7 +441,7 @@ class _Expression:
                     yield day.isoformat()
 
     def _constants(self, sql_type: str) -> list[Any]:
-        """Return the values of all parts without columns, as one type."""
+        """Return the values of all parts of the expression without columns, as one type."""
         texts = [
             f"TRY_CAST(CAST(({node.sql('duckdb')}) AS VARCHAR) AS {sql_type})"
             for node in self._constant_nodes(self._node)
@@ -469,7 +470,7 @@ def _quoted(title: str) -> str:
 
 @cache
 def _database() -> Any:
-    """Return an empty database that reaches no file."""
+    """Return an empty database without access to files."""
     import duckdb
 
     return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
@@ -477,7 +478,7 @@ def _database() -> Any:
 
 @cache
 def _sealed_database() -> Any:
-    """Return an empty database for released tables, without files or variables."""
+    """Return an empty database for released tables, without access to files or variables."""
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -522,8 +523,9 @@ def plain_value(value: object) -> object:
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
     """Return a column's SQL type, and pairs of a cell and a value of it.
 
-    Together they decide every expression: these are all values; of bins, every edge and compared
-    number, and one number between each two, since comparisons change nowhere else.
+    Together they determine every expression. The pairs contain all values; for bins they contain
+    every edge, every compared number, and one number between each two of these, because a
+    comparison changes only at them.
     """
     if isinstance(kind, (Bins, Edges)):
         return "DOUBLE", _numbers_in_bins(kind, sorted(set(compared)))
@@ -543,7 +545,7 @@ def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple
 
 
 def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[tuple[int, Any]]:
-    """Return (cell, number) pairs that stand for all numbers in the bins."""
+    """Return (cell, number) pairs that represent all numbers in the bins."""
     pairs = []
     for cell, (low, high) in enumerate(pairwise(kind.edges)):
         cuts = [low, *(number for number in compared if low < number < high), high]
@@ -574,7 +576,7 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
 
 
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
-    """Return a number outside the domain for each compared stretch.
+    """Return a number outside the domain for each interval between compared numbers.
 
     >>> numbers_outside(Integers(0, 9), [5])
     [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]
@@ -605,7 +607,7 @@ def _is_outside(kind: Kind, number: Fraction) -> bool:
 
 
 def constant_number(node: Node | None) -> Fraction | None:
-    """Return the number of a literal, perhaps negative; None of others."""
+    """Return the number of a literal, which may be negative; None for other nodes."""
     from sqlglot import exp
 
     if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):

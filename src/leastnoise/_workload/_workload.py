@@ -66,11 +66,12 @@ class Workload:
     Args:
         domain: the domain.
         products: the tables.
-        statistics: means, variances, quantiles and distribution functions, made of the tables.
+        statistics: means, variances, quantiles and distribution functions, which are computed from
+            the tables.
 
-    Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
-        are requested. A table that is requested again by ``+`` stays one table, with the sum of the
-        weights.
+    Guarantees: a workload is not empty, every product belongs to ``domain``, and the tables of
+        every statistic are requested. A table that is requested again by ``+`` stays one table,
+        with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
     >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
@@ -107,13 +108,13 @@ class Workload:
                 )
 
     def tables_of(self, statistic: Statistic) -> tuple[Product, ...]:
-        """The tables that a statistic is computed from.
+        """The tables from which a statistic is computed.
 
         Means need counts and sums, variances also sums of squares; the others need counts up to
         every cell.
 
         Raises:
-            InputError: one of them is not requested.
+            InputError: the workload does not request one of them.
         """
         product_of_key = {product.table_key: product for product in self.products}
         keys = statistic.questions(self.domain)
@@ -154,7 +155,7 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes with other queries than cells, in domain order."""
+        """The attributes with queries other than cells, in domain order."""
         queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in queried_names)
 
@@ -167,7 +168,7 @@ class Workload:
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
         """The distinct attributes with query sets, and their operators.
 
-        They are in order of first appearance.
+        The pairs are in the order of their first appearance.
         """
         return tuple(
             (along.name, along.query_set, along.operator)
@@ -191,7 +192,7 @@ class Workload:
 
     @cached_property
     def read_attributes(self) -> frozenset[str]:
-        """The attributes that answers depend on: of tables, and of the cells of units."""
+        """The attributes on which answers depend: those of tables, and of the cells of units."""
         names = {name for product in self.products for name in product.attributes}
         for name in self.measures:
             measure = None if name is None else self.domain.measure(name)
@@ -200,21 +201,21 @@ class Workload:
         return frozenset(names)
 
     def of(self, measure: str | None) -> Sequence[Product]:
-        """Return the tables of a measure; of None those that count rows."""
+        """Return the tables of a measure; for None, the tables that count rows."""
         if len(self.measures) == 1 and measure in self.measures:
             return self.products
         return tuple(product for product in self.products if product.measure == measure)
 
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
-        """The measures of the tables, None for counts, as they first appear."""
+        """The measures of the tables, None for counts, in the order of first appearance."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
         """The measures with a table of sums and the same table of counts.
 
-        The counts are of their values if the domain has these, else of rows.
+        The counts are of values if the domain has a count of values; otherwise of rows.
         """
         if len(self.measures) == 1:
             return ()
@@ -247,17 +248,17 @@ class Workload:
         Args:
             margin: half width of every answer's interval at the release's level, in rows or in the
                 amounts of the measure.
-            relative: in place of it, a share of ``size``.
-            size: a public number: how large an answer is expected to be; alone, it is no target and
-                serves the objective "relative".
-            rmse: in place of both, the root mean square of the standard errors of a table's
+            relative: use instead of ``margin``: a share of ``size``.
+            size: a public number: the expected size of an answer. Without ``relative`` it is not a
+                target, but the objective "relative" uses it.
+            rmse: use instead of both: the root mean square of the standard errors of a table's
                 answers.
 
         Raises:
-            InputError: none or several of them, or one that is not above 0.
+            InputError: none or several of them are stated, or one is not above 0.
 
-        Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a
-            given budget says which it keeps.
+        Edge cases: ``leastnoise.least`` finds the budget that meets every target; a plan for a
+            stated budget shows which targets it meets.
 
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
@@ -279,18 +280,17 @@ class Workload:
     def weighted_by(self, weight: str) -> "Workload":
         """The same tables and statistics with weighted rows.
 
-        A row counts, or adds its value, as many times as its weight says.
+        A row counts, or adds its value, multiplied by its weight.
 
         Args:
             weight: a measure whose bounds are not negative.
 
         Raises:
-            InputError: no such measure, tables of privacy units or of weights already, or
-                variances.
+            InputError: there is no such measure, the tables count privacy units or are weighted
+                already, or there are variances.
 
-        The size of a statistic is then about how large the sum of the weights of a group is. The
-        weighted p-quantile is the smallest value up to which rows have at least a share p of the
-        weights.
+        The size of a statistic is then the expected sum of the weights of a group. The weighted
+        p-quantile is the smallest value up to which rows have at least a share p of the weights.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
@@ -343,7 +343,7 @@ class Workload:
             raise refuse("weighted_by", weight, allowed, advice)
 
     def _check_weightable(self) -> None:
-        """Raise for tables and statistics that can have no weights."""
+        """Raise for tables and statistics that cannot have weights."""
         measures = self.domain.measures
         if any(entry.kind == "variances" for entry in self.statistics):
             raise InputError(
@@ -374,7 +374,7 @@ class Workload:
         return None
 
     def to_json(self) -> list[dict[str, object]]:
-        """A JSON value of the tables; domain and statistics are kept elsewhere."""
+        """A JSON value of the tables; domain and statistics are stored separately."""
         # Few query sets make very many tables: each object is written once.
         query_sets = {id(sets): sets for product in self.products for sets in product.query_sets}
         json_of = {key: query_set.to_json() for key, query_set in query_sets.items()}
@@ -397,7 +397,7 @@ class Workload:
 
 
 def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """Return the tables, counting values, units or rows."""
+    """Return the tables as counts of values, units or rows."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
@@ -451,7 +451,7 @@ def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
 
 
 def _unit_count_name(product: Product, counted: UnitCount) -> str:
-    """Return the name of a count of units, different for different groups."""
+    """Return the name of a count of units; different groups have different names."""
     if not counted.attributes:
         return "units"
     if not counted.has_groups:
@@ -461,7 +461,7 @@ def _unit_count_name(product: Product, counted: UnitCount) -> str:
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with outside numbers in first and last cells."""
+    """Return the domain in which outside numbers count in the first and last cells."""
     clipped = {name: domain.kind(name).clipped() for name in names}
     if all(clipped[name] is domain.kind(name) for name in clipped):
         return domain
@@ -480,7 +480,7 @@ def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Worklo
     """Return the workload over a domain that clips its statistics' numbers.
 
     Raises:
-        InputError: a table of the workload needs an attribute as it was.
+        InputError: a table of the workload needs an attribute that is not clipped.
     """
     of_numbers = [statistic for statistic in statistics if not statistic.form.of_measure]
     domain = workload.domain
@@ -516,7 +516,8 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
 def questions_over(questions: Workload, domain: Domain) -> Workload | None:
     """Return the workload over a release's domain; None if it differs.
 
-    A release may clip numbers whose quantiles it has, where the domain of the questions does not.
+    A release may clip numbers whose quantiles it has, although the domain of the questions does
+    not.
     """
     if questions.domain == domain:
         return questions
@@ -533,7 +534,7 @@ def questions_over(questions: Workload, domain: Domain) -> Workload | None:
 
 
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
-    """Return the workload with further measures that are no sums."""
+    """Return the workload over a domain with further measures, which are not sums."""
     measures_before = workload.domain.measures
     if taken := [
         name for name in counts if measures_before.get(name, counts[name]) != counts[name]
@@ -555,7 +556,7 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
 def together(workloads: Sequence[Workload]) -> Workload:
     """Return the union of workloads, as ``+`` does.
 
-    A table that is in several has the sum of its weights.
+    A table that is in several workloads has the sum of its weights.
     """
     counts = {
         name: kind
@@ -638,7 +639,7 @@ def _product(
 ) -> Product:
     """Return a product of queries along attributes, without totals.
 
-    Labels that do not fit are refused.
+    Raises for labels that do not fit.
     """
     for name in sets:
         if name not in domain.names:
@@ -689,14 +690,15 @@ def queries(
         domain: the domain.
         sets_by_attribute: query sets by attribute, as a mapping, for attributes whose names are not Python
             identifiers or are parameters of this function.
-        weight: above 0. The total error counts the squared error of the table times weight squared.
-        sum: a measure to sum in place of counting rows.
+        weight: a number above 0. The total error is the sum over tables of the squared error times
+            the weight squared.
+        sum: a measure to sum; without it, rows are counted.
         count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
             every privacy unit once in each cell that has one of its rows.
         of_unit: attributes that have one value for all rows of a unit. In a table by these
             attributes only, a unit counts once in total.
-        query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left
-            out are summed over.
+        query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; tables sum over
+            the other attributes.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
@@ -744,12 +746,12 @@ def marginals(
     Args:
         domain: the domain.
         ways: number of attributes of every marginal.
-        upto: in place of ``ways``: all marginals on 0, 1, ..., ``upto`` attributes.
+        upto: use instead of ``ways`` for all marginals on 0, 1, ..., ``upto`` attributes.
         of: the attributes to choose from, by default all; a mapping such as ``{"store":
             level("region")}`` for the groups of a level.
-        weight: above 0. The total error counts the squared error of every marginal times weight
-            squared.
-        sum: a measure to sum in place of counting rows.
+        weight: a number above 0. The total error is the sum over marginals of the squared error
+            times the weight squared.
+        sum: a measure to sum; without it, rows are counted.
         count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
             every privacy unit once in each cell that has one of its rows.
         of_unit: attributes that have one value for all rows of a unit. In a table by these
@@ -809,8 +811,8 @@ def mean_queries(
 ) -> Workload:
     """Return a workload of means of a measure by group.
 
-    A mean is over the rows with a value. The workload also answers the sums and the counts of values
-    from which the means follow.
+    A mean is over the rows with a value. The workload also contains the sums and the counts of
+    values from which the means follow.
 
     Args:
         domain: the domain.
@@ -822,13 +824,14 @@ def mean_queries(
             the error of a mean for this number.
         margin: a target, in units of the measure: half the width of the interval of a mean, at the
             release's level, in a group of ``size`` rows, for every possible mean.
-        rmse: a target for the standard error, in place of ``margin``.
+        rmse: a target for the standard error; use it instead of ``margin``.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, or a target that is not above 0 or has no size.
+        InputError: there is no such measure or attribute, or the target is not above 0 or has no
+            size.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
@@ -853,8 +856,9 @@ def variance_queries(
 ) -> Workload:
     """Return a workload of variances and standard deviations by group.
 
-    They are of the rows with a value. The workload also answers the counts of values, the sums, and
-    the sums of squared distances from the middle of the bounds, from which they follow.
+    The variances are over the rows with a value. The workload also contains the tables from which
+    they follow: the counts of values, the sums, and the sums of squared distances from the middle
+    of the bounds.
 
     Args:
         domain: the domain.
@@ -869,8 +873,8 @@ def variance_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure with weights or totals of units, or a
-            size that is not above 0.
+        InputError: there is no such measure or attribute, the measure has weights or totals of
+            units, or the size is not above 0.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.variance_queries(domain, "pay", by=["sex"])]
@@ -896,9 +900,9 @@ def correlation_queries(
 ) -> Workload:
     """Return a workload of covariances and correlations of measures by group.
 
-    They are of the rows with a value of every one of the measures. The workload also answers the
-    number of these rows, the sums of the distances of values from the middle of their bounds, and
-    the sums of products of two of these, from which they follow.
+    They are over the rows with a value of every one of the measures. The workload also contains the
+    tables from which they follow: the number of these rows, the sums of the distances of values
+    from the middle of their bounds, and the sums of products of two distances.
 
     Args:
         domain: the domain.
@@ -913,8 +917,8 @@ def correlation_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure with weights or totals of units, or a
-            size that is not above 0.
+        InputError: there is no such measure or attribute, the measure has weights or totals of
+            units, or the size is not above 0.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> [product.name for product in ln.correlation_queries(domain, ["pay", "age"])][2:4]
@@ -935,8 +939,8 @@ def regression_queries(
 ) -> Workload:
     """Return a workload of a least-squares regression by group.
 
-    It is of the rows with a value of every one of the measures, with an intercept. The workload
-    also answers the sums of the normal equations, as of `correlation_queries`.
+    It has an intercept, and is over the rows with a value of every one of the measures. The
+    workload also contains the sums of the normal equations, as for `correlation_queries`.
 
     Args:
         domain: the domain.
@@ -953,8 +957,8 @@ def regression_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure twice, a measure with weights or totals
-            of units, or a size that is not above 0.
+        InputError: there is no such measure or attribute, a measure occurs twice or has weights or
+            totals of units, or the size is not above 0.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> len(ln.regression_queries(domain, "pay", on=["age"], by=["sex"]).products)
@@ -987,11 +991,11 @@ def quantile_queries(
 ) -> Workload:
     """Return a workload of quantiles of a number by group.
 
-    The workload also answers the counts up to every cell, from which the quantiles follow.
+    The workload also contains the counts up to every cell, from which the quantiles follow.
 
     Values beyond the bounds of the number count in its first and last cell: the domain of the
-    workload has ``outside="clip"`` for it. The same workload cannot have a table
-    of this number that leaves such values out.
+    workload has ``outside="clip"`` for it. The same workload cannot have a table by this number
+    that leaves such values out.
 
     Args:
         domain: the domain.
@@ -1021,7 +1025,7 @@ def cdf_queries(
 ) -> Workload:
     """Return a workload of the distribution function of a number by group.
 
-    The workload also answers the counts up to every cell, from which the function follows.
+    The workload also contains the counts up to every cell, from which the function follows.
 
     Args:
         domain: the domain.
@@ -1034,7 +1038,7 @@ def cdf_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: as `quantile_queries`.
+        InputError: as for `quantile_queries`.
 
     >>> ln.cdf_queries(ln.Domain(age=ln.Integers(17, 90)), "age").statistics[0].name
     'distribution of age'
@@ -1046,8 +1050,8 @@ def cdf_queries(
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
     """Return the counts up to every cell of a number, and a statistic.
 
-    Values beyond the bounds are counted in the first and the last cell, whatever the domain does
-    with them elsewhere: the quantiles of the values between the bounds are other ones.
+    Values beyond the bounds are counted in the first and the last cell, even if the domain drops
+    them elsewhere, because the quantiles of only the values between the bounds would differ.
     """
     clipped = _clipped_domain(domain, [statistic.of])
     tables = queries(clipped, {**statistic.along, statistic.of: prefix()}, weight=weight)
