@@ -1,6 +1,6 @@
 """Answers with error bars, the manifest and the report of a release.
 
-Written atomically.
+A release is written atomically.
 """
 
 from leastnoise._release._category_files import (

@@ -1,6 +1,6 @@
 """The directory of categories that a search found: a CSV file and a manifest.
 
-The search was paid for, so all of it is public.
+The search was paid for, so its whole result is public.
 """
 
 import csv
@@ -33,9 +33,10 @@ class FoundCategories:
 
     Attributes:
         plan: the plan of the search.
-        texts: the categories as the data spell them, beginning with the most units.
+        texts: the categories as the data spell them, sorted by their noisy number of units, the
+            largest first.
         units: the noisy number of units of each category, with noise of ``plan.std``. Small numbers
-            are too large, because only categories with at least ``plan.threshold`` are kept.
+            are biased upwards, because only categories with at least ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
         receipt: the payment; `NO_RECEIPT` if nothing was paid.
     """
@@ -73,8 +74,8 @@ def describe_search_chances(detectable_units: int, threshold: int) -> str:
     """Return a clause about a search: "a category of ... units in ...".
 
     Args:
-        detectable_units: units of a category that is found in 95 of 100 cases.
-        threshold: the least noisy number of units of a category that is found.
+        detectable_units: the number of units of a category that is found in 95 of 100 cases.
+        threshold: the threshold: the smallest noisy number of units of a category that is found.
     """
     return (
         f"a category of {detectable_units:,} units in 95 of 100 cases, "
@@ -85,7 +86,7 @@ def describe_search_chances(detectable_units: int, threshold: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoriesManifest:
-    """The manifest of found categories, every value of its type."""
+    """The manifest of found categories, with typed values."""
 
     format: str
     written: date

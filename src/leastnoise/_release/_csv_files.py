@@ -1,4 +1,4 @@
-"""CSV files that no spreadsheet runs, and the names of a table's files."""
+"""Write CSV files whose texts no spreadsheet runs as formulas; name a table's files."""
 
 import csv
 import re
@@ -17,7 +17,8 @@ _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file.
 
-    No spreadsheet runs its texts; lists of names are joined by " x ", and NaN is left empty.
+    No spreadsheet runs its texts as formulas. Lists of names are joined by " x ", and NaN is left
+    empty.
     """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         minimal_writer, quoting_writer = (
@@ -35,7 +36,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 
 
 def _format_field(value: object) -> object:
-    """Return a value as a CSV file has it: inert texts, no NaN, joined lists."""
+    """Return a value for a CSV file: texts are inert, NaN is empty, lists are joined."""
     if value != value:  # noqa: PLR0124 - NaN
         return ""
     if isinstance(value, (list, tuple)):
@@ -48,7 +49,7 @@ def _format_field(value: object) -> object:
 def make_file_name(table_id: str, name: str, tables: int) -> str:
     """Return the name of a table's files without ending.
 
-    It has the id, padded so that names sort, and the name of the table.
+    The name has the id of the table, padded so that file names sort, and the table's name.
     """
     words = (
         re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))

@@ -1,7 +1,7 @@
 """Facts about plans and releases, in sections, for every page that shows them.
 
-Commands, the studio and reports choose from the same facts, so that a fact reads the same on all of
-them.
+Commands, the studio and reports choose from the same facts, so that a fact has the same words
+everywhere.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
 
     Args:
         sections: the sections.
-        keys: the keys of these facts; all without any.
+        keys: the keys of the facts to list; without keys, all facts.
     """
     facts = [fact for section in sections for fact in section.facts]
     return [fact for fact in facts if not keys or fact.key in keys]
@@ -70,7 +70,7 @@ def describe_draft(
     cost: Cost | None = None,
     published: str = "release",
 ) -> tuple[Section, ...]:
-    """Return the sections of `describe_plan` as far as they are known.
+    """Return those sections of `describe_plan` that are known already.
 
     Args:
         workload: the queries.
@@ -78,7 +78,7 @@ def describe_draft(
         plan: a plan of the workload; None before there is one.
         catalogue: the language and the display names.
         cost: the cost of everything; None before it is known.
-        published: the part that ``privacy`` covers, as `published_part` says.
+        published: the part that ``privacy`` covers, as `published_part` returns it.
     """
     return (
         Section("workload", (_describe_size(workload, len(workload.products), catalogue),)),

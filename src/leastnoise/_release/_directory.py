@@ -1,8 +1,8 @@
 """Directories that are published atomically.
 
 A directory is written under another name next to its target, synced to disk, then renamed. It is
-created when the first file is written, after counting, so the times of directories and files (also
-their creation times) do not reveal how long counting took. Only the lock file next to it is created
+created when the first file is written, after counting, so the modification and creation times of
+directories and files do not reveal how long counting took. Only the lock file next to it is created
 before counting, and it is never published.
 """
 
@@ -55,9 +55,9 @@ class Draft:
     """A directory that only this process writes, until `publish` renames it.
 
     Attributes:
-        partial: its path before it is published.
-        target: its path when it is published.
-        exists: whether it was created; it is created when the first file is written.
+        partial: the path of the directory before it is published.
+        target: the path of the directory after it is published.
+        exists: whether the directory was created; this happens when the first file is written.
     """
 
     partial: Path
@@ -98,7 +98,7 @@ class Draft:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
-    """Open a draft of a directory; None, to write nothing, stays None."""
+    """Open a draft of a directory. With None nothing is written, and None is yielded."""
     if target is None:
         return nullcontext()
     return open_draft(target)
@@ -137,8 +137,8 @@ def open_draft(target: Path) -> Iterator[Draft]:
 def _lock_draft(target: Path, lock_file: Path) -> int:
     """Create and lock the lock file of a draft, and return its descriptor.
 
-    The system frees the lock when the process ends. Another process may hold it for a moment, to
-    remove the draft of a dead one; then this function tries again.
+    The system frees the lock when the process ends. Another process may hold it for a moment while
+    it removes the draft of a dead process; in that case this function tries again.
     """
     deadline = time.monotonic() + _CLEANING_SECONDS
     while True:

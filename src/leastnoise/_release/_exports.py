@@ -113,7 +113,7 @@ def _seed_warning(publication: Publication) -> str:
 
 
 def _english_or_main(release: Release) -> Catalogue:
-    """Return the English catalogue, or else the catalogue of the main language."""
+    """Return the English catalogue; without one, the main language's catalogue."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 
@@ -200,7 +200,7 @@ def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict
 def _mbi_total(release: Release) -> dict[str, float] | None:
     """Return the estimated number of rows; None if no measurement determines it.
 
-    mbi then takes the number only from tables of cells.
+    In that case mbi derives the number from tables of cells only.
     """
     try:
         (table,) = release.answer(queries(release.plan.domain))
@@ -293,7 +293,7 @@ def _describe_cost(manifest: Manifest) -> str:
 
 
 def _describe_unit(unit: UnitFacts) -> str:
-    """Return a sentence that says which rows belong to one unit."""
+    """Return a sentence that states which rows belong to one unit."""
     if unit.second_table is None:
         second_table = ""
     else:
@@ -358,7 +358,7 @@ def _describe_choices(manifest: Manifest) -> str:
 
 
 def _describe_least_error(manifest: Manifest) -> str:
-    """Return how far the expected error is from the least possible one."""
+    """Return the ratio of the expected error to the least possible error, as text."""
     times = manifest.expected_error.times_the_least_possible
     if times is None:
         return "Not known for this release."

@@ -87,7 +87,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def result_title(result: ResultTable, catalogue: Catalogue) -> str:
-    """Return the display title of a table or statistic, or else its name."""
+    """Return the display title of a table or statistic; without one, its name."""
     if not catalogue.names.is_empty:
         if isinstance(result, Table):
             return table_title(result.product, catalogue)
@@ -106,7 +106,7 @@ def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...
 
 
 def result_attributes(result: ResultTable) -> tuple[str, ...]:
-    """Return the attribute of each key, by which codes have texts."""
+    """Return the attribute of each key, which determines the texts of codes."""
     if isinstance(result, StatisticTable):
         groups = result.statistic.by
         return (*groups, *result.attributes[len(groups) :])
@@ -189,7 +189,7 @@ class Workbook:
         self._write_columns(sheet, result)
 
     def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
-        """Return a sentence about the numbers and one about their rounding.
+        """Return one sentence about the numbers, and one about their rounding.
 
         A table is added to the list of tables.
         """
@@ -378,7 +378,7 @@ class Dimension:
 
     @property
     def cells(self) -> list[str]:
-        """The cells of its codes in a file: a code with its name, or a period."""
+        """The texts of its codes in a file: each is a code with its name, or a period."""
         if self.is_time:
             return list(self.codes)
         return [
@@ -387,7 +387,7 @@ class Dimension:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Its column, codes and labels; dimensions with equal keys share a code list."""
+        """The column, the codes and the labels; dimensions with equal keys share a code list."""
         return (self.column, *self.codes, *self.labels)
 
 
@@ -411,7 +411,7 @@ class DataFlow:
 
 
 def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
-    """Return dimensions with one that has codes, because the standard wants one."""
+    """Return dimensions, at least one with codes, because the standard requires one."""
     if all(dimension.is_time for dimension in dimensions):
         return (_ALL_ROWS, *dimensions)
     return tuple(dimensions)
@@ -454,7 +454,7 @@ def _unit_of_measure(
 ) -> tuple[str, str]:
     """Return the id and the display name of the unit of a result's answers.
 
-    The id is from the mapping, or made from the measure's name.
+    The id comes from the mapping or, if the mapping has none, from the measure's name.
     """
     code = "ROWS"
     name = name_rows(catalogue)
@@ -530,7 +530,7 @@ def _make_dimension_ids(
 
 
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
-    """Return the codes of labels: from the mapping, or made from the labels."""
+    """Return the codes of labels, from the mapping or derived from the labels."""
     others = [label for label in labels if label not in mapped]
     new_codes = dict(zip(others, make_ids(others, mapped.values()), strict=True))
     return [mapped.get(label) or new_codes[label] for label in labels]
@@ -747,7 +747,7 @@ class SdmxMessages:
         )
 
     def _fixed_code_lists(self) -> dict[str, Any]:
-        """Return the code lists that no dimension has: statuses and units."""
+        """Return the code lists that belong to no dimension: statuses and units."""
         statuses = [
             self._mapping.status_of(answer) for answer in ("published", "suppressed", "unreliable")
         ]
@@ -783,7 +783,7 @@ def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
 
 
 def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables without those that have the same keys as an earlier one."""
+    """Return the tables that do not have the same keys as an earlier table."""
     by_keys: dict[tuple[str, ...], Table] = {}
     for table in tables:
         by_keys.setdefault(tuple(table.product.keys), table)
@@ -798,7 +798,7 @@ class MergedFlow:
         flow: the data flow; a dimension has the total ``_T``, the codes of its attribute and the
             codes of its levels.
         attributes: the attribute of each dimension; empty for the dimension of all rows.
-        cells: for each key of a table the cells of its codes in a file.
+        cells: for each key of a table, the texts of its codes in a file.
     """
 
     flow: DataFlow
@@ -862,7 +862,7 @@ def _merge_dimensions(
     Args:
         attribute: the attribute.
         dimensions: the dimension of each key: the attribute or a level such as ``store:region``.
-        catalogues: of all languages.
+        catalogues: the catalogues of all languages.
     """
     in_order = sorted(dimensions.values(), key=lambda dimension: dimension.column != attribute)
     first = in_order[0]

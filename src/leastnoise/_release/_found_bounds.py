@@ -112,14 +112,14 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
 
 
 def _count_candidates(plan: BoundsPlan) -> int:
-    """Return the number of candidates; the public lower bound is none."""
+    """Return the number of candidates; the public lower bound does not count."""
     if plan.is_low_found:
         return plan.kind.size + 1
     return plan.kind.size
 
 
 def _counted(plan: BoundsPlan) -> str:
-    """Return what the rank error of a search counts."""
+    """Return the noun for the rows or units that the rank error of a search counts."""
     if plan.privacy.unit_column is None:
         return "rows"
     return "units"
@@ -127,7 +127,7 @@ def _counted(plan: BoundsPlan) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsManifest:
-    """The manifest of found bounds, every value of its type."""
+    """The manifest of found bounds, with typed values."""
 
     format: str
     written: date

@@ -1,8 +1,9 @@
 """The codec between frozen dataclasses and JSON objects.
 
-A record is a frozen dataclass whose annotations say what its JSON object has. `write_record` writes
-the fields in their order and leaves out a field that has its default value. `read_record` checks
-every value, ignores unknown entries, and states the first fault in one sentence.
+A record is a frozen dataclass whose annotations define the entries of its JSON object.
+`write_record` writes the fields in their order and leaves out a field that has its default value.
+`read_record` checks every value, ignores unknown entries, and states the first fault in one
+sentence.
 
 The types of fields are str, bool, int, float, date, a record, ``tuple[T, ...]``, ``Mapping[str,
 T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own. A
@@ -34,7 +35,7 @@ _Record = TypeVar("_Record")
 
 
 def flat(prefix: str = "") -> dict[str, str]:
-    """Return metadata of a field whose entries are entries of the object itself.
+    """Return metadata for a field whose entries are stored in the object directly.
 
     Args:
         prefix: the beginning of the names of these entries.
@@ -78,7 +79,7 @@ def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
     Args:
         kind: the class of the record.
         value: the object.
-        place: its place in the file, for messages.
+        place: the place of the object in the file, for messages.
 
     Raises:
         InputError: a value is missing or not of its type.
@@ -91,7 +92,7 @@ def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
 
 
 def _read_entries(kind: type[_Record], entries: Mapping[str, Any], place: str) -> _Record:
-    """Read the entries of an object; ``place`` is what precedes their names."""
+    """Read the entries of an object; messages put ``place`` before their names."""
     values = {}
     for record_field, field_kind in _typed_fields(kind):  # type: ignore[arg-type] # a class is hashable
         name = record_field.name
@@ -122,7 +123,7 @@ def _read_flat(
 ) -> Any:
     """Read a field from those entries of its object that it has there.
 
-    A mapping has the entries that no other field has. An optional record is None if it has none.
+    A mapping receives the entries of no other field. An optional record without entries is None.
     """
     if get_origin(field_kind) is Mapping:
         names = {other.name for other in fields(kind)}
@@ -160,7 +161,8 @@ def _read_value(kind: Any, value: Any, place: str) -> Any:
 def _read_union(kind: UnionType, value: Any, place: str) -> Any:
     """Read a JSON value as a member of a union.
 
-    None and texts stay if the union has them; other values are read as its other member.
+    If the union contains None or str, such values stay unchanged. Other values are read as the
+    remaining member of the union.
     """
     members = get_args(kind)
     if type(value) in members and type(value) in (NoneType, str):

@@ -1,6 +1,6 @@
 """The manifest of a release as a value, and its file.
 
-The same records are written and read, so that they are the one description of the file.
+The same records define how the file is written and how it is read.
 """
 
 import datetime as dt
@@ -68,7 +68,7 @@ class PrivacyFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainFacts:
-    """The domain, the rules that map values to cells, and the rows in no table."""
+    """The domain, the rules from values to cells, and sentences on rows in no table."""
 
     domain: Mapping[str, Json] = field(metadata=flat())
     rules: tuple[str, ...]
@@ -116,7 +116,7 @@ class MeasurementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFacts:
-    """The expected error; None where it depends on the data or has no lower bound."""
+    """The expected error; None if it depends on the data or has no lower bound."""
 
     total_squared_error: Json
     lower_bound: Json
@@ -214,7 +214,7 @@ class CovarianceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest, every value of its type.
+    """A manifest with typed values.
 
     Attributes:
         workload: the queries, or a text that names another file.
@@ -249,7 +249,7 @@ class Manifest:
 
     @property
     def paid(self) -> ReceiptFacts:
-        """The receipt, also if nothing was paid or counted."""
+        """The receipt; empty facts if nothing was paid or counted."""
         return self.receipt or NO_RECEIPT
 
 
@@ -289,7 +289,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 class OtherFormatError(InputError):
-    """A release has a format that another version of the program reads."""
+    """Raised for a release in a format that only another version of the program reads."""
 
 
 def _parse_manifest(value: object) -> Manifest:
@@ -322,7 +322,7 @@ def escape_markdown(text: str) -> str:
 def escape_manifest(value: Any) -> Any:
     """Return a manifest or a value of it with its texts as Markdown.
 
-    The texts of the options stay as they are.
+    The texts of the options stay unchanged.
     """
     if isinstance(value, str):
         return escape_markdown(value)

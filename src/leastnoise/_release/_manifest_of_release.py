@@ -1,4 +1,4 @@
-"""The manifest of a release: its facts from the release, and checks of a manifest against it."""
+"""Build the manifest of a release, and check a manifest against its release."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -198,7 +198,7 @@ def build_manifest(
 def check_manifest(manifest: Manifest, release: Release) -> None:
     """Raise if a manifest's facts differ from its plan and measurements.
 
-    A manifest lists the digests of all other files and has none itself.
+    A manifest lists the digests of all other files, but no file has the digest of the manifest.
 
     Raises:
         InputError: a fact differs; the message names it.

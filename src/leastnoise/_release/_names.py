@@ -1,7 +1,7 @@
 """Display names of attributes, levels, measures, tables and counted rows.
 
 A text is one string for all languages, or a mapping with a string for each language. Names change
-what people read. Columns, ids and codes in files keep their own names.
+only the texts for readers. Columns, ids and codes in files keep their names.
 """
 
 import math
@@ -31,7 +31,7 @@ class NumberFormat:
     """How the numbers of a quantity are written for readers.
 
     Attributes:
-        decimals: the number of decimals; None for those that the noise leaves meaningful.
+        decimals: the number of decimals; None for the decimals that the noise leaves meaningful.
         percent: whether 0.123 is written as 12.3%.
         thousands: whether digits are separated in groups of three.
     """
@@ -44,8 +44,9 @@ class NumberFormat:
         """Return the format in the notation of Excel.
 
         Args:
-            spread: a typical half width of an interval; without own decimals, two digits of it are
-                shown. In percent, if the sheet shows the values in percent.
+            spread: a typical half width of an interval, in percent if the sheet shows the values in
+                percent. If the format states no decimals, numbers have the decimals of the spread's
+                first two digits.
         """
         decimals = self.decimals
         if decimals is None:
@@ -112,7 +113,7 @@ class Names:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has a display name."""
+        """Whether there are no display names."""
         return not (
             self.rows
             or self.units
@@ -157,7 +158,7 @@ def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:
 
 
 def capitalize(text: str) -> str:
-    """Return a text with a capital first letter; the others stay."""
+    """Return a text with a capital first letter; the other letters stay unchanged."""
     return text[:1].upper() + text[1:]
 
 
@@ -175,7 +176,7 @@ def check_text(subject: str, text: object) -> Text:
     """Return a text of one line, or a mapping from languages to such texts.
 
     Raises:
-        InputError: it is neither, or empty.
+        InputError: the value is neither of these, or is empty.
     """
     if isinstance(text, Mapping):
         if not text:
@@ -195,7 +196,7 @@ def _check_line(subject: str, line: object) -> str:
 
 
 def text_in(text: Text, language: str) -> str:
-    """Return a text in a language, or in its first language if it lacks that."""
+    """Return a text in a language; if it lacks the language, in its first language."""
     if isinstance(text, str):
         return text
     return text.get(language) or next(iter(text.values()), "")
@@ -216,7 +217,7 @@ def check_names(names: object) -> dict[str, Any]:
     """Return the part ``[names]`` in its full form: every entry is a table.
 
     Raises:
-        InputError: an unknown key, or a value that is no text or number format.
+        InputError: a key is unknown, or a value is neither a text nor a number format.
     """
     if not isinstance(names, Mapping):
         raise refuse("names", names, f"a table with some of {', '.join(_PARTS)}")

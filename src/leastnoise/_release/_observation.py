@@ -19,7 +19,7 @@ OBSERVATION_FILE = "measurements/observation.json"
 def observation_text(outcome: Outcome) -> Iterator[str]:
     """Yield the parts of the text, one for each block of values.
 
-    What was measured is in it if the plan does not say all of it.
+    The text includes the measurements if they do not follow from the plan.
     """
     observation = outcome.observation
     facts: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""The options of a release besides its plan, and their checks.
+"""The options of a release in addition to its plan, and their checks.
 
-Options are checked before the plan is paid. After the payment nothing here may fail or take hours:
-sizes are bounded by the plan only, and iterations stop after a bounded number of rounds.
+Options are checked before the plan is paid. After the payment no option may fail or take hours:
+sizes depend only on the plan, and iterations stop after a bounded number of rounds.
 
 A table of all ranges may be too large to write. Then its cells and its prefix sums are written
 instead, from which every range follows.
@@ -77,78 +77,81 @@ _MOST_ANSWERS = 1_000_000  # answers of a workbook, or of SDMX messages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a release besides its plan.
+    """The options of a release in addition to its plan.
 
-    All but the guard are post-processing, and cost nothing.
+    All options except the guard are post-processing, and cost nothing.
 
-    They have the names of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has
-    them under ``options``.
+    Their names are the keys of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest
+    lists them under ``options``.
 
     Args:
-        level: of the intervals, above 0 and below 1.
-        formats: of the files with answers: some of csv, parquet, xlsx (one Excel workbook, a sheet
-            a table; the extra ``excel``) and sdmx (SDMX-CSV 2.0, a file a table); of the latter two
-            at most 200 tables and a million answers.
-        non_negative: also give the biased column ``answer_non_negative``.
-        integer: also give the biased column ``answer_integer`` of whole answers, made from the
-            non-negative ones where they are there.
-        nnls: also give the biased columns ``answer_nnls``, by non-negative least squares over all
-            measurements with the total fixed, and ``nnls_rmse``, its simulated errors.
-        local_non_negative: also give the biased column ``answer_local``, from the nearest tables
-            without negative cells that agree.
-        top_down: also give the biased column ``answer_top_down`` of whole answers, none negative,
-            that add up: from the total down by non-negative least squares and controlled rounding.
-            Public counts hold, and impossible cells are 0. One table must have all tables of its
-            quantity as sums.
-        covariances: tables, by id or name, whose covariances are written too.
-        round: publish answers as multiples of this, in rows or in the measure's own unit, with
-            intervals half a step wider to either side. A mapping has a step for ``rows``, ``units``
-            and measures, such as ``{"rows": 5, "pay": 1000}``; others are not rounded. None: as
-            they are. Of further answers it changes nothing: those are not published yet.
-        below: publish no answer that is below this before it is rounded, but that it is; also by
-            quantity, as ``round``. None: all are published.
-        language: of the report: en or de. The default is the first language of the texts below, or
-            en.
+        level: the coverage of the intervals, above 0 and below 1.
+        formats: the formats of the files with answers: csv, parquet, xlsx (one Excel workbook with
+            a sheet for each table; needs the extra ``excel``) and sdmx (SDMX-CSV 2.0 with a file
+            for each table). The last two are limited to 200 tables and a million answers.
+        non_negative: whether to add the biased column ``answer_non_negative``.
+        integer: whether to add the biased column ``answer_integer`` of whole answers. It is
+            computed from the non-negative answers if these are requested.
+        nnls: whether to add the biased column ``answer_nnls``, computed by non-negative least
+            squares over all measurements with the total fixed, and its simulated errors
+            ``nnls_rmse``.
+        local_non_negative: whether to add the biased column ``answer_local``, from the nearest
+            tables that are consistent and have no negative cell.
+        top_down: whether to add the biased column ``answer_top_down`` of whole, non-negative
+            answers that add up. They are computed from the total down by non-negative least squares
+            and controlled rounding. Public counts hold, and impossible cells are 0. All tables of a
+            quantity must be sums of one of these tables.
+        covariances: the ids or names of tables whose covariances are written too.
+        round: the step to whose multiples answers are rounded, in rows or in the measure's unit.
+            Intervals become half a step wider on each side. A mapping has a step for ``rows``,
+            ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; other quantities are not
+            rounded. None means no rounding. Further answers are not rounded, because they are not
+            published yet.
+        below: a bound: an answer below it (before rounding) is not published, only the fact that it
+            is below. It can be a mapping by quantity, like ``round``. None publishes all answers.
+        language: the language of the report: en or de. The default is the first language of the
+            texts below, or en.
         languages: all languages in which the release has a report; the default is ``language`` and
             the languages of the texts below.
-        contact: whom readers of the report ask about the data, such as an address; empty for none.
-            This text and the next four may be one string, or one string for each language, such as
+        contact: the contact for questions about the data, such as an address; empty for none. This
+            text and the next four may be one string, or one string for each language, such as
             ``{"en": "men", "de": "Männer"}``.
-        title: of the publication, in the report, its citation and SDMX; empty: composed from the
-            workload.
-        source: of the data, one line for readers, such as "Register of vehicles, 31 December 2025";
-            empty for none.
-        agency: who publishes, in the citation and as the agency of SDMX; empty for none.
-        labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1":
-            "men", "2": "women"}}``. Pages, charts and terminals show them in place of the codes.
-            SDMX and Excel have both, and CSV and Parquet files keep the codes.
+        title: the title of the publication in the report, its citation and SDMX; if empty, it is
+            composed from the workload.
+        source: the source of the data in one line, such as "Register of vehicles, 31 December
+            2025"; empty for none.
+        agency: the publisher, in the citation and as the agency of SDMX; empty for none.
+        labels: by attribute, the texts of its codes and of the codes of its levels, such as
+            ``{"sex": {"1": "men", "2": "women"}}``. Pages, charts and terminals show the texts
+            instead of the codes. SDMX and Excel have both; CSV and Parquet files keep the codes.
         names: display names for readers, as ``[names]`` of a spec has them: ``rows``, ``units``,
             ``attributes``, ``levels``, ``measures`` and ``tables``.
         survey: the sampling error of a survey, as ``[survey]`` of a spec states it. Tables and
             means then have intervals of both errors, and flags by their CV.
-        statements: of SQL, each with a separate table in the report and in files; what they ask
-            is in the plan.
-        today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
-            none is stated, and CURRENT_DATE is refused.
-        joined_on: the columns on which a `Joined` source is joined, first of the first table and
-            then of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
-        guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
-            `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
-            paid, and stops the release where with confidence fewer than half are used.
-            None: there is none.
-        rows: the public number of rows of the source, if there is one: the guard stops a release of
-            which it counts with confidence fewer than half.
+        statements: SQL statements, each with a separate table in the report and in files. The plan
+            contains the tables that they need.
+        today: the day of CURRENT_DATE in these statements, such as "2026-01-31". If it is empty,
+            CURRENT_DATE is refused.
+        joined_on: the columns on which a `Joined` source is joined, first the column of the first
+            table and then the column of the second, so that statements may write its LEFT JOIN. If
+            it is empty, JOIN is refused.
+        guard: a share of the whole budget, such as "1/100"; the plan has the rest (see
+            `leastnoise.plan`). Before the plan is paid, the guard pays for noisy counts of the read
+            and the used rows, and stops the release if, with confidence, fewer than half are used.
+            None means no guard.
+        rows: the public number of rows of the source, if it is known. The guard stops a release if,
+            with confidence, it counts fewer than half of them.
         searches: the facts of paid searches, from `FoundCategories.search_facts` or
             `FoundBounds.search_facts`. The manifest names them after the release's own payment.
             They must be of the same data set.
         rounding: "nearest", or "controlled": totals are the sums of their rounded parts, and each
             answer is less than one step from its estimate; for tables of which one has all others
             of its quantity as sums.
-        sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as
-            ``[output.sdmx]`` of a spec has them.
+        sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as in
+            ``[output.sdmx]`` of a spec.
 
     Raises:
-        InputError: something of the above cannot be used.
+        InputError: an option cannot be used.
 
     >>> ln.Options(level=0.9, nnls=True, covariances=["sex"]).covariances
     ('sex',)
@@ -260,7 +263,7 @@ class Options:
         """Return the languages of the reports, the main one first.
 
         Raises:
-            InputError: a text lacks one of them.
+            InputError: a text lacks one of the languages.
         """
         texts: dict[str, object] = {name: getattr(self, name) for name in _PUBLICATION_TEXTS}
         texts["names"] = names
@@ -295,7 +298,7 @@ class Options:
     def terminal_catalogue(self) -> Catalogue:
         """The sentences of the terminal, in English, with the release's names.
 
-        They are the English names if there are any, else the names in the main language.
+        The names are English if there are English names; otherwise they are in the main language.
         """
         language = self.language
         if "en" in self.languages:
@@ -303,7 +306,7 @@ class Options:
         return replace(load_catalogue(), names=self.names_in(language))
 
     def _check_labels(self) -> None:
-        """Raise for labels that are not the mappings they must be."""
+        """Raise for labels that are not mappings from codes to texts."""
         if isinstance(self.labels, Mapping):
             label_texts = self.labels.values()
         else:
@@ -316,7 +319,7 @@ class Options:
                 check_text(f"labels {name} {code}", text)
 
     def _check_searches(self) -> None:
-        """Raise for searches that are no facts of paid searches."""
+        """Raise for searches that are not facts of paid searches."""
         is_sequence = isinstance(self.searches, (list, tuple))
         if is_sequence and all(
             isinstance(search, SearchFacts) and search.receipt.payment is not None
@@ -331,7 +334,7 @@ class Options:
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
-        """The names of the chosen options that only some plans can fulfil."""
+        """The names of the selected options that only some plans can fulfil."""
         is_chosen = {
             "nnls": self.nnls,
             "local_non_negative": self.local_non_negative,
@@ -342,7 +345,7 @@ class Options:
 
     @property
     def occasional_columns(self) -> tuple[str, ...]:
-        """The names of the chosen columns that only some tables have."""
+        """The names of the requested columns that only some tables have."""
         is_chosen = (
             self.non_negative,
             self.nnls,
@@ -401,7 +404,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return JSON values that `from_json` reads back.
 
-        Some options that are not set are left out.
+        It omits some options that are not set.
 
         >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -446,7 +449,7 @@ class Options:
 
 
 def rounding_reach(options: Options, step: Fraction) -> Fraction:
-    """Return the farthest that rounding moves an answer: half a step, or one."""
+    """Return the largest change of an answer by rounding: half a step or one step."""
     return step if options.is_controlled else step / 2
 
 
@@ -460,7 +463,7 @@ def _exact_to_json(value: object) -> Any:
 def _check_publishable_sizes(
     name: str, value: Exact | Mapping[str, Exact]
 ) -> Fraction | dict[str, Fraction]:
-    """Return a rounding step or suppression bound, or one for each quantity."""
+    """Return a checked rounding step or suppression bound, or one for each quantity."""
     if not isinstance(value, Mapping):
         return _check_publishable_size(name, value)
     if not value or not all(isinstance(key, str) for key in value):
@@ -470,7 +473,7 @@ def _check_publishable_sizes(
 
 
 def _check_publishable_size(name: str, value: Exact) -> Fraction:
-    """Return a rounding step or suppression bound of a size answers can have."""
+    """Return a checked rounding step or suppression bound."""
     number = exact_positive(name, value)
     if not _SMALLEST_STEP <= number <= _LARGEST_STEP:
         raise refuse(name, value, "a number between 1e-12 and 1e18")
@@ -480,7 +483,7 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
     """Return the texts of codes by attribute, also for nulls and other values.
 
-    They are in a language of the release; in its main language if none is given.
+    They are in a language of the release, by default in its main language.
     """
     catalogue = load_catalogue(language or options.language)
     translations = {
@@ -506,8 +509,8 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
 def quantity_key(domain: Domain, measure: str | None) -> str:
     """Return the rounding key of a quantity: ``rows``, ``units`` or a measure.
 
-    Numbers of values are rounded as rows are, a weighted sum as its measure, and a sum of weights
-    as the measure of the weights.
+    Counts of values are rounded like rows, a weighted sum like its measure, and a sum of weights
+    like the measure of the weights.
     """
     if measure is None:
         return "rows"
@@ -543,7 +546,7 @@ def _value_of(name: str, value: Exact | Mapping[str, Exact] | None, key: str) ->
 
 
 def rounded_quantities(options: Options) -> tuple[str, ...]:
-    """Return the keys of quantities with their own rule; empty without any."""
+    """Return the keys of quantities with a separate rule; empty if there are none."""
     keys: list[str] = []
     for value in (options.round, options.below):
         if isinstance(value, Mapping):
@@ -586,7 +589,7 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
 
 
 def _name_quantity(key: str, catalogue: Catalogue) -> str:
-    """Return the display name of a quantity with an own rounding rule."""
+    """Return the display name of a quantity with a separate rounding rule."""
     if key == "rows":
         return name_rows(catalogue)
     if key == "units":
@@ -595,7 +598,7 @@ def _name_quantity(key: str, catalogue: Catalogue) -> str:
 
 
 def _has_text_keys(value: object) -> bool:
-    """Return whether a value is a mapping whose keys are texts, none empty."""
+    """Return whether a value is a mapping whose keys are non-empty texts."""
     if not isinstance(value, Mapping):
         return False
     return all(isinstance(key, str) and key for key in value)
@@ -637,7 +640,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
     Tables may be called by their ids, and levels without their attribute.
 
     Raises:
-        InputError: a name of something that the workload and its domain do not have.
+        InputError: a name is of a part that neither the workload nor its domain has.
     """
     checked = check_names(names)
     domain = workload.domain
@@ -677,11 +680,11 @@ def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str
 
 
 def check_names_and_survey(options: Options, workload: Workload) -> None:
-    """Raise for names, rules of surveys and concepts that do not fit a workload.
+    """Raise for names, survey rules and concepts that do not fit a workload.
 
     Raises:
-        InputError: a name or concept of something that the workload does not have, or a rule that
-            does not fit its table.
+        InputError: a name or concept is of a part that the workload does not have, or a rule does
+            not fit its table.
     """
     resolve_names(options.names, workload)
     resolve_survey_of(options.survey, workload)
@@ -692,7 +695,8 @@ def check_names_and_survey(options: Options, workload: Workload) -> None:
 def call_tables_by_name(options: Options, workload: Workload) -> Options:
     """Return options whose names and survey rules refer to tables by name.
 
-    Nothing is refused: a release of a series has only the first of the planned answers.
+    Unknown names are not refused, because a release of a series has only the first of the planned
+    answers.
     """
     names_by_key = {"tables": _table_names(workload), "levels": _level_keys(workload.domain)}
     names = dict(options.names)
@@ -710,7 +714,8 @@ def call_tables_by_name(options: Options, workload: Workload) -> Options:
 def _level_keys(domain: Domain) -> dict[str, str]:
     """Return the key of each level, such as ``store:region``.
 
-    It is found by itself and, if no other attribute has such a level, by the level's name.
+    The mapping contains each key and, if no other attribute has a level of this name, the level's
+    name.
     """
     full_keys = [
         (level, f"{name}:{level}")
@@ -772,7 +777,7 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
 
 
 def _list_first_five(texts: Sequence[str]) -> str:
-    """Return the first five texts in one, with "..." if there are more."""
+    """Return the first five texts joined, with "..." if there are more."""
     more = ["..."] if len(texts) > 5 else []
     return ", ".join([*texts[:5], *more])
 

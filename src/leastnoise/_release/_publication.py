@@ -2,7 +2,8 @@
 
 A table has its groups as rows and, if one key has few labels, as columns. Every sheet has a title,
 the unit, number formats and notes, and is set up for printing. The first sheet is the table of
-contents, the last one the notes. `answers.xlsx` has all columns of all tables for programs.
+contents, and the last sheet has the notes. For programs, `answers.xlsx` has all columns of all
+tables.
 """
 
 import datetime as dt
@@ -72,9 +73,9 @@ class PublicationTable:
         headings: the headings of its keys.
         labels: the labels along each key.
         blocks: its values, each with one entry for each combination of labels.
-        flags: 1 for a reliable value, 2 or 3 for others, shape as the values; None without
-            sampling errors.
-        spread: the typical margin, from which decimals follow.
+        flags: 1 for a reliable value and 2 or 3 for others, in the shape of the values; None
+            without sampling errors.
+        spread: the typical margin, which determines the decimals.
         number_format: how its values are written.
         is_time: whether each key has dates.
     """
@@ -94,7 +95,7 @@ class PublicationTable:
     def column_key(self) -> int | None:
         """The position of the key shown along columns; None if all keys are rows.
 
-        It is the last key with two to ten labels, or a key of dates with so few.
+        It is the last key with two to ten labels, or a key of dates with two to ten labels.
         """
         if len(self.labels) < 2:
             return None
@@ -109,7 +110,7 @@ class PublicationTable:
         return [key for key in range(len(self.labels)) if key != self.column_key]
 
     def excel_format(self) -> str:
-        """Return the number format of its values in Excel's own notation."""
+        """Return the number format of the values in the notation of Excel."""
         spread = self.spread
         if self.number_format.percent:
             spread *= 100
@@ -183,7 +184,7 @@ def _statistic_blocks(
 class PublicationWorkbook:
     """The workbook of publication tables in one language.
 
-    A text is always written as a text, so that no label becomes a formula.
+    A text is always written as a text cell, so that no label becomes a formula.
     """
 
     def __init__(self, release: Release, directory: Path, language: str) -> None:
@@ -228,7 +229,7 @@ class PublicationWorkbook:
         self._book.close()
 
     def format(self, **facts: object) -> Any:
-        """Return the cell format with some properties; equal ones are one format."""
+        """Return the cell format with some properties; equal formats are created once."""
         key = tuple(sorted({**_FONT, **facts}.items()))
         if key not in self._formats:
             self._formats[key] = self._book.add_format(dict(key))
@@ -447,9 +448,9 @@ class _SheetWriter:
         return row
 
     def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
-        """Write the labels of a row; a label that equals the one above is left out.
+        """Write the labels of a row; a label that equals the label above is left out.
 
-        The last key has all its labels.
+        The labels of the last key are always written.
         """
         table = self._table
         is_new = False
@@ -462,7 +463,7 @@ class _SheetWriter:
             self._sheet.write_string(row, column, _clean(text), self._book.format())
 
     def _write_number(self, row: int, column: int, value: float, *, is_weak: bool) -> None:
-        """Write a number; a dash if it is suppressed, in brackets if it is weak."""
+        """Write a number: as a dash if it is suppressed, in brackets if it is unreliable."""
         if not math.isfinite(value):
             style = self._book.format(align="right", font_color=_GREY)
             self._sheet.write_string(row, column, _SUPPRESSED, style)
@@ -513,7 +514,7 @@ class _SheetWriter:
 
 
 def _move_last(values: Any, column_key: int | None) -> Any:
-    """Return values with the key of the columns last; of length 1 without one."""
+    """Return values with the key of the columns as last axis; of length 1 without one."""
     if column_key is None:
         return values[..., None]
     return np.moveaxis(values, column_key, -1)
@@ -525,7 +526,7 @@ def _count_lines(text: str, characters: int) -> int:
 
 
 def _clean(text: str) -> str:
-    """Return a text without halves of characters, which no file can hold."""
+    """Return a text without unpaired surrogates, which no file can store."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,7 @@
-"""The quantity and the unit of every column of numbers, in English.
+"""Describe the quantity and the unit of every column of numbers, in English.
 
-Manifests and Parquet files have them. The unit of a sum, a mean or a quantile is the unit of the
-values in its column.
+Manifests and Parquet files contain these descriptions. The unit of a sum, a mean or a quantile is
+the unit of the values in its column.
 """
 
 from leastnoise._domain import (

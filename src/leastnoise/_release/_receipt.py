@@ -14,12 +14,12 @@ class Payment:
     Attributes:
         dataset: the name of the data set.
         ledger: the name of the ledger's file.
-        ledger_id: the identification of the ledger.
+        ledger_id: the identifier of the ledger.
         charge: the amount, such as "epsilon = 0.1".
         number: the number of the release in the ledger.
         head: the digest of the ledger's entries.
-        steps: the number of steps that were drawn. A ledger with fewer is an older copy, which
-            would draw the last ones again.
+        steps: the number of steps that were drawn. A ledger with fewer steps is an older copy,
+            which would draw the last steps again.
     """
 
     dataset: str
@@ -54,12 +54,12 @@ class GuardCounts:
         share: the share of the whole budget, such as "1/100".
         charge: the amount that was paid.
         number: the number of its payment in the ledger; 0 if nothing was paid.
-        used: rows that some table counts.
-        kept: rows that count for their unit.
-        noise_std: the standard error of both.
-        cut: rows beyond the row limit of their unit; None without a limit.
+        used: the number of rows that some table counts.
+        kept: the number of rows that count for their unit.
+        noise_std: the standard error of ``used`` and of ``kept``.
+        cut: the number of rows beyond the row limit of their unit; None without a limit.
         cut_std: the standard error of ``cut``.
-        amounts: of each total of units.
+        amounts: for each total of units, the kept and the cut amount.
     """
 
     share: str
@@ -102,11 +102,11 @@ class ReceiptFacts:
     """The payment of a release or a search, its guard and its second table.
 
     Attributes:
-        id: the identification of the payment; empty if nothing was paid.
+        id: the identifier of the payment; empty if nothing was paid.
         payment: the payment in a ledger; None if nothing was paid.
         guard: the counts of the guard; None without one.
-        guard_reduced_from: the budget before guards that stopped earlier releases took a part;
-            None if they took none.
+        guard_reduced_from: the budget before guards that stopped earlier releases used a part of
+            it; None if they used none.
         joined: the second table of the data; None without one.
     """
 

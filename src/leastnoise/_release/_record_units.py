@@ -1,6 +1,6 @@
 """Group synthetic rows into units of several rows, by the counts of units of a release.
 
-Everything here is post-processing of the release.
+This module only post-processes the release.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,8 @@ class UnitCounts:
 
     Attributes:
         attributes: the attributes, whose values all rows of a unit share.
-        counts: the units of each cell, not negative, shape (cells of each attribute).
+        counts: the number of units of each cell, at least 0; its shape is the number of cells of
+            each attribute.
         std: the standard errors of these numbers.
         shared: the attributes of all such tables.
     """
@@ -33,16 +34,16 @@ class UnitCounts:
     shared: tuple[str, ...]
 
     def scaled(self, factor: float) -> "UnitCounts":
-        """Return the units of a smaller or larger number of rows."""
+        """Return the counts of units, scaled to another number of rows."""
         return replace(self, counts=self.counts * factor)
 
 
 class Positions(NamedTuple):
-    """Positions of attributes among the attributes of the records.
+    """The positions of two groups of attributes among the attributes of the records.
 
     Attributes:
-        cells: of the attributes of the cells of units.
-        shared: of the attributes that rows of a unit share.
+        cells: the positions of the attributes whose cells units are counted in.
+        shared: the positions of the attributes that rows of a unit share.
     """
 
     cells: tuple[int, ...]
@@ -53,7 +54,7 @@ def count_units(outcome: Outcome, names: Sequence[str]) -> UnitCounts:
     """Return the units in the cells of the largest table of units of a release.
 
     Args:
-        outcome: of the release.
+        outcome: the outcome of the release.
         names: the attributes of the records.
 
     Raises:
@@ -110,7 +111,7 @@ class Grouping:
     """Rows that are grouped into units.
 
     Attributes:
-        codes: of the rows, shape (rows, attributes); rows of a unit are next to each other.
+        codes: the codes of the rows, shape (rows, attributes); the rows of a unit are consecutive.
         units: the number of the unit of each row.
     """
 
@@ -132,12 +133,13 @@ def group_rows(
     unit has at least one row and at most ``max_rows``.
 
     Args:
-        codes: of the rows, shape (rows, attributes).
+        codes: the codes of the rows, shape (rows, attributes).
         unit_counts: the units of each cell, for this number of rows.
-        positions: of the attributes of the cells, and of all that rows of a unit share.
-        max_rows: the most rows of a unit.
-        impossible: tells which rows are impossible.
-        random: chooses which rows are in the same unit.
+        positions: the positions of the attributes of the cells, and of all attributes that rows of
+            a unit share.
+        max_rows: the largest number of rows of a unit.
+        impossible: a function that returns which rows are impossible.
+        random: the random source that decides which rows form a unit.
     """
     sizes = unit_counts.counts.shape
     cells = np.zeros(len(codes), dtype=np.int64)
@@ -157,7 +159,8 @@ def group_rows(
 def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
     """Return whole numbers near targets, between bounds, with the rounded total.
 
-    The total is as near to the total of the targets as the bounds allow.
+    If the bounds do not allow the rounded total of the targets, the total is the nearest possible
+    one.
 
     >>> round_within(np.array([1.4, 1.4, 9.0]), np.array([0, 0, 1]), np.array([5, 5, 4])).tolist()
     [4, 4, 4]
@@ -182,19 +185,20 @@ def group_rows_by_size(
     impossible: Callable[[IntArray], BoolArray],
     random: np.random.Generator,
 ) -> Grouping:
-    """Group rows into units that have as many rows as an attribute of theirs says.
+    """Group rows into units whose number of rows is the value of an attribute.
 
-    The rows of a size are sorted by the attributes that rows of a unit share, and cut into units. A
-    unit across a border gets the shared values of its middle row. Rows of the size are repeated or
-    left out, so that every unit is whole.
+    The rows of one size are sorted by the attributes that rows of a unit share, and divided into
+    units. A unit whose rows differ in these attributes gets the values of its middle row. Rows are
+    repeated or left out, so that every unit is complete.
 
     Args:
-        codes: of the rows, shape (rows, attributes).
-        sizes: the number of rows of the unit of each row; 0 if its value is no number.
+        codes: the codes of the rows, shape (rows, attributes).
+        sizes: the number of rows of the unit of each row; 0 if its value is not a number.
         shared: the positions of the attributes that rows of a unit share, with the size.
-        units_by_size: the number of units of a size; sizes without one have as many as fit.
-        impossible: tells which rows are impossible.
-        random: chooses which rows are in the same unit.
+        units_by_size: the number of units of each size; for a size without an entry, the number
+            that its rows can form.
+        impossible: a function that returns which rows are impossible.
+        random: the random source that decides which rows form a unit.
     """
     chosen = []
     numbers = []
@@ -242,11 +246,11 @@ def _share_values(
 def sizes_of_codes(kind: Kind, max_rows: int) -> IntArray:
     """Return the number of rows of a unit for each code of an attribute.
 
-    It is 0 for a code that is no number from 1.
+    It is 0 for a code that is not a number of at least 1.
 
     Args:
         kind: the attribute.
-        max_rows: the most rows of a unit, which larger numbers become.
+        max_rows: the largest number of rows of a unit, which replaces larger numbers.
     """
     sizes = np.zeros(kind.size, dtype=np.int64)
     for code, label in enumerate(kind.regular_labels):

@@ -1,6 +1,6 @@
 """Weights of synthetic rows that agree with the released sums of a measure.
 
-Everything here is post-processing of the release.
+This module only post-processes the release.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,16 @@ class WeightTotals:
     """The released sums of the weights in the cells of one table.
 
     Attributes:
-        positions: of its attributes among the attributes of the records.
-        sums: in units of the measure, not negative, shape (cells of each attribute).
+        positions: the positions of the table's attributes among the attributes of the records.
+        sums: the sums in units of the measure, at least 0; the shape is the number of cells of each
+            attribute.
     """
 
     positions: tuple[int, ...]
     sums: FloatArray
 
     def cells(self, codes: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the rows with a cell in the table, and their cells."""
+        """Return the rows that have a cell in the table, and these cells."""
         inside = np.ones(len(codes), dtype=np.bool_)
         cells = np.zeros(len(codes), dtype=np.int64)
         for size, position in zip(self.sums.shape, self.positions, strict=True):
@@ -43,12 +44,12 @@ def list_weight_totals(outcome: Outcome, names: Sequence[str], weight: str) -> l
     """Return the tables of sums of a weight, the smallest first.
 
     Args:
-        outcome: of the release.
+        outcome: the outcome of the release.
         names: the attributes of the records.
         weight: the measure.
 
     Raises:
-        InputError: no such measure, one that may be negative, or no table of its sums by cells.
+        InputError: there is no such measure, it may be negative, or no table has its sums by cells.
     """
     domain = outcome.plan.domain
     weights = [
@@ -87,16 +88,16 @@ def rake_weights(
 ) -> FloatArray:
     """Return a weight for every row, in units of the measure.
 
-    Weights begin equal. Table by table, the weights in a cell are multiplied so that they add up to
-    the released sum, and cut at the bounds of the measure. At the end each weight is rounded up or
-    down at random, so that sums stay right on average.
+    All weights are equal at first. Then, for one table after the other, the weights in each cell
+    are multiplied so that they add up to the released sum, and clipped to the bounds of the
+    measure. At the end each weight is rounded up or down at random, so that sums are unbiased.
 
     Args:
-        codes: of the rows, shape (rows, attributes).
+        codes: the codes of the rows, shape (rows, attributes).
         totals: the released sums.
         measure: the weight.
         scale: the number of rows over the number that the release counted.
-        random: of the rounding.
+        random: the random source of the rounding.
 
     Source: iterative proportional fitting, Deming and Stephan 1940.
     """

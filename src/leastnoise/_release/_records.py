@@ -1,8 +1,8 @@
 """Synthetic records that agree with a release, as a data frame or a file.
 
 A record has one value for every attribute with counts, in the column and spelling of the data: a
-category, a whole number or a date. In a bin or a period the value is drawn uniformly, because
-nothing was measured inside. Records are post-processing and cost nothing.
+category, a whole number or a date. Within a bin or a period the value is drawn uniformly, because
+the release measured no smaller intervals. Records are post-processing and cost nothing.
 """
 
 import datetime as dt
@@ -57,11 +57,12 @@ class Records:
         names: the attributes that have values.
         codes: the cell of every row along every attribute, shape (rows, attributes).
         counted: the number of rows that the release counted.
-        seed: the seed of the values within cells.
+        seed: the seed of the random values within cells.
         units: the unit of each row, by the column of units; empty if rows are not grouped.
-        weights: the weight of each row in units of its measure, by the measure; empty without.
+        weights: by the weight's measure, the weight of each row in units of the measure; empty
+            without weights.
         whole: the attributes in bins whose values are whole numbers.
-        drawn: the number of rows before they were grouped, which repeats or leaves out a few.
+        drawn: the number of rows before grouping, which repeats or leaves out a few rows.
     """
 
     domain: Domain
@@ -75,7 +76,7 @@ class Records:
     drawn: int = 0
 
     def answers(self, product: Product) -> FloatArray | None:
-        """Return what a table would be with these records; None if they cannot tell.
+        """Return the answers of a table for these records; None if they lack its attributes.
 
         Rows are counted, units are counted if rows are grouped, and weights are added up.
         """
@@ -113,7 +114,7 @@ class Records:
         Args:
             product: the table.
             rows: the positions of the rows that count.
-            weights: of these rows; None for 1.
+            weights: the weights of these rows; None if each counts 1.
         """
         sizes = [self.domain.kind(name).size for name in product.attributes]
         codes = [self.codes[rows, self.names.index(name)] for name in product.attributes]
@@ -133,7 +134,7 @@ class Records:
     def distance(self, table: Table) -> float:
         """Return the RMS difference between a table's answers and these records'.
 
-        NaN if the records cannot answer the table.
+        It is NaN if the records cannot answer the table.
         """
         differences = self.differences(table)
         if differences is None:
@@ -143,8 +144,8 @@ class Records:
     def differences(self, table: Table) -> FloatArray | None:
         """Return the answers of these records minus those of a table.
 
-        They are scaled to the number of rows that the release counted. None if the records cannot
-        answer the table.
+        The answers of the records are scaled to the number of rows that the release counted. The
+        result is None if the records cannot answer the table.
         """
         answers = self.answers(table.product)
         if answers is None:
@@ -207,10 +208,11 @@ def make_records(
     Args:
         outcome: of the release.
         rows: the number of records; None for the number of counted rows.
-        seed: of the rounding.
+        seed: the seed of the rounding.
         units: whether to group rows into units.
-        size: an attribute with the number of rows of a unit; the rows are grouped by it.
-        weight: a measure whose sums the weights of the records agree with.
+        size: an attribute whose value is the number of rows of the unit; the rows are grouped by
+            it.
+        weight: a measure; the weights of the records agree with its released sums.
         whole_numbers: the attributes in bins whose values are whole numbers.
     """
     workload = outcome.plan.workload
@@ -269,8 +271,9 @@ def _with_units(
         records: the records.
         outcome: of the release.
         unit_counts: the noisy units, for this number of rows.
-        size: an attribute with the number of rows of a unit; None for about equal sizes.
-        impossible: tells which rows are impossible.
+        size: an attribute whose value is the number of rows of the unit; None for units of about
+            equal size.
+        impossible: a function that returns which rows are impossible.
     """
     random = np.random.default_rng([records.seed, 4])
     domain = records.domain
@@ -303,7 +306,7 @@ def _units_by_size(
     size: str,
     size_of_code: IntArray,
 ) -> dict[int, float]:
-    """Return the number of units of each size; empty if no table counts them by size.
+    """Return the number of units of each size; empty if no table has the sizes.
 
     It is the mean of the counted units and of the rows over the size, weighted by precision.
     """
@@ -327,7 +330,7 @@ def _units_by_size(
 
 
 def _variance_of_rows(outcome: Outcome, size: str) -> float:
-    """Return the mean variance of the rows by an attribute; 0 if it is not determined."""
+    """Return the mean variance of the counts by an attribute; 0 if undetermined."""
     table = marginals(outcome.plan.domain, ways=1, of=[size]).products[0]
     try:
         std = outcome.estimator().estimate(table).noise_std
@@ -339,12 +342,12 @@ def _variance_of_rows(outcome: Outcome, size: str) -> float:
 def _spell_values(
     kind: Kind, codes: IntArray, random: np.random.Generator, *, is_whole: bool
 ) -> Array:
-    """Return a value for every code, as the data would spell it.
+    """Return a value for every code, in the spelling of the data.
 
     In bins, values are whole numbers if ``is_whole``.
 
-    A cell behind the regular cells gives a null, or a text that no cell has. The hidden cell gives
-    a null.
+    A cell after the regular cells is spelled as a null, or as a text that is not in the domain. The
+    hidden cell is spelled as a null.
     """
     further_values: dict[int, Any] = dict(enumerate(kind.further_labels, kind.regular))
     if kind.null_cell in further_values:
@@ -376,7 +379,7 @@ def _text_or_null(value: object) -> str | None:
 
 
 def _has_wide_whole_bins(kind: Bins | Edges) -> bool:
-    """Whether whole numbers have all digits that a value in a bin has."""
+    """Return whether whole numbers have all digits of the values in each bin."""
     edges = [Fraction(edge) for edge in kind.edges]
     return all(edge.denominator == 1 for edge in edges) and all(
         high - low >= _LEAST_WHOLE_WIDTH for low, high in pairwise(edges)
@@ -411,7 +414,7 @@ def _draw_whole_numbers(
 
 @singledispatch
 def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
-    """Return a value for each code of an attribute: its label."""
+    """Return the label of each code of an attribute."""
     labels = [_with_decimal_mark(label, kind.reading.decimal) for label in kind.regular_labels]
     return [labels[code] for code in codes.tolist()]
 

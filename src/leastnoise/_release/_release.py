@@ -114,14 +114,15 @@ SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRows:
-    """About how many rows the tables of an attribute leave out.
+    """The estimated number of rows that the tables of an attribute leave out.
 
-    Their value of the attribute is missing, or outside the domain.
+    In these rows the value of the attribute is missing or outside the domain.
 
     Attributes:
         attribute: the name of the attribute.
-        rows: an unbiased estimate of the number of these rows; NaN if it is below `[output]` below.
-        margin: half of the width of its interval; NaN if ``rows`` is.
+        rows: an unbiased estimate of the number of these rows; NaN if it is below the suppression
+            bound.
+        margin: half of the width of its interval; NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of all rows that some table counts.
     """
 
@@ -133,19 +134,20 @@ class MissingRows:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Release:
-    """Answers with error bars. `build_release` makes it.
+    """Answers with error bars, created by `build_release`.
 
     Args:
         outcome: the plan, the observation, and the choices of a data-aware mechanism.
-        workload: the tables that are written: the requested workload, with the cells of a table
-            that is too large to write in its place, and with its prefix sums at the end.
-        options: the options besides the plan, with tables named by their ids.
+        workload: the tables that are written. This is the requested workload, except that a table
+            that is too large to write is replaced by its cells, and its prefix sums come at the
+            end.
+        options: the options of the release, with tables named by their ids.
         receipt: the payment, the counts of the guard and the second table.
         tables: one table for each product of the workload, computed on access.
         statistics: the requested means, quantiles and distribution functions, computed on access.
 
-    Guarantees: a release is post-processing of the observation. It never reads the data, so
-        building it costs nothing, however often.
+    Guarantees: a release is post-processing of the observation. It never reads the data, so it can
+        be built any number of times at no cost.
     """
 
     outcome: Outcome
@@ -195,7 +197,8 @@ class Release:
     def library(self) -> str | None:
         """The library of its data frames.
 
-        If the data were a data frame, the library of that; None for the first installed one.
+        This is the library of the data if they were a data frame; None means the first installed
+        library.
         """
         return self.tables.library
 
@@ -240,8 +243,8 @@ class Release:
         `leastnoise.plan(workload, budget, after=[release])` calls it.
 
         Args:
-            name: for people, such as the name of the folder; by default the release's number in
-                the ledger.
+            name: a name for messages, such as the name of the folder; by default the release's
+                number in the ledger.
 
         Raises:
             InputError: the error of the answers depends on the data, or the release is a period
@@ -317,13 +320,13 @@ class Release:
 
     @property
     def answers(self) -> Any:
-        """All answers as one data frame: query, cell, answer, noise_std, low, high.
+        """All answers as one data frame: query, cell, answer, noise_std, low and high.
 
-        Its library is the library of the data, if these were a data frame, else the first of
+        Its library is the library of the data if they were a data frame; otherwise the first of
         pandas, polars and pyarrow that is installed.
 
         Raises:
-            InputError: none is installed, or there are over 20 million answers.
+            InputError: no library is installed, or there are over 20 million answers.
         """
         return self.long()
 
@@ -331,11 +334,12 @@ class Release:
     def long(self, library: str | None = None) -> Any:
         """Return all answers as one data frame in long form.
 
-        Columns query, cell, answer, noise_std, low, high, and the optional ones.
+        The columns are ``query``, ``cell``, ``answer``, ``noise_std``, ``low``, ``high``, and the
+        optional columns.
 
         Args:
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that
-                is installed.
+            library: pandas, polars or pyarrow; None for the data's library or, without one, the
+                first that is installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
@@ -371,12 +375,13 @@ class Release:
     def frame(self, table_id: str, library: str | None = None) -> Any:
         """Return one table as a data frame.
 
-        Columns query, one key for each attribute, answer, noise_std, low, high.
+        The columns are ``query``, one key for each attribute, ``answer``, ``noise_std``, ``low``
+        and ``high``.
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that
-                is installed.
+            library: pandas, polars or pyarrow; None for the data's library or, without one, the
+                first that is installed.
 
         Raises:
             InputError: no such table, or the library is not installed.
@@ -398,12 +403,12 @@ class Release:
 
     @property
     def missing_rows(self) -> tuple[MissingRows, ...]:
-        """About how many rows are left out of the tables of each attribute.
+        """The estimated number of rows that the tables of each attribute leave out.
 
-        Only attributes that some tables have and others do not: rows without a value there are
-        measured in a cell that is not published. The estimates follow from the measurements and
-        cost nothing. Attributes for which the measurements do not determine the number are not in
-        the list.
+        The list has attributes that some tables have and others do not: rows without a value of
+        such an attribute are measured in a cell that is not published. The estimates follow from
+        the measurements and cost nothing. The list omits attributes for which the measurements do
+        not determine the number.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
         >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
@@ -438,7 +443,7 @@ class Release:
         """Answer further queries from the measurements, at no cost.
 
         Args:
-            questions: over the release's domain, such as ``leastnoise.queries(domain,
+            questions: a workload over the release's domain, such as ``leastnoise.queries(domain,
                 age=leastnoise.ranges([(20, 39)]))``.
             level: coverage of the intervals; None for the level of the release.
 
@@ -447,8 +452,8 @@ class Release:
             as a data frame.
 
         Raises:
-            InputError: the measurements do not determine an answer, or it is of another domain or
-                has too many numbers.
+            InputError: the measurements do not determine an answer, or the workload has another
+                domain or too many answers.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
         >>> plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1))
@@ -499,8 +504,8 @@ class Release:
         """Return the least squares estimate, for queries outside the workload.
 
         Raises:
-            InputError: the noise chose which queries were measured, or values were cut at a
-                threshold, so that no interval of a new answer is known.
+            InputError: noisy results determined which queries were measured, or values were cut at
+                a threshold, so that the interval of a new answer is unknown.
         """
         if not self.finding.answers_new_questions:
             raise InputError(
@@ -517,16 +522,16 @@ class Release:
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            where: for some of its attributes, the labels to add up: one label, a list, or a pair
-                (low, high) of numbers as in `ranges`. Along every other attribute, all cells are
-                added up.
+            where: for some of the table's attributes, the labels to add up: one label, a list, or a
+                pair (low, high) of numbers as in `ranges`. Along every other attribute, all cells
+                are added up.
             level: coverage of the interval; None for the level of the release.
 
         Returns:
             A table of one answer.
 
         Raises:
-            InputError: no such table, an attribute that is not in it, or a label that is none.
+            InputError: there is no such table, or it lacks an attribute or a label.
 
         >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1))
         >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"], "age": [20, 30, 40]}), seed=7)
@@ -580,10 +585,10 @@ class Release:
     ) -> Any:
         """Return synthetic records that agree with the release, at no cost.
 
-        They are a data frame in the columns and spellings of the domain. A model of the tables is
-        rounded to rows: the model of a release by the strategy ``model``, else a model that is
-        fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes that no
-        table has together are independent.
+        They are a data frame with the columns and spellings of the data. A model of the tables is
+        rounded to rows: the model of a release with the strategy ``model``, otherwise a model that
+        is fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes that
+        occur together in no table are independent.
 
         Args:
             rows: the number of records; None for the number that the release counted.
@@ -591,16 +596,17 @@ class Release:
             units: whether to group rows into units, so that the number of units in each cell of
                 the largest table of units agrees with the release. The rows of a unit share the
                 attributes of that table.
-            size: an attribute whose value is the number of rows of the unit, such as the size of
-                a household; units have as many rows as it says.
+            size: an attribute whose value is the number of rows of the unit, such as the size of a
+                household. Each unit has this number of rows.
             weight: a measure; the records get weights that add up to its released sums.
             whole_numbers: attributes in bins whose values are whole numbers.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that
-                is installed.
+            library: pandas, polars or pyarrow; None for the data's library or, without one, the
+                first that is installed.
 
         Raises:
-            InputError: the release has no counts, the cells of an attribute are not determined,
-                there are over 2^27 rows, no counts of units, or no sums of the weight by cells.
+            InputError: the release has no counts, it does not determine the cells of an attribute,
+                there are over 2^27 rows, or it lacks counts of units or sums of the weight by
+                cells.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
@@ -626,7 +632,7 @@ class Release:
         It adds the biased columns ``answer_nnls`` and ``nnls_rmse``.
 
         Raises:
-            InputError: over 2^20 joint cells, or answers that are no linear estimates.
+            InputError: there are over 2^20 joint cells, or the answers are not linear estimates.
 
         >>> domain = ln.Domain(sex=["F", "M"])
         >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
@@ -643,17 +649,17 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        It has the columns of SELECT. An answer ``n``, or a monotone function of one, is followed
-        by the ends of its interval, ``n_low`` and ``n_high``.
+        It has the columns of SELECT. The columns ``n_low`` and ``n_high`` with the ends of the
+        interval follow an answer ``n`` or a monotone function of one.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
-            library: pandas, polars or pyarrow; None for the data's library, or else the first that
-                is installed.
+            library: pandas, polars or pyarrow; None for the data's library or, without one, the
+                first that is installed.
 
         Raises:
-            InputError: a clause that cannot be answered, or tables that the measurements do not
-                determine. Means and quantiles must have been in the workload.
+            InputError: a clause cannot be answered, or the measurements do not determine a table.
+                Means and quantiles must have been in the workload.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
         >>> release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
@@ -669,7 +675,7 @@ class Release:
         return answer_statement(statement, self._answer_column, self._answer_noise())
 
     def _answer_noise(self) -> AnswerNoise | None:
-        """Return the noise of answers; None if it is unknown or not their only error."""
+        """Return the noise of answers; None if it is unknown or if they have other errors."""
         if self.options.round is not None or self.options.survey or not self.finding.linear:
             return None
         estimate = self.least_squares()
@@ -680,7 +686,7 @@ class Release:
         """Return a SQL statement over the domain of the release.
 
         Raises:
-            InputError: a clause that cannot be answered, by its name and position.
+            InputError: a clause cannot be answered; the message has its name and position.
         """
         return read_statement(self.plan.workload, sql_settings(self.plan, self.options), text)
 
@@ -734,7 +740,7 @@ class Release:
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            other_id: another table of the same measure; None for the same.
+            other_id: another table of the same measure; None for the same table.
 
         Returns:
             Array of shape (answers, answers of the other), answers in row-major order, in squared
@@ -742,8 +748,8 @@ class Release:
             of answers is ``w @ covariance @ w``.
 
         Raises:
-            InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that
-                need a linear solver.
+            InputError: there is no such table, the tables have different measures, there are over
+                2^24 pairs, or the estimates need a linear solver.
 
         >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=0), ln.PureDP(1))
         >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"]}), seed=7)
@@ -879,7 +885,7 @@ def build_release(
 
 
 def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
-    """Return the privacy whose row limit tables name; None if units count by their rows."""
+    """Return the privacy whose row limit tables state; None if units are counted by their rows."""
     if plan.details.counts_unit_sizes:
         return None
     return plan.privacy
@@ -985,7 +991,7 @@ def _check_covariances(
 
 
 def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
-    """Raise if rounding would turn whole answers into other numbers.
+    """Raise if rounding would change whole answers.
 
     Whole answers are whole rows, or whole multiples of a measure's unit.
     """
@@ -1127,8 +1133,8 @@ def _rehearse_non_negative(
 ) -> None:
     """Compute the non-negative columns of simulated measurements.
 
-    Whatever else could fail, such as cells that the measurements do not determine, fails here,
-    before the plan is paid.
+    Other faults, such as cells that the measurements do not determine, also appear here, before the
+    plan is paid.
     """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks

@@ -322,14 +322,14 @@ def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The facts about a table or statistic that the page shows besides its cells.
+    """The facts about a table or statistic that the page shows in addition to its cells.
 
     The page keeps them, so that each table is estimated only once.
 
     Attributes:
-        product: the table; of a statistic, the first table that it is computed from.
+        product: the table; for a statistic, the first table from which it is computed.
         name: its title on the page.
-        unit: its unit; empty if the name says it.
+        unit: its unit; empty if the name contains it.
         answer: the answer of a table with one cell; NaN for other tables.
         typical: the mean size of its answers; 0 if all are suppressed.
         margin: the root mean square of its margins.
@@ -475,7 +475,7 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
     """Return sentences on the reliability of each table.
 
     A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
-    lacks a part of the error, such as the sampling error of a survey, gets no "yes".
+    omits a part of the error, such as the sampling error of a survey, is never rated "yes".
     """
     unused = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
@@ -690,13 +690,13 @@ class TableView:
         key_headings: the headings of the columns of keys.
         number_headings: the headings of the columns of numbers.
         rows: the cells of its rows as texts: keys, then numbers.
-        rows_note: a sentence that says which rows these are.
+        rows_note: a sentence that states which rows these are.
         file: the file with all answers; empty for statistics and statements.
         total: the answer of a table without keys.
         chart_note: the sentence that explains the chart.
         notes: the notes below the chart, about chart and numbers.
         svg: the picture of the chart; empty without one.
-        has_sampling_error: whether its intervals have the sampling error of a survey.
+        has_sampling_error: whether its intervals include the sampling error of a survey.
     """
 
     id: str
@@ -784,7 +784,7 @@ def collect_contents(
 class _ContentCollector:
     """Collects the statistics, tables and statements of one page.
 
-    Of a table that does not fit on the page, only the largest cells are kept.
+    If a table does not fit on the page, only its largest cells are kept.
     """
 
     def __init__(self, release: Release, language: str) -> None:
@@ -891,8 +891,8 @@ def _add_caption(
 ) -> TableView:
     """Return the view with notes on its chart.
 
-    They explain the chart and its marks, and say which lines are not drawn and which rows the
-    answers count.
+    The notes explain the chart and its marks, and state which lines are not drawn and which rows
+    the answers count.
     """
     keys = [f"how_{chart}"]
     if spec is not None and has_marks(spec):
@@ -986,7 +986,7 @@ def _format_sampling_errors(
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
     """Return the view of a SQL statement under its text.
 
-    Groups, and each answer with its interval where it has one.
+    It has the groups, and each answer with its interval if there is one.
     """
     text = release.options.statements[number - 1]
     statement = release.read_statement(text)

@@ -1,9 +1,9 @@
-"""The best guess about one privacy unit, which a budget bounds.
+"""Bound the best guess about one privacy unit by the budget.
 
-A reader knows all other rows and gives two neighbouring tables the same probability. The bound is
-the largest probability with which the reader then guesses the true one from the release. It is
-``1 - (alpha + beta) / 2`` at the point of the trade-off curve with the least sum of both errors
-(section 12 of docs/mathematics.md).
+Suppose that a reader knows all other rows and considers two neighbouring tables equally likely. The
+bound is the largest probability with which the reader guesses the true table from the release. It
+is ``1 - (alpha + beta) / 2`` at the point of the trade-off curve with the smallest sum of both
+errors (section 12 of docs/mathematics.md).
 """
 
 import math
@@ -33,8 +33,8 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
     """Return the largest chance to guess which of two tables is the true one.
 
     The tables are neighbours and equally likely, and the guess is based on the results. Under pure
-    privacy no single result makes the guess surer than that. Under other budgets the chance is an
-    average over the results.
+    privacy the bound holds for every single result. Under other budgets it holds for the average
+    over the results.
 
     Args:
         privacy: the budget of everything that is published together.
@@ -59,15 +59,16 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
 
 def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
-    """Return whether every result keeps the bound, and not only the average."""
+    """Return whether the bound holds for every result, not only for the average."""
     return isinstance(_budget_of_noise(privacy.budget, cost), PureDP)
 
 
 def _budget_of_noise(budget: Budget, cost: Cost | None) -> Budget:
-    """Return the budget that a release keeps by its kind of noise.
+    """Return the guarantee that follows from a release's kind of noise.
 
-    Within (epsilon, delta), a plan with Laplace noise keeps epsilon, and one with Gaussian noise
-    keeps the largest mu that the budget allows. Both hold for a guard and its plan together.
+    Within (epsilon, delta), a plan with Laplace noise satisfies epsilon, and a plan with Gaussian
+    noise satisfies the largest mu that the budget allows. Both hold for a guard and its plan
+    together.
     """
     if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
         return PureDP(budget.epsilon)

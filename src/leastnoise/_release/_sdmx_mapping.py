@@ -1,4 +1,4 @@
-"""The part ``[output.sdmx]``: an office's concepts, codes and units.
+"""The part ``[output.sdmx]`` of a spec: an office's concepts, codes and units.
 
 Without it, ids follow from the names in the spec.
 """
@@ -42,7 +42,7 @@ class SdmxMapping:
     """How a release is written as SDMX.
 
     Attributes:
-        agency: the id of the agency; empty for one from the name of the agency.
+        agency: the id of the agency; if it is empty, the id follows from the agency's name.
         flows: "table" or "quantity".
         concepts: the id of the concept of attributes, or of levels by a key such as
             ``store:region``.
@@ -125,7 +125,7 @@ def check_sdmx_mapping(part: Mapping[str, Any], domain: Domain) -> None:
 
 
 def sdmx_period(label: str) -> str | None:
-    """Return a period in SDMX notation; None for a label that is no period.
+    """Return a period in SDMX notation; None for a label that is not a period.
 
     >>> sdmx_period("2024-W05"), sdmx_period("2024-01-31 07:00"), sdmx_period("<= 2024")
     ('2024-W05', '2024-01-31T07:00:00', None)
@@ -137,7 +137,7 @@ def sdmx_period(label: str) -> str | None:
 
 
 def _read_ids(name: str, value: object, pattern: re.Pattern[str]) -> dict[str, str]:
-    """Return a table of ids; raise for a value that is none."""
+    """Return a checked table of ids."""
     if not isinstance(value, Mapping):
         raise refuse(f"sdmx {name}", value, "a table of ids, such as { region = 'REF_AREA' }")
     for key, text in value.items():

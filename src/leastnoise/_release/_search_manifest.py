@@ -14,14 +14,14 @@ _Record = TypeVar("_Record")
 def read_search_manifest(
     directory: Path, record: type[_Record], manifest_format: str, result: str, advice: str
 ) -> _Record:
-    """Return the manifest in a directory, every value checked.
+    """Return the manifest in a directory, with checked values.
 
     Args:
         directory: the directory that the search wrote.
         record: the class of the manifest.
         manifest_format: the value of its key ``format``.
         result: the result of the search, in the plural, for messages.
-        advice: what to do if the directory has no such manifest.
+        advice: the advice if the directory has no such manifest.
 
     Raises:
         InputError: the manifest is missing, damaged, or of another format.

@@ -91,7 +91,7 @@ def describe_definition(
 def format_amount(value: Fraction, *, up: bool) -> str:
     """Format an epsilon, delta or rho.
 
-    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
+    The text is exact if that is short; otherwise it has six digits, rounded up or down.
     """
     text = readable(value)
     if not text.startswith("about"):
@@ -181,11 +181,11 @@ def describe_guessing_chance(
     """Explain the budget by the best guess about one unit, without formulas.
 
     Args:
-        privacy: the budget of everything that is published together.
+        privacy: the budget of all parts that are published together.
         catalogue: the language.
         cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
-        published: "release"; "addition" for a release next to others, as `published_part` says; or
-            "ledger" for all releases within its budget.
+        published: "release"; "addition" for a release that adds to others (see `published_part`);
+            or "ledger" for all releases within its budget.
     """
     # Percentages round up, since the sentence says "at most"; 1e-9 is for floating point.
     percent = max(math.ceil(100 * guessing_chance(privacy, cost) - 1e-9), _LEAST_CHANCE)
@@ -211,8 +211,8 @@ def describe_guessing_chance(
 def published_part(plan: Plan, *, has_searches: bool) -> str:
     """Return whether a budget covers a "release" or an "addition".
 
-    A search for categories or bounds has its own budget, and so have earlier releases that the plan
-    counts. The release contains both, and the plan's budget does not cover them.
+    A search for categories or bounds has a separate budget, and so has each earlier release that
+    the plan counts. The release contains their results, but the plan's budget does not cover them.
 
     Args:
         plan: the plan.
@@ -390,7 +390,7 @@ def _describe_complete_rows(
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences on rows in no table, and on rows in only some tables."""
+    """Return sentences on rows in no table, and on rows in some tables only."""
     names_in_no_table, names_of_some_tables = _dropping_names(plan)
     return [
         *_list_dropping("dropped", names_in_no_table, plan, catalogue),
@@ -399,7 +399,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def _dropping_names(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return attributes that drop rows from all tables, and from their own."""
+    """Return attributes that drop rows from all tables, and from their own tables only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     names_of_tables = {name for product in plan.workload for name in product.attributes}
@@ -451,7 +451,7 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on missing rows, with their number where it is known."""
+    """Return sentences on missing rows, with their number if it is known."""
     names_in_no_table, _ = _dropping_names(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
@@ -466,7 +466,7 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def _list_unmeasured_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on rows that some tables lack in unknown numbers."""
+    """Return sentences on rows that some tables leave out, if their number is unknown."""
     _, names_of_some_tables = _dropping_names(release.plan)
     estimated_names = {each.attribute for each in release.missing_rows if not math.isnan(each.rows)}
     unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
@@ -474,7 +474,7 @@ def _list_unmeasured_rows(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def describe_unmeasured_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows that some tables lack in unknown numbers, or None."""
+    """Return sentences on rows left out in unknown numbers, or None."""
     sentences = _list_unmeasured_rows(release, catalogue)
     if not sentences:
         return None
@@ -484,14 +484,15 @@ def describe_unmeasured_rows(release: Release, catalogue: Catalogue = ENGLISH) -
 def describe_missing_rows(
     release: Release, catalogue: Catalogue = ENGLISH, over: float = 0.0
 ) -> str | None:
-    """Return a sentence with the numbers of rows surely missing from tables.
+    """Return a sentence with the numbers of rows that are certainly missing from tables.
 
-    It names the attributes that lack most rows. None if the noise explains all of the numbers.
+    It names the attributes with the most missing rows. The result is None if noise can explain all
+    of the numbers.
 
     Args:
-        release: whose measurements determine the numbers.
+        release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
-        over: return None unless one attribute surely lacks more than this share of the rows.
+        over: return None unless an attribute certainly lacks more than this share of the rows.
     """
     missing = [each for each in release.missing_rows if each.rows > each.margin]
     if not any(each.rows - each.margin > over * each.all_rows for each in missing):
@@ -501,7 +502,7 @@ def describe_missing_rows(
 
 
 def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: Catalogue) -> str:
-    """Return a sentence with the number of rows that each attribute lacks."""
+    """Return a sentence with the number of rows missing for each attribute."""
     counts = [
         catalogue.say(
             "missing_rows_of",
@@ -546,7 +547,7 @@ def _takes_nearest_value(kind: Kind) -> bool:
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every measure about its values.
 
-    It says how sums and means clip them, and how a row without a value counts.
+    It states how sums and means clip values, and how a row without a value counts.
     """
     measures = workload.domain.measures
     summed = sorted({str(product.measure) for product in workload.products if product.of_values})
@@ -606,7 +607,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences on measures, and on the largest amount of a row in sums.
 
-    The noise has to hide this amount. Sums of which only a statistic is computed have no sentence.
+    The noise must hide this amount. Sums that only serve a statistic have no sentence.
     """
     measures = workload.domain.measures
     summed = sorted({str(product.measure) for product in workload.products if product.of_values})
@@ -626,7 +627,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a phrase on the row limit of a unit; "" if units have none."""
+    """Return a phrase on the row limit of a unit; "" without a limit."""
     if release.plan.details.counts_unit_sizes:
         return ""
     return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
@@ -635,7 +636,7 @@ def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Describe the effect of the row limit of units on all answers.
 
-    It says about how many rows were cut. None without a limit.
+    It states the estimated number of cut rows. The result is None without a limit.
     """
     privacy = release.privacy
     guard = release.receipt.guard
@@ -677,9 +678,9 @@ def list_cut_amounts(
     """Return sentences on how much of each total of units was cut.
 
     Args:
-        release: whose receipt may have the amounts that a guard counted.
+        release: the release; its receipt may have the amounts that a guard counted.
         catalogue: the catalogue of the language.
-        over: leave out totals of which surely no more than this share was cut.
+        over: leave out totals unless more than this share may have been cut.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -717,7 +718,7 @@ def list_cut_amounts(
 def has_series_limit(plan: Plan) -> bool:
     """Return whether a series also bounds a unit's rows in all periods.
 
-    Then its rows in later periods count only if it has not used them up.
+    In that case rows of a unit in later periods count only as long as the unit has rows left.
     """
     privacy = plan.privacy
     if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:
@@ -732,15 +733,16 @@ def describe_guard_counts(
 ) -> str | None:
     """Return a sentence with the guard's counts of kept and used rows, or None.
 
-    The rows are read rows if each row is a unit. None without a guard.
+    If each row is a unit, the kept rows are the read rows. The result is None without a guard.
 
-    The used rows are among the kept rows: if noise makes their count larger, it is shown for both.
-    A note follows if surely some rows were not used, at least about a percent.
+    The used rows are a part of the kept rows; if noise makes their count larger, the sentence shows
+    the count of kept rows for both. A note follows if certainly some rows, at least about one
+    percent, were not used.
 
     Args:
         release: the release whose receipt has the counts.
         catalogue: the catalogue of the language.
-        unused_over: return None unless surely more than this share of the rows was not used.
+        unused_over: return None unless certainly more than this share of the rows was not used.
     """
     guard = release.receipt.guard
     privacy = release.privacy
@@ -774,7 +776,7 @@ def describe_guard_counts(
 def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
     """Return a sentence with the share of unused rows and its interval.
 
-    It has no number if the noise of the guard hides the share.
+    The sentence has no number if the noise of the guard hides the share.
     """
     estimated = estimate_unused_share(release.receipt.guard, release.level)
     if estimated is None:
@@ -787,7 +789,7 @@ def _say_unused_share(key: str, release: Release, catalogue: Catalogue) -> str:
 def unused_row_share(release: Release) -> float:
     """Return the estimated share of rows that no table uses, by a guard's counts.
 
-    It is 0 without a guard, and if the noise of the counts explains the difference.
+    It is 0 without a guard, and if the noise of the counts can explain the difference.
     """
     guard = release.receipt.guard
     if guard is None:
@@ -841,7 +843,7 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
     """Return the attributes whose missing or outside values a table lacks.
 
     A row that an attribute drops is in no table. So all tables have the same such attributes,
-    except that an attribute with a hidden cell drops a row only from its own tables.
+    except that an attribute with a hidden cell drops a row only from tables by this attribute.
     """
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     return tuple(
@@ -853,7 +855,7 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 
 
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say that guards that stopped earlier releases used part of the budget.
+    """State that guards that stopped earlier releases used part of the budget.
 
     The result is None if no guard did.
     """
@@ -870,10 +872,10 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 
 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the warnings that the page shows before any number.
+    """Return the warnings that the page shows before all numbers.
 
-    They say that the row limit may have cut over a tenth of the rows, that as many rows were not
-    used or are missing from some tables, or that the number of missing rows is unknown.
+    There is a warning if the row limit may have cut over a tenth of the rows, if over a tenth was
+    not used or is missing from some tables, and if the number of missing rows is unknown.
     """
     share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -936,7 +938,7 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say whether answers may be fractions or negative, and are additive."""
+    """State whether answers may be fractions or negative, and whether they are additive."""
     options = release.options
     keys = []
     if not options.round:
@@ -1021,9 +1023,9 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the tables written in place of a large table.
+    """Return a sentence on the tables that are written instead of a large table.
 
-    It also says how to compute its other answers.
+    It also states how to compute the other answers of the large table.
     """
     products = release.plan.workload.products
     large = [
@@ -1059,7 +1061,7 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the notices for readers of any answer, also of later ones.
+    """Return the notices for readers of any answer, including later answers.
 
     They are about the row limit, counts of units, and a second table.
     """
@@ -1157,7 +1159,7 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
 def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Explain the optional columns.
 
-    The first sentence holds for all of them; then each kind has a sentence or two.
+    The first sentence is about all of them; then each kind has one or two sentences.
     """
     options = release.options
     is_chosen = {

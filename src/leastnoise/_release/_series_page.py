@@ -64,7 +64,7 @@ class SeriesView:
         headings: the headings of its groups, of the newest values and of the changes.
         rows: for each group its labels, its newest value and its changes; a change has a second
             text, the change in percent.
-        rows_note: a sentence about the rows that are not shown; empty if all are.
+        rows_note: a sentence about the rows that are not shown; empty if all rows are shown.
         svg: the picture of its lines; empty without one.
         notes: the notes below the picture.
     """
@@ -79,7 +79,7 @@ class SeriesView:
 
     @property
     def numbers(self) -> int:
-        """The number of columns with numbers, not labels."""
+        """The number of columns that hold numbers."""
         return len(self.rows[0]) - sum(second == "label" for _, second in self.rows[0])
 
 
@@ -97,10 +97,11 @@ class _TimeTable:
         low: lower ends of the intervals, with the sampling error if it is stated.
         high: upper ends.
         periods: the labels of the periods.
-        quantity: what `compare_groups` is called with; None if its changes cannot be estimated.
-        rounding_key: the quantity whose rounding its values have, as in `quantity_key`.
+        quantity: the argument of `compare_groups`; None if changes cannot be estimated.
+        rounding_key: the key of the quantity whose rounding applies to the values; see
+            `quantity_key`.
         catalogue: the sentences of the page, with the table's number format.
-        picture: what its chart is drawn from; None if it has too few periods.
+        picture: the picture from which its chart is drawn; None if there are too few periods.
     """
 
     id: str
@@ -224,7 +225,7 @@ def _add_picture(view: SeriesView, svg: str) -> SeriesView:
 
 
 def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeTable]:
-    """Yield statistics over time, then tables that do not only serve them."""
+    """Yield statistics over time, then tables that are not only parts of statistics."""
     if not isinstance(release.plan, SeriesPlan):
         return
     along = release.plan.series.along
@@ -399,7 +400,7 @@ def _format_change(
 ) -> tuple[str, str]:
     """Return the change of a group and its percentage, each with its margin.
 
-    A change is the difference of the published values, each of which rounding has moved.
+    A change is the difference of two published values; both may be rounded.
     """
     catalogue = table.catalogue
     change = float(table.values[group][-1] - table.values[group][earlier])
@@ -444,10 +445,10 @@ def _with_sign(number: str, change: float) -> str:
 
 
 def _keep_together(period: str) -> str:
-    """Return a period that no line break divides."""
+    """Return a period in which no line break is possible."""
     return period.replace("-", "\u2011")
 
 
 def _reach(value: float, low: float, high: float) -> float:
-    """Return the half width of an interval to its farther side."""
+    """Return the distance from a value to the farther end of its interval."""
     return max(high - value, value - low)

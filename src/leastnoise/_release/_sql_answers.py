@@ -45,7 +45,7 @@ class AnswerWorkload(Protocol):
 
         Args:
             workload: a table or a statistic.
-            column: of a statistic, a further column of numbers that has an interval.
+            column: for a statistic, a further column of numbers that has an interval.
         """
 
 
@@ -77,7 +77,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
 def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     """Return the position of an aggregate's statistic or table in a workload.
 
-    The result is None if the workload lacks it.
+    The result is None if the workload lacks both.
     """
     if aggregate_workload.statistics:
         statistics = [_without_size(statistic) for statistic in workload.statistics]
@@ -93,7 +93,7 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
 
 
 def _without_size(statistic: Statistic) -> Statistic:
-    """Return a statistic as an aggregate names it: a pair in the order of names."""
+    """Return a statistic without its size, and a pair of measures in the order of names."""
     statistic = replace(statistic, size=None, target=None)
     if statistic.kind != "correlations" or len(statistic.on) != 1:
         return statistic
@@ -107,7 +107,7 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
     This check comes before a payment.
 
     Raises:
-        InputError: it lacks one, or a statement cannot be answered.
+        InputError: the plan lacks one of these, or a statement cannot be answered.
     """
     for text in texts:
         statement = read_statement(workload, settings, text)
@@ -127,15 +127,15 @@ def answer_statement(
 ) -> Columns:
     """Return the columns of SELECT by name.
 
-    A column ``n`` with an interval is followed by its ends, ``n_low`` and ``n_high``.
+    The columns ``n_low`` and ``n_high`` with the ends of the interval follow a column ``n``.
 
     Args:
         statement: the statement.
         answer_workload: answers the workload of one aggregate.
-        noise: of the answers, for the intervals of combinations; None if it is unknown.
+        noise: the noise of the answers, for the intervals of combinations; None if it is unknown.
 
-    Guarantees: groups without rows are included; a column that is not in a set of groups is None
-        there, as in SQL.
+    Guarantees: groups without rows are included. In rows of a grouping set, the columns that are
+        not in the set are None, as in SQL.
     """
     released = [
         _released_columns(selection, answer_workload, noise) for selection in statement.selections
@@ -248,8 +248,8 @@ def _spread_answers(
 ) -> Answers:
     """Return a kind of `SPREADS` from standard deviations with their ends.
 
-    The divisor of the sample is n - 1 with the number of values n, at least 2 of them. An end of
-    the interval has n at the end of its own interval at which the interval is longer.
+    The divisor of the sample is n - 1, where n is the number of values, at least 2. Each end of the
+    interval uses the end of the interval of n that makes the result wider.
     """
     estimate, low, high = std_devs
     if kind.endswith("_sample"):
@@ -285,7 +285,7 @@ def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload
 
 
 def _last_axis_at(answers: Answers, position: int) -> Answers:
-    """Return the answers of one pair or term, which are along the last axis."""
+    """Return the answers of one pair or term, at its position on the last axis."""
     values, low, high = answers
     return values[..., position], low[..., position], high[..., position]
 
@@ -317,7 +317,7 @@ def _sample_factor(counts: FloatArray) -> FloatArray:
 def _positions(
     shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
 ) -> list[Array]:
-    """Return where each attribute counts the displayed keys; -1 for nowhere."""
+    """Return by attribute the query that counts each displayed key; -1 for none."""
     positions = []
     for name, keys in counted_keys.items():
         position_of = {key: position for position, key in enumerate(keys)}

@@ -47,9 +47,10 @@ class AnswerNoise:
     """The noise of a release's answers.
 
     Attributes:
-        covariances: between answers.
-        multiplier: half the width of an interval, in standard errors.
-        own_product: returns the queries of one table over the domain of the measurements.
+        covariances: the covariances between answers.
+        multiplier: the half width of an interval, in standard errors.
+        own_product: a function that returns the queries of one table over the domain of the
+            measurements.
     """
 
     covariances: PairCovariances
@@ -58,7 +59,7 @@ class AnswerNoise:
 
     @property
     def half_step(self) -> float:
-        """Half the distance of two values of the noise, in rows or units."""
+        """Half the distance between two adjacent values of the noise, in rows or units."""
         return 0.5 / self.covariances.measurements.grid
 
 
@@ -69,8 +70,8 @@ class CombinationReader:
     Attributes:
         selection: the groups and aggregates.
         grouping: the grouping set.
-        answer_of: returns the answers of an aggregate.
-        noise: of the answers.
+        answer_of: a function that returns the answers of an aggregate.
+        noise: the noise of the answers.
     """
 
     selection: Selection
@@ -209,7 +210,7 @@ class CombinationReader:
         return value
 
     def _within_frame(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
-        """Return the sums of answers over the window of a term; NaN where it is empty."""
+        """Return the sums of answers over the window of a term; NaN for an empty window."""
         if term.frame is None:
             return answers
         axis = [*self.keys].index(term.frame.attribute)
@@ -226,7 +227,8 @@ class CombinationReader:
         """Return along an attribute the groups whose answers a term adds up.
 
         Raises:
-            InputError: the order of the groups is unknown, since they have no common type.
+            InputError: the order of the groups is unknown, because their labels have no common
+                type.
         """
         keys = self.keys[name]
         if term.frame is None or term.frame.attribute != name:
@@ -263,7 +265,7 @@ class CombinationReader:
         return aggregate
 
     def _bounds(self, combination: Combination) -> tuple[float, float]:
-        """Return the least and the largest possible value of a combination."""
+        """Return the smallest and the largest possible value of a combination."""
         (term, _), *others = combination.numerator.factors or ((AnswerTerm(0), 0),)
         if term.part and not others:
             measure = self.selection.domain.measure(self._aggregate(term).of)
@@ -271,7 +273,7 @@ class CombinationReader:
         return (0.0 if self._is_at_least_zero(combination) else -np.inf), np.inf
 
     def _is_at_least_zero(self, combination: Combination) -> bool:
-        """Return whether every part of a combination is a number of rows or units."""
+        """Return whether every part of a combination is a count of rows or units."""
         parts = [combination.numerator, combination.denominator or LinearSum()]
         return all(
             part.shift >= 0
@@ -409,8 +411,9 @@ def combination_ends(
     Args:
         selection: the groups, aggregates and combinations.
         grouping: the grouping set.
-        answer_of: returns the answers of an aggregate.
-        noise: of the answers; None if their covariances are unknown, so that the ends are NaN.
+        answer_of: a function that returns the answers of an aggregate.
+        noise: the noise of the answers; None if their covariances are unknown, so that the ends are
+            NaN.
     """
     if noise is None:
         unknown = np.full(len(answer_of(selection.aggregates[0])), np.nan)

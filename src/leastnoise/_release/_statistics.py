@@ -1,6 +1,6 @@
 """Means, standard deviations, quantiles and distribution functions.
 
-Computed from the tables of a release, with intervals.
+They are computed from the tables of a release, with intervals.
 """
 
 import math
@@ -109,7 +109,7 @@ class StatisticTable(ResultTable):
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels that pages show: the text of a code that has one."""
+        """The labels that pages show: the text of a code if there is one, otherwise the code."""
         attributes = (*self.statistic.by, *self.attributes[len(self.statistic.by) :])
         return display_labels(self.labels, attributes, self.code_texts)
 
@@ -151,10 +151,10 @@ class StatisticTable(ResultTable):
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """Yield the labels of the keys, and value, low and high.
 
-        The interval includes the sampling error if it is stated.
+        The interval includes the sampling error if one is stated.
 
         Args:
-            limit: the number of values, from the first; None for all.
+            limit: the number of values to return, from the first on; None for all.
         """
         arrays = (self.values, self.whole_low, self.whole_high)
         numbers = zip(*(values.reshape(-1)[:limit].tolist() for values in arrays), strict=True)
@@ -206,7 +206,8 @@ class StatisticTable(ResultTable):
         """Return an Altair chart, which notebooks show.
 
         Raises:
-            InputError: coefficients, which have different units, a single number, or too many.
+            InputError: the statistic has coefficients, which have different units, a single number,
+                or too many numbers.
         """
         if self.statistic.kind == "regression":
             raise InputError(
@@ -371,7 +372,7 @@ def format_interval(
         value: the value.
         low: the lower end of its interval.
         high: the upper end.
-        exact: whether the ends keep all digits, as the ends of cells of quantiles do.
+        exact: whether the ends keep all digits, like the ends of quantiles' cells.
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
@@ -398,7 +399,7 @@ def format_interval(
 
 
 def no_suppression(product: Product) -> BoolArray:
-    """Return that no answer of a table is suppressed."""
+    """Return a mask of a table's answers in which no answer is suppressed."""
     return np.zeros(product.shape, dtype=np.bool_)
 
 
@@ -488,8 +489,8 @@ class Statistics(LazySequence[StatisticTable]):
     def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
         """Return a statistic without the values of suppressed sums and counts.
 
-        Sums and counts are in the file of a mean, and the mean and the count in the file of a
-        standard deviation, so their rules hold there too.
+        The file of a mean contains its sums and counts, and the file of a standard deviation
+        contains the mean and the count. So the suppression rules of these tables apply to it too.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
@@ -510,9 +511,10 @@ class Statistics(LazySequence[StatisticTable]):
         return suppress_values(table, is_suppressed)
 
     def suppressed_sums(self, product: Product) -> BoolArray | None:
-        """Return which sums of a table must be suppressed because a mean of them is.
+        """Return which sums of a table must be suppressed because their mean is suppressed.
 
-        Otherwise the mean would follow from its sum and its count. None if no mean is of them.
+        Otherwise the mean would follow from its sum and its count. The result is None if no mean
+        uses the sums.
         """
         suppressed: BoolArray | None = None
         for position, statistic in enumerate(self.workload.statistics):
@@ -536,7 +538,7 @@ def add_sampling_errors(
 ) -> StatisticTable:
     """Return a statistic with sampling errors; values of large CV suppressed.
 
-    A mean that is suppressed has no sum and no count in its file either.
+    If a mean is suppressed, its sum and its count are missing in its file too.
     """
     if survey is None:
         return table
@@ -570,7 +572,7 @@ def add_sampling_errors(
 
 
 def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> StatisticTable:
-    """Return a statistic without some values; they are missing in all columns."""
+    """Return a statistic in which some values are missing in all columns."""
     if not is_suppressed.any():
         return table
 
@@ -660,7 +662,7 @@ def _several_measures_values(
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the key column and the values of correlations or of a regression.
 
-    An interval without ends has none in the table.
+    An interval without bounds is missing in the table.
     """
     estimated: Correlations | Regression
     if statistic.kind == "correlations":
@@ -753,7 +755,7 @@ def _round_statistic(
 
     Args:
         values_of: the columns of the statistic.
-        options: have the rounding.
+        options: the options with the rounding.
         keys: the quantities of the sum and of the divisor, as `quantity_key` returns them.
     """
     sum_step, sum_bound = rounding_rule(options, keys[0])

@@ -1,12 +1,12 @@
-"""Sampling errors of surveys, as the user states them.
+"""Compute sampling errors of surveys from the statements of a spec.
 
-The noise of a release hides people; it says nothing about the people who were not asked. A spec
-states how large the sampling error is, by standard errors, coefficients of variation (CV), a
+The noise of a release hides people; it does not account for the people who are not in the sample. A
+spec states how large the sampling error is, by standard errors, coefficients of variation (CV), a
 variance model or design effects. The release then has intervals for the noise, for the sample and
 for both, and a flag for each number by the CV of both errors.
 
-Everything here is computed from released numbers and from public figures of the spec, so it costs
-no budget and reveals nothing further.
+The results follow from released numbers and from public figures of the spec, so they cost no budget
+and reveal nothing further.
 """
 
 import math
@@ -64,7 +64,7 @@ class Design:
 
     @property
     def finite_factor(self) -> float:
-        """The share of the variance that is left because the population is finite."""
+        """The finite population correction, as a factor of the variance."""
         return max(0.0, 1 - self.sample / self.population)
 
     def errors_of_counts(self, answer: FloatArray, total: float) -> FloatArray:
@@ -95,7 +95,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingRule:
-    """How the sampling error of one table or statistic follows from its answers.
+    """A rule from the answers of one table or statistic to their sampling errors.
 
     Attributes:
         method: a key of the spec, such as ``cv``.
@@ -115,12 +115,12 @@ class SamplingRule:
         is_weighted: bool,
         group_weights: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the standard error of each answer; NaN where none follows.
+        """Return the standard error of each answer; NaN if the rule determines none.
 
         Args:
             answer: the released answers.
             is_weighted: whether rows count with their weights.
-            group_weights: of means, the released sums of weights of their groups.
+            group_weights: for means, the released sums of weights of their groups.
         """
         if self.design is not None:
             if group_weights is not None:
@@ -159,7 +159,8 @@ class FlagRule:
 class SamplingErrors:
     """Sampling errors, and intervals and flags from both errors.
 
-    Arrays have the shape of the answers. All but the flags are NaN where an answer is suppressed.
+    Arrays have the shape of the answers. All arrays except the flags are NaN for a suppressed
+    answer.
     """
 
     std: FloatArray
@@ -189,11 +190,11 @@ class SamplingErrors:
 
     @property
     def is_suppressed(self) -> BoolArray:
-        """Which numbers are not published."""
+        """A mask of the numbers that are not published."""
         return (self.reliability == len(RELIABILITY)) & self.suppressed
 
     def without(self, is_suppressed: BoolArray) -> "SamplingErrors":
-        """Return the errors; some answers lose theirs and get the last flag."""
+        """Return the errors without those of some answers, which get the last flag."""
         return SamplingErrors(
             std=np.where(is_suppressed, np.nan, self.std),
             low=np.where(is_suppressed, np.nan, self.low),
@@ -233,15 +234,15 @@ def combine_errors(
 ) -> SamplingErrors:
     """Return sampling errors with the intervals of both errors.
 
-    The reaches of both intervals are added in quadrature: noise and sample are independent, and
-    the reach of the noise is at least the reach of a normal error of its variance.
+    The half widths of both intervals are added in quadrature: noise and sample are independent, and
+    the half width of the noise is at least that of a normal error with the same variance.
 
     Args:
         answer: the released answers.
         low: the lower ends of the intervals of the noise.
         high: the upper ends.
         noise_std: the standard errors of the noise.
-        sampling_std: the standard errors of the sample; NaN where none is known.
+        sampling_std: the standard errors of the sample; NaN if unknown.
         level: the coverage of the intervals.
         flags: the CVs of the flags.
     """
@@ -270,7 +271,7 @@ class Survey:
     """The part ``[survey]`` of a spec: rules by table, a default and flags.
 
     Attributes:
-        default: the rule of tables and means that have none of their own; None for none.
+        default: the rule of tables and means without a separate rule; None if there is no default.
         tables: rules by the names of tables and statistics.
         flags: the CVs of the flags.
     """
@@ -293,8 +294,8 @@ class Survey:
     def rule_of_statistic(self, statistic: Statistic, domain: Domain) -> SamplingRule | None:
         """Return the rule of a statistic; None if its sampling error is not stated.
 
-        The default rule is for means. A default design effect is for shares only, which are means
-        of a measure between 0 and 1.
+        The default rule applies to means. A default design effect applies only to shares, which are
+        means of a measure between 0 and 1.
         """
         if statistic.name in self.tables:
             return self.tables[statistic.name]
@@ -340,10 +341,10 @@ def is_weighted(domain: Domain, measure: str | None) -> bool:
 
 
 def check_survey(survey: object) -> dict[str, Any]:
-    """Return the part ``[survey]`` with exact numbers as texts.
+    """Return the part ``[survey]``, checked, with exact numbers as texts.
 
     Raises:
-        InputError: an unknown key, or a number that is not allowed.
+        InputError: a key is unknown, or a number is not allowed.
     """
     if not isinstance(survey, Mapping):
         raise refuse("survey", survey, f"a table with some of {', '.join(_SURVEY_KEYS)}")
@@ -503,8 +504,8 @@ def resolve_survey(
         names: the names of tables and statistics by name and id.
 
     Raises:
-        InputError: a rule of no table, a list of another length than the table, or a design
-            effect for a table whose error it does not give.
+        InputError: a rule is for no table, a list has another length than its table, or a design
+            effect is stated for a table whose error does not follow from it.
     """
     checked = check_survey(survey)
     if not checked:
@@ -560,7 +561,7 @@ def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
 def _check_design_of_mean(
     key: str, statistic: Statistic, rule: Mapping[str, Any], domain: Domain
 ) -> None:
-    """Raise for a design effect that does not give the error of a statistic."""
+    """Raise for a design effect from which the error of a statistic does not follow."""
     if statistic.kind != "means":
         raise refuse(
             f"survey tables {key}",

@@ -2,8 +2,8 @@
 
 Tables are computed on access, and rounded as the options request.
 
-Rounding and suppressing small answers protect nobody: the noise does. Both only remove information,
-so they cost nothing, and error bars get wider.
+The noise protects people, not the rounding or the suppression of small answers. Both only remove
+information: they cost nothing, and error bars get wider.
 """
 
 import itertools
@@ -89,11 +89,11 @@ _MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables 
 
 @dataclass(frozen=True, slots=True)
 class IntervalWidth:
-    """How far intervals reach to either side of an answer.
+    """The width of intervals on each side of an answer.
 
     Attributes:
         multiplier: the multiple of the standard error, for two-sided intervals.
-        half_step: half a step of the noise, which every interval adds.
+        half_step: half a step of the noise, which is added to every half width.
         one_sided: the multiple of the standard error, for one-sided bounds of the same level.
     """
 
@@ -106,7 +106,7 @@ class IntervalWidth:
 class ResultTable:
     """A value and an interval for every combination of labels.
 
-    Tables and statistics are such results: they have columns, frames and charts.
+    It is the base class of tables and statistics, which have columns, frames and charts.
     """
 
     id: str
@@ -137,7 +137,7 @@ class ResultTable:
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Columns that do not apply are left out.
+        Columns that do not apply are omitted.
         """
 
     @abstractmethod
@@ -146,7 +146,7 @@ class ResultTable:
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels that pages show: the text of a code that has one."""
+        """The labels that pages show: the text of a code if there is one, otherwise the code."""
         return display_labels(self.labels, self.attributes, self.code_texts)
 
     @property
@@ -194,7 +194,7 @@ class ResultTable:
     def columns(self) -> Columns:
         """The long form: ``query``, one column for each key, then `numbers`.
 
-        A key is int64 if every label is a whole number, else text.
+        A key is int64 if every label is a whole number, otherwise text.
         """
         keys = [
             label_array(labels)[index]
@@ -213,7 +213,7 @@ class ResultTable:
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        None means the library of the data, or else the first that is installed.
+        None means the library of the data or, without one, the first that is installed.
 
         In a table, a key of numbers is followed by the bounds of its cells, ``age_low`` and
         ``age_high``, and a key of periods by their first day or hour, ``month_start``.
@@ -223,7 +223,7 @@ class ResultTable:
     def plot(self) -> Any:
         """Return an Altair chart, which notebooks show.
 
-        It has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
+        The chart has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
         """
         spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
@@ -238,7 +238,7 @@ class ResultTable:
 class Table(ResultTable):
     """The answers to one product of the workload.
 
-    All numbers are in rows or in the measure's own unit.
+    All numbers are in rows or in the measure's unit.
     """
 
     product: Product
@@ -267,7 +267,7 @@ class Table(ResultTable):
 
     @property
     def _known_approximation_std(self) -> FloatArray:
-        """The approximation errors, with 0 for those that are not known."""
+        """The approximation errors, with 0 for unknown errors."""
         if self.approximation_std is None:
             return np.zeros_like(self.noise_std)
         return np.nan_to_num(self.approximation_std)
@@ -275,7 +275,7 @@ class Table(ResultTable):
     def numbers(self) -> Columns:
         """Return the columns of numbers by name, flat in row-major order.
 
-        Columns that do not apply are left out.
+        Columns that do not apply are omitted.
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         biased = (
@@ -296,10 +296,9 @@ class Table(ResultTable):
 
     @property
     def typical_margin(self) -> float:
-        """The root mean square of the margins, NaN if all are suppressed.
+        """The root mean square of the margins; NaN if all answers are suppressed.
 
-        It is in rows or in the measure's own unit, and includes the sampling error if that is
-        stated.
+        It is in rows or in the measure's unit, and includes the sampling error if one is stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -308,10 +307,9 @@ class Table(ResultTable):
 
     @property
     def largest_margin(self) -> float:
-        """The margin of the widest interval, NaN if all are suppressed.
+        """The margin of the widest interval; NaN if all answers are suppressed.
 
-        It is in rows or in the measure's own unit, and includes the sampling error if that is
-        stated.
+        It is in rows or in the measure's unit, and includes the sampling error if one is stated.
         """
         published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
@@ -320,17 +318,17 @@ class Table(ResultTable):
 
     @property
     def margins(self) -> FloatArray:
-        """The half width of every interval, to its farther side.
+        """The distance of every answer from the farther end of its interval.
 
-        NaN if the answer is suppressed.
+        It is NaN if the answer is suppressed.
         """
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
     @property
     def whole_margins(self) -> FloatArray:
-        """The half width of every interval of both errors, to its farther side.
+        """The same distance for the intervals of both errors.
 
-        They are the margins of the noise if no sampling error is stated.
+        If no sampling error is stated, these are the margins of the noise.
         """
         if self.sampling is None:
             return self.margins
@@ -445,7 +443,8 @@ class Table(ResultTable):
         The only cell of a table without attributes is ``total``.
 
         Args:
-            catalogue: has the display names of the keys; None for the names in files.
+            catalogue: the catalogue with the display names of the keys; None for the names in
+                files.
         """
         if not self.labels:
             return ["total"]
@@ -467,7 +466,7 @@ def _name_cell(name: str, label: str) -> str:
 
 
 def typical_half_width(low: FloatArray, high: FloatArray) -> float:
-    """Return the root mean square half width of intervals; NaN without any."""
+    """Return the root mean square half width of intervals; NaN if there are none."""
     half_widths = (high - low) / 2
     published = half_widths[np.isfinite(half_widths)]
     if not published.size:
@@ -480,10 +479,11 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
 
     Args:
         table: the table.
-        options: have the rounding and the bound.
-        controlled: the answers after controlled rounding; None to round to the nearest.
+        options: the options with the rounding and the bound.
+        controlled: the answers after controlled rounding; None to round each to the nearest
+            multiple.
 
-    Guarantees: as `RoundedTable`; for a suppressed answer, all other columns say only that it
+    Guarantees: see `RoundedTable`; for a suppressed answer, the other columns reveal only that it
         is below the bound.
     """
     step, bound = product_rounding(options, table.product)
@@ -524,8 +524,8 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
 def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
     """Return a table with rounded answers and intervals widened to match.
 
-    They are as many whole steps wider as the farthest answer needs: one, unless controlled rounding
-    within a step does not exist.
+    Intervals get wider by whole steps, enough for the largest change of an answer. This is one
+    step, unless controlled rounding within one step does not exist.
     """
     farthest = float(np.abs(answers - table.answer).max(initial=0.0))
     reach = step * max(1, math.ceil(farthest / step - _ROUNDING_TOLERANCE))
@@ -540,8 +540,8 @@ def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
 def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
     """Return a table with sampling errors; answers of large CV suppressed.
 
-    Everything follows from the published answers and from public figures of the spec. A
-    suppressed answer is missing in all columns.
+    The results follow from the published answers and from public figures of the spec. A suppressed
+    answer is missing in all columns.
     """
     if survey is None:
         return table
@@ -596,8 +596,8 @@ class RoundedTable:
     Arrays are flat, one entry for each answer in row-major order.
 
     Guarantees: the interval of a cell, or the bound ``high`` of a suppressed answer, holds the true
-        answer in at least the share of releases that is the table's level, because it fails only
-        where the table's own interval fails.
+        answer in at least the share of releases that is the table's level, because it fails only if
+        the interval of the unrounded table fails.
     """
 
     table: Table
@@ -632,7 +632,7 @@ class RoundedTable:
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
 
-        None means the library of the data, or else the first that is installed.
+        None means the library of the data or, without one, the first that is installed.
         """
         return to_frame(self.columns(), library or self.table.library)
 
@@ -724,8 +724,8 @@ class LazySequence(Sequence[Item], Generic[Item]):
 class Tables(LazySequence[Table]):
     """All tables of a release, each computed on access.
 
-    So a release of any size fits in memory. A table is found by its position, its id (``"q1"``), or
-    its name (``"sex x age"``) if only one table has that name.
+    This way a release of any size fits in memory. A table is found by its position, its id
+    (``"q1"``), or its name (``"sex x age"``) if only one table has that name.
     """
 
     _item_name: ClassVar[str] = "table"
@@ -755,7 +755,7 @@ class Tables(LazySequence[Table]):
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """By measure, the products and the product whose sums all others are."""
+        """By measure, the products, and the product of which all others are sums."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -773,7 +773,7 @@ class Tables(LazySequence[Table]):
 
     @property
     def not_additive(self) -> tuple[str, ...]:
-        """The names of tables that need not be additive after post-processing.
+        """The names of tables that may not be additive after post-processing.
 
         Their non-negative or whole answers may differ from the sums over other tables.
         """
@@ -875,7 +875,7 @@ class Tables(LazySequence[Table]):
         is_non_negative: bool,
         is_whole: bool,
     ) -> ConsistentCells:
-        """Return cells of the finest table from which all tables of a measure follow.
+        """Return cells of the finest table; all tables of a measure are their sums.
 
         They keep the public counts, and are non-negative or whole if requested.
         """
@@ -901,7 +901,7 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        """Return a table, with answers suppressed by linked tables too."""
+        """Return a table, in which linked tables may also suppress answers."""
         table = self._build_own_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -909,7 +909,7 @@ class Tables(LazySequence[Table]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_own_table(self, position: int, estimate: Answer) -> Table:
-        """Return a product's table, rounded, with its own sampling rule applied."""
+        """Return a product's table, rounded, after its sampling rule is applied."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
@@ -1004,7 +1004,7 @@ class Tables(LazySequence[Table]):
         return steps * float(step.numerator) / float(step.denominator)
 
     def own_suppression(self, product: Product) -> BoolArray:
-        """Return which answers of a table its own rule suppresses."""
+        """Return which answers of a table its sampling rule suppresses."""
         if product not in self.products:  # it is too large to be written
             return np.zeros(product.shape, dtype=np.bool_)
         position = self.products.index(product)
@@ -1019,8 +1019,8 @@ def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:
 
     For example, 12345 at the unit 0.01 is 123.45, correctly rounded.
 
-    Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is
-        divided by 100, not multiplied by 0.01.
+    Guarantees: the result is the nearest double to the exact decimal as long as products are below
+        2^53: 12345 is divided by 100, not multiplied by 0.01.
     """
     if product.measure is None:
         return values

@@ -40,14 +40,14 @@ class TableComparison(NamedTuple):
     """A table of the release and of the records.
 
     Attributes:
-        number: in the order of the page.
-        title: of the table.
+        number: the number of the table in the order of the page.
+        title: the title of the table.
         answers: the number of its answers.
         difference: the root mean square of the differences.
         margin: the typical margin of the released answers.
-        judgement: whether the records can stand for the table.
+        judgement: the sentence on whether the records can replace the table.
         cells: the largest cells.
-        cells_note: how many cells are left out; empty if none is.
+        cells_note: a sentence with the number of cells that are left out; empty if there are none.
     """
 
     number: int
@@ -76,9 +76,9 @@ def render_utility_page(records: Records, release: Release, path: Path, language
 
     Args:
         records: the records.
-        release: the release that they come from.
+        release: the release from which they come.
         path: the file of the page in the main language.
-        language: of this page.
+        language: the language of this page.
     """
     catalogue = release.options.catalogue(language)
     main_language = release.options.languages[0]
@@ -153,7 +153,7 @@ def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) 
 
 
 def _judgement(difference: float, margin: float) -> str:
-    """Return the key of the sentence that says whether the records can stand for a table."""
+    """Return the key of the sentence on whether the records can replace a table."""
     if math.isnan(margin) or math.isnan(difference):
         return "utility_unknown"
     if difference <= _CLOSE * margin:
@@ -164,7 +164,7 @@ def _judgement(difference: float, margin: float) -> str:
 
 
 def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Iterator[CellView]:
-    """Yield the cells of a table with the largest released answers, in their order."""
+    """Yield the cells with the largest released answers, in the order of the table."""
     answers = table.answer.reshape(-1)
     margins = table.whole_margins.reshape(-1)
     labels = [", ".join(pair) for pair in combine(*table.display_labels)]
@@ -180,7 +180,7 @@ def _cells(table: Table, differences: FloatArray, catalogue: Catalogue) -> Itera
 
 
 def _cells_note(table: Table, catalogue: Catalogue) -> str:
-    """Return how many cells are left out; empty if none is."""
+    """Return a sentence with the number of cells that are left out; empty if there are none."""
     left_out = table.answer.size - _MOST_CELLS
     if left_out <= 0:
         return ""

@@ -80,9 +80,9 @@ _MEASUREMENT_SECONDS = 3e-7
 
 @contextmanager
 def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
-    """Yield whether Parquet is written, and the database that writes CSV.
+    """Yield whether to write Parquet, and the database that writes CSV.
 
-    The database is None without CSV: creating one takes longer than writing a small table.
+    Without CSV the database is None, because creating it takes longer than writing a small table.
     """
     connection: Any = nullcontext()
     if "csv" in names:
@@ -100,8 +100,8 @@ def write_answers(
 
     Each table is estimated once, and yielded while a thread writes it.
 
-    Guarantees: memory for one table and one more for each core, or for that number of batches of
-        about a million answers if tables share files.
+    Guarantees: the memory is enough for one table and one more for each core or, if tables share
+        files, for this number of batches of about a million answers.
     """
     (directory / "answers").mkdir()
     entries = []
@@ -234,7 +234,7 @@ def _write_single_tables(
 def _name_levels(product: Product) -> str:
     """Name the levels of a table's keys, such as ``region x band``.
 
-    A table without levels is ``total``.
+    For a table without levels the name is ``total``.
     """
     levels = [
         key.removeprefix(f"{name}:")
@@ -317,7 +317,7 @@ def _write_batch(
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
         """Return for each table the position of its first label in a column.
 
-        Equal labels are stored once.
+        Equal lists of labels are stored once.
         """
         first_position: dict[object, int] = {}
         column_texts = texts.setdefault(column, [])
@@ -364,8 +364,8 @@ def _write_column_files(
 ) -> None:
     """Write columns as files, one for each format; NaN is left empty.
 
-    A column that has ``texts`` holds positions in them. Parquet files also have the level, and the
-    quantity and unit of each column in their metadata.
+    A column with ``texts`` holds positions in these texts. The metadata of Parquet files also have
+    the confidence level, and the quantity and unit of each column.
     """
     is_parquet, database = formats
     unique_names = UniqueNames(set())
@@ -496,9 +496,9 @@ def _number_array(values: Array) -> Any:
 
 
 def _string_array(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array, with "?" for what UTF-8 cannot hold.
+    """Return texts as an Arrow array, with "?" for characters that UTF-8 lacks.
 
-    So no label makes a release fail after the payment.
+    This way no label makes a release fail after the payment.
     """
     import pyarrow as pa
 
