@@ -1,14 +1,15 @@
 """Empirical audit: lower-bound the privacy loss of a plan.
 
-The kernel as built runs on synthetic tables. No data is read and nothing is paid.
+The installed kernel runs on synthetic tables. No data is read and nothing is paid.
 
-What a mechanism does between its steps is public, so it loses privacy only by its steps. The steps
-of a run are carried out many times on two tables that differ in some units. First the likelihood
-ratio of all steps together tells the tables apart, then each step is tested separately.
+Computations between the steps of a mechanism are public, so it loses privacy only by its steps. The
+steps of a run are carried out many times on two tables that differ in some units. First the
+likelihood ratio of all steps together distinguishes the tables; then each step is tested
+separately.
 
-The distribution of a private choice is written here a second time, from its definition, for tables
-whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests compare it
-with its definition.
+This module computes the distribution of a private choice a second time, from its definition, for
+tables whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests
+compare it with its definition.
 """
 
 import math
@@ -132,7 +133,7 @@ def _quadrature() -> tuple[FloatArray, FloatArray]:
 class QuantileDistribution:
     """The distribution of the private choice of a quantile.
 
-    It is written here a second time, from its definition. All units of the table have equal rows.
+    It is computed here a second time, from its definition. All units of the table have equal rows.
     """
 
     def __init__(
@@ -332,13 +333,13 @@ def _loss_of_one_unit(units: int) -> Loss:
 def _certify_both_ways(
     with_units: Sequence[float], without_units: Sequence[float], risk: float, loss: Loss
 ) -> float:
-    """Return a lower bound on a loss, from events made likely and made rare.
+    """Return a lower bound on a loss, from events that the units make likely or rare.
 
     Args:
         with_units: the log likelihood ratios of the table with the units.
         without_units: the log likelihood ratios of the table without them.
         risk: the probability that the bound is too large.
-        loss: bounds the loss from two probabilities.
+        loss: a function that bounds the loss from two probabilities.
     """
     present = np.array(with_units)
     absent = np.array(without_units)
@@ -486,8 +487,8 @@ def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Return the audit result of how often keys of differing units appear.
 
-    A key's text cannot be published from a table without it, so the event has probability 0 there.
-    The number of units is the one that certifies the largest bound.
+    A table without a key cannot publish the key's text, so the event has probability 0 there. The
+    number of units is chosen so that the certified bound is largest.
     """
     tail = noise_tail(plan.rule.noise, float(plan.rule.scale))
     delta = float(_budget(plan).delta)
@@ -673,14 +674,14 @@ class Audit:
     Attributes:
         claim: the loss of all steps together that the plan claims.
         measure: the measure of claim and bound: epsilon, mu or rho.
-        lower_bound: on the loss of all steps together.
+        lower_bound: the lower bound on the loss of all steps together.
         epsilon: what the bound means as an epsilon at the budget's delta; None for other measures
             than mu.
         parts: further tests, of the guard and of single steps.
         confidence: the probability with which all bounds hold together.
         trials: the number of trials of all steps together, on each table.
         units: the number of units in which the two tables differ.
-        held: whether no bound is above its claim.
+        held: whether every bound is at most its claim.
     """
 
     claim: float

@@ -18,7 +18,7 @@ class NoiseGroup:
 
     Attributes:
         tables: the positions of each table's cells among some queries.
-        scale: of the noise, in rows.
+        scale: the scale of the noise, in rows.
     """
 
     tables: tuple[IntArray, ...]
@@ -28,7 +28,7 @@ class NoiseGroup:
         """Return the largest of the tables' sums of absolute values, for each trial.
 
         Args:
-            values: of all queries, shape (queries, ...).
+            values: the values of all queries, shape (queries, ...).
         """
         sums = [np.abs(values[table]).sum(axis=0) for table in self.tables]
         return np.asarray(np.max(sums, axis=0), dtype=np.float64)
@@ -50,7 +50,8 @@ class NormLaw:
     """The distribution of the norm of K-norm noise.
 
     The points of norm m number sum_j h_j C(m - j + D - 1, D - 1) by J3 of PROOFS-shared-total.md.
-    So the norm is an offset j, in proportion to h_j q^j, plus a sum of D geometric numbers.
+    So the norm is an offset j, drawn with probability proportional to h_j q^j, plus a sum of D
+    geometric numbers.
 
     Args:
         sizes: the number of cells of each table.

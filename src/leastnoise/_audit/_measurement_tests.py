@@ -2,12 +2,13 @@
 
 The answers come from two synthetic tables that differ in some units.
 
-Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its
-probabilities on both tables (Clopper and Pearson 1934), and they bound the loss from below: mu by
-Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes 2014). The
-statistic of all queries together is their likelihood ratio. The query whose answers differ most in
-units of its noise is also tested separately: the distribution of its noise is known exactly, so a
-wrong scale is seen there even where the bound of all queries together is far below the budget.
+One half of the trials chooses an event, such as "the statistic is above 3". The other half gives
+bounds on its probabilities on both tables (Clopper and Pearson 1934). From these follows a lower
+bound on the loss: on mu by Dong, Roth and Su 2019, on rho by the divergence of an event (van Erven
+and Harremoes 2014). The statistic of all queries together is their likelihood ratio. The query
+whose answers differ most in units of its noise is also tested separately. The distribution of its
+noise is known exactly, so the test detects a wrong scale even if the bound of all queries together
+is far below the budget.
 """
 
 import itertools
@@ -115,8 +116,8 @@ def _event(
 
     These are a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
 
-    Half of the draws chooses the threshold of the highest score, the other half gives the bounds;
-    each is wrong with probability ``risk``.
+    One half of the draws chooses the threshold with the highest score, and the other half gives the
+    bounds. Each bound is wrong with probability ``risk``.
     """
     half = len(first) // 2
 
@@ -164,9 +165,10 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """Return by threshold the least factor that satisfies both bounds.
+    """Return, by threshold, the smallest factor that satisfies both bounds.
 
-    The factor is rounded down to the grid. Between two factors of the grid the probabilities of either are allowed.
+    The factor is rounded down to the grid. Between two factors of the grid, the probabilities of
+    both are allowed.
     """
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
     more_often, less_often = tails(_FACTORS[-1], thresholds)
@@ -198,7 +200,7 @@ def log_ratio(low: float, high: float) -> float:
 
 
 def gaussian_mu_bound(low: float, high: float) -> float:
-    """Return the least Gaussian mu that allows an event's probabilities."""
+    """Return the smallest Gaussian mu that allows an event's probabilities."""
     from scipy.special import ndtri
 
     if low > 0 and high < 1:
@@ -237,7 +239,8 @@ def approximate_dp_loss(delta: float, units: int) -> Loss:
 def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
     """Return the largest value up to ``end`` that satisfies a condition.
 
-    The condition is monotone. Rounded down; 0.0 if it holds nowhere.
+    The condition must be monotone. The result is rounded down; it is 0.0 if no value satisfies the
+    condition.
     """
     low = 0.0
     high = min(1.0, end)
@@ -260,12 +263,12 @@ def rehearse(
 ) -> tuple[SignedArray, ...]:
     """Return noisy answers about synthetic rows, measured many times.
 
-    The noise is the kernel's own. The randomness is by default the system's.
+    The kernel draws the noise, by default from the system's randomness.
 
-    Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
-        measured separately, so that each has its own noise of the block's scales. The series is one
-        of added or removed rows under either kind of neighbours: no row is in two trials. Noise
-        that several blocks share is drawn trial by trial.
+    Guarantees: nothing is paid. The trials are an additional attribute, along which every cell is
+        measured separately, so that each trial has separate noise of the block's scales. The series
+        is one of added or removed rows under either kind of neighbours: no row is in two trials.
+        Noise that several blocks share is drawn trial by trial.
     """
     if measurements.k_norm_groups():
         return _rehearse_one_by_one(measurements, codes, values, count, entropy)
@@ -327,12 +330,13 @@ class Pair:
     The differences are of the exact answers of measurements.
 
     Attributes:
-        held: the rows of a unit in the first table and in the second.
-        units: how many units have them.
-        queries: indices of the queries whose answers differ, and of all that share noise.
-        centres: the exact answers of the second table to these.
-        shifts: how much larger the results of the first table are.
-        scales: of the noise of these queries.
+        held: the rows of a unit in the first and in the second table.
+        units: the number of units with these rows.
+        queries: the indices of the queries whose answers differ, and of all queries that share
+            noise with them.
+        centres: the exact answers of the second table to these queries.
+        shifts: the exact answers of the first table minus those of the second.
+        scales: the noise scales of these queries.
         groups: the groups of these queries that share K-norm noise.
     """
 
@@ -361,7 +365,7 @@ class Pair:
     def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
         """Return the log likelihood ratio of the two tables for each trial.
 
-        Up to a constant.
+        It is correct up to a constant.
         """
         noisy = drawn.astype(np.float64)
         shifts = self.shifts[:, None]
@@ -423,7 +427,8 @@ class Pairs:
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
         """Return the neighbours that differ most in blocks where ``pair`` is equal.
 
-        None if there are none. The two ends of a measure count as two blocks.
+        The result is None if there are no such blocks. The two ends of a measure count as two
+        blocks.
         """
         ends = np.cumsum(
             [
@@ -476,8 +481,9 @@ def pairs_of_units(
 ) -> Iterator[tuple[UnitRows, UnitRows]]:
     """Yield the rows of two neighbouring units.
 
-    The rows of a unit are equal or, unless ``equal`` is true, also spread over as many cells as
-    allowed, and over half as many: in contrasts, rows in all cells cancel.
+    The rows of a unit are equal. Unless ``equal`` is true, there are also pairs whose rows are
+    spread over the largest allowed number of cells, and over half of it, because in contrasts rows
+    in all cells cancel.
     """
     bound = privacy.max_per_cell
     rows = list(candidates(domain))
@@ -502,7 +508,7 @@ def _unit_with_spread_rows(
 ) -> UnitRows:
     """Return a unit with a number of rows, spread over neighbouring cells.
 
-    Each cell has as many rows as allowed; the first one is the cell of ``row``.
+    Each cell has the largest allowed number of rows; the first cell is the cell of ``row``.
     """
     bound = privacy.max_per_cell
     rows_left = number_of_rows
@@ -644,7 +650,7 @@ def build_columns(
 def batch_size(measured: Measurements, pair: Pair) -> int:
     """Return the number of trials in one batch.
 
-    A batch has as many as fit into memory, or a few where each is a separate series.
+    A batch has as many trials as fit into memory, or a few if each trial is a separate series.
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
@@ -763,7 +769,7 @@ def _test_single_query(
 def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
     """Return the epsilon of Gaussian noise of this mu at the budget's delta.
 
-    It is rounded down, and None for other noise or budgets.
+    It is rounded down. The result is None for other noise or budgets.
     """
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):

@@ -1,6 +1,6 @@
 """Unpaid series on synthetic rows and keys, for audits.
 
-Every table is made here from the caller's public lists; no private one can come in.
+Every table is built here from public lists of the caller; a private table cannot be passed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """Charts of numbers with intervals, defined once as Vega-Lite.
 
-Live in notebooks, and as pictures made without a network.
+Charts are live in notebooks; elsewhere they are pictures, which are drawn without a network.
 
-One file a family of charts, and one line in the registry a chart. A chart knows keys, answers and
-intervals, not where they come from.
+Each family of charts has a file, and each chart has a line in the registry. A chart receives keys,
+answers and intervals, but not their source.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors

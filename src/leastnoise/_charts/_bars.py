@@ -55,7 +55,7 @@ def suits_bars(picture: Picture) -> bool:
 def draw_bars(picture: Picture) -> Spec:
     """Draw horizontal bars, each with its interval and its answer in digits.
 
-    Many names without an order of their own are sorted by their answers.
+    If there are many names without a natural order, they are sorted by their answers.
     """
     axis = picture.axes[0]
     return _draw_bars_with_digits(
@@ -143,7 +143,7 @@ def bar_layers(picture: Picture, tooltip: list[Spec], ticks: int = 5) -> list[Sp
 def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     """Draw the expected errors of the first forty tables.
 
-    A bar for the typical error, and a tick for the largest.
+    Each has a bar for the typical error and a tick for the largest error.
     """
     values: list[Spec] = [
         {
@@ -203,9 +203,9 @@ def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tupl
 def draw_dots(plot: DotPlot) -> Spec:
     """Draw means or quantiles as points with intervals.
 
-    Points, because bars from 0 would have no meaning. Series differ in colour and shape. An
-    interval that does not fit on the axis ends in an arrow at the end of the axis. A value that is
-    not published (NaN) is not drawn.
+    They are drawn as points, because bars from 0 would have no meaning. Series differ in colour and
+    shape. An interval that does not fit on the axis ends in an arrow at the end of the axis. A
+    value that is not published (NaN) is not drawn.
     """
     published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
     axis_low, axis_high = _dot_axis_ends(published_rows)

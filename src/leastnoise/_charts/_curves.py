@@ -51,7 +51,7 @@ def find_time_axis(picture: Picture) -> int | None:
 def has_cut_axis(picture: Picture) -> bool:
     """Return whether the axis of answers over time begins above 0.
 
-    That is if the answers of all dates are far from 0, so that changes could not be seen.
+    It does if the answers of all dates are far from 0, so that changes could not be seen otherwise.
     """
     if find_time_axis(picture) is None or np.isnan(picture.answer).all():
         return False
@@ -262,7 +262,7 @@ def step_records(
 ) -> list[Spec]:
     """Return the records of steps, with gaps where answers are missing.
 
-    Each cell has a record at its lower end, and the last one another at its upper end.
+    Each cell has a record at its lower end; the last cell has another record at its upper end.
     """
     if axis.low is None:
         starts = []
@@ -413,7 +413,7 @@ def _is_histogram(axis: Axis) -> bool:
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
     """Return the axis of the groups and the axis inside each chart.
 
-    The inner axis is the axis of numbers, or else the longer one.
+    The inner axis is the axis of numbers; without one, it is the longer axis.
     """
     first, second = picture.axes
     rank = [

@@ -97,7 +97,7 @@ def draw_panels(picture: Picture) -> Spec:
 def has_own_scales(picture: Picture) -> bool:
     """Return whether each small chart has its own axis.
 
-    That is if the largest answers of the groups differ by more than a factor of five.
+    It does if the largest answers of the groups differ by more than a factor of five.
     """
     panels, _ = _panels_and_lines(picture)
     largest = _largest_by_panel(picture, panels)
@@ -108,7 +108,7 @@ def has_own_scales(picture: Picture) -> bool:
 
 
 def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:
-    """Return the largest published answer of each panel; NaN without any."""
+    """Return the largest published answer of each panel; NaN if there is none."""
     answers = np.moveaxis(picture.answer, picture.axes.index(panels), 0).reshape(panels.size, -1)
     largest = np.where(np.isnan(answers), -np.inf, answers).max(axis=1)
     return np.where(np.isfinite(largest), largest, np.nan)

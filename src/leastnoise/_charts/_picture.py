@@ -21,10 +21,10 @@ class Axis:
     Attributes:
         name: the name of the attribute.
         labels: the labels of the keys.
-        kind: names, cells (neighbouring ranges of numbers), up_to (prefix sums), times or spans
-            (ranges that may overlap).
+        kind: "names", "cells" (neighbouring ranges of numbers), "up_to" (prefix sums), "times" or
+            "spans" (ranges that may overlap).
         low: the position where each key begins on a scale of numbers; None without numbers.
-        high: the position where it ends; a single number ends where the next begins, so that
+        high: the position where each key ends; a single number ends where the next begins, so that
             neighbours touch.
         first: the first number of each key.
         last: the last number of each key.
@@ -61,8 +61,8 @@ class Axis:
     def order_by(self, sizes: FloatArray) -> list[int]:
         """Return the positions of the keys in the order in which bars show them.
 
-        Many names without an order of their own are sorted by size, the largest first; nulls and
-        other values stay last. All other keys keep their order.
+        If there are many names without a natural order, they are sorted by size, the largest first;
+        nulls and other values stay last. Other keys keep their order.
 
         Args:
             sizes: one number for each key.
@@ -90,8 +90,9 @@ class Picture:
         answer: the answer of each cell, NaN if it is suppressed; ``low`` and ``high`` are the ends
             of its interval.
         unit: the unit of the answers.
-        format_answer: writes an answer with its margin.
-        format_number: writes an answer in the digits that its margin leaves.
+        format_answer: a function that formats an answer with its margin.
+        format_number: a function that formats an answer with the digits that its margin leaves
+            meaningful.
         up_to: the words before the values of prefix sums.
     """
 
@@ -159,7 +160,7 @@ def has_marks(spec: Spec) -> bool:
 def format_digits(value: float) -> str:
     """Return a number with thousands separators and six significant digits.
 
-    All digits before the point and two after it stay.
+    It keeps all digits before the point, and two after it.
     """
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"

@@ -1,8 +1,8 @@
-"""Charts as Altair objects for notebooks, and as SVG by vl-convert.
+"""Render charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG without a network, in a separate process. It sees only published
-numbers: it never runs in the process that holds private rows. If it fails or hangs, the report has
-no pictures, and the release is complete.
+A JavaScript engine draws the SVG without a network, in a separate process. It receives only
+published numbers, and never runs in the process that holds private rows. If it fails or hangs, the
+report has no pictures, and the release is complete.
 """
 
 import json
@@ -39,9 +39,9 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """Return a specification as an Altair chart, which can be changed and saved.
 
     A notebook gets it live and as a picture, so that a page made from the notebook needs no
-    network. Another renderer of Altair is used if it was enabled. Altair writes specifications
-    verbatim into scripts of HTML, where a label could end the script. So an invisible mark (a word
-    joiner) follows each sign of a label that could begin a tag.
+    network. If another renderer of Altair is enabled, the notebook uses that one. Altair writes
+    specifications verbatim into scripts of HTML, where a label could end the script. So an
+    invisible mark (a word joiner) follows each sign of a label that could begin a tag.
     """
     if not has_chart_libraries():
         raise InputError(f"Charts {_EXTRA}.")
@@ -103,7 +103,7 @@ def has_chart_libraries() -> bool:
 
 
 def missing_charts_notice() -> str | None:
-    """Return why reports have no charts; None if they have, or shall have none."""
+    """Return why reports have no charts; None if they have charts or charts are off."""
     if is_on(CHARTS) and not has_chart_libraries():
         return f"The report has no charts: they {_EXTRA}."
     return None

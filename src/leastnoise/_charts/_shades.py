@@ -97,8 +97,8 @@ def _shade_cells(
         The records of the cells, the encoding of colours, the largest answer, and the encodings of
         sides and tooltips.
 
-    Two colours are used if over 5% of the cells are certainly below 0: noise alone makes a few in a
-    hundred look so.
+    Two colours are used if over 5% of the cells are certainly below 0: noise alone has this effect
+    on a few cells in a hundred.
     """
     rows = picture.rows()
     for row in rows:

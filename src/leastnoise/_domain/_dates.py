@@ -1,7 +1,7 @@
 """Read dates and times as an attribute.
 
-They are cut into years, quarters, months, weeks, days or hours, or folded onto weekdays or hours of
-the day.
+The cells are years, quarters, months, weeks, days or hours, or weekdays or hours of the day over
+all days.
 """
 
 import datetime as dt
@@ -85,8 +85,8 @@ class Dates(Kind):
 
     A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01
     13:45:00`` or ``2024-05-01T13:45Z``, or by ``format``. A time stamp with a time zone (or a text
-    with ``Z`` or ``+02:00``) is taken to the clock of ``zone``; one without is a reading of that
-    clock already. Whatever has no day is outside.
+    with ``Z`` or ``+02:00``) is converted to the clock of ``zone``; a time stamp without a zone is
+    on that clock already. A value that denotes no day is outside the domain.
 
     Args:
         start: the first day, a date or a text such as ``"2024-01-01"``; kept as a date.
@@ -94,28 +94,29 @@ class Dates(Kind):
         by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day``
             or ``hour``, one after the other; or ``weekday`` (Monday first) or ``hour_of_day`` (0 to
             23), of all days together.
-        zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``; None: not said,
-            which is UTC, and refused of a column whose type has a time zone.
+        zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``. None means UTC,
+            and is refused for a column whose type has a time zone.
         format: how texts are written, of ``%Y %m %d %H %M %S``, ``%y``, ``%b`` (Jan), ``%B``
             (January), ``%I`` with ``%p``, ``%f`` (a fraction of a second), ``%z`` (an offset), and
-            letters that stand for themselves; or that numbers are ``"excel"`` serials, or
-            ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: as above.
-        century: with ``%y`` the first of the hundred years that two digits denote.
-        months: the twelve names that ``%b`` or ``%B`` stand for where these are not English.
+            literal letters; or the unit of numbers: ``"excel"`` for serials, or ``"epoch_s"``,
+            ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC. None accepts the forms above.
+        century: for ``%y``, the first of the hundred years that two digits can mean.
+        months: the twelve names of ``%b`` or ``%B``, if they are not English.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row, ``"clip"``
             to the nearest day, ``"other"`` or ``"cell"``.
         reading: how values are read.
-        levels: public maps from cells to groups. Months have the levels quarter and year, days also
-            weekday, week and month, hours also day and hour_of_day, without saying so.
+        levels: public maps from cells to groups. Some levels need no declaration: months have
+            quarter and year, days also have weekday, week and month, and hours also have day and
+            hour_of_day.
 
     Raises:
-        InputError: a day, period, zone or format that cannot be used.
+        InputError: a day, period, zone or format cannot be used.
 
-    Edge cases: the first and the last cell hold only the days from ``start`` and to ``end``. A
-        fraction of a second is cut off. In the hour that a clock repeats in autumn both passes are
-        in one cell. Names of months, AM and PM are read without regard to case. Excel serials are
-        rounded to thousandths of a second.
+    Edge cases: the first cell holds only days from ``start`` on, and the last cell only days up to
+        ``end``. A fraction of a second is cut off. The hour that a clock repeats in autumn is one
+        cell. Names of months, AM and PM are read without regard to case. Excel serials are rounded
+        to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')
@@ -181,7 +182,7 @@ class Dates(Kind):
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
-        """The coarser periods that every cell lies in as a whole."""
+        """The coarser periods of which every cell is a part."""
         return _coarser_periods(self.first, self.regular, self.by)
 
     def last_day(self, cells: int) -> dt.date:
@@ -191,7 +192,7 @@ class Dates(Kind):
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """Return the dates of the first periods only, without declared levels.
+        """Return dates with only the first periods, without declared levels.
 
         Args:
             cells: the number of periods.
@@ -201,7 +202,7 @@ class Dates(Kind):
     def reaching(self, cells: int) -> "Dates":
         """Return the dates with another number of periods, without levels.
 
-        They begin on the first day and may reach beyond the last one.
+        They begin on the first day, and may end after the last day.
 
         Args:
             cells: the number of periods.
@@ -228,7 +229,7 @@ class Dates(Kind):
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """Return the number of the period that an hour lies in.
+    """Return the number of the period that contains an hour.
 
     Args:
         hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters and
@@ -333,7 +334,8 @@ def _month_names(months: object) -> tuple[str, ...]:
 def _check_format(written_as: object, century: object, months: tuple[str, ...]) -> None:
     """Refuse a format that cannot be read or is incomplete.
 
-    Incomplete is a format that lacks what its directives need, such as ``century`` for ``%y``.
+    A format is incomplete if it lacks a setting that its directives need, such as ``century`` for
+    ``%y``.
     """
     if written_as is None or written_as in COUNTED:
         directives: list[str] = []
@@ -377,7 +379,7 @@ def _directives_of(written_as: str) -> list[str]:
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
     """Return the regular expression of a checked time format.
 
-    For numbers it is the pattern of ISO texts.
+    A format for numbers, such as ``excel``, gets the pattern of ISO texts.
     """
     if written_as is None or written_as in COUNTED:
         return re.compile(_ISO, re.ASCII)

@@ -1,6 +1,6 @@
 """Define the kinds of attributes, and read and write them as JSON.
 
-A kind says what a column may hold, which cell a value falls into, and what happens to every other
+A kind defines the values of a column, the cell of each value, and the treatment of every other
 value.
 
 The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
@@ -29,16 +29,16 @@ promise of a release:
    ``17``, as a category too. ``trim`` and ``ignore_case`` of the reading are
    applied to both sides; a value may also be one of the further ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
-5. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to
-  the nearest cell (numbers and dates),
+5. **Outside.** A value without a cell is treated by ``outside``: ``drop`` the row, ``clip`` to the
+  nearest cell (numbers and dates),
    ``other``, or ``cell``: count it in the cell ``(outside)``. Under ``clip``, text that is no
    number or date has no nearest cell and follows ``null``.
 
 A value that is dropped takes its row out of the tables of its attribute only: where there are
 others, planning gives the attribute a hidden cell, last, which is measured and never published
 (``hidden``). Without one the row is dropped from every table: where all tables have the attribute,
-or where it is declared ``complete``. Attributes that no query uses are not read. Whatever the rule
-does to one row depends only on that row.
+or where it is declared ``complete``. Attributes that no query uses are not read. The result of the
+rule for a row depends only on that row.
 """
 
 import datetime as dt
@@ -102,22 +102,23 @@ class Categories(Kind):
     """A column with a public list of values.
 
     Args:
-        values: the categories in order, text or whole numbers or Booleans; compared by their string
-            form (see the module's rule).
+        values: the categories in order, texts, whole numbers or Booleans; they are compared by
+            their string form (see the rule of the module).
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a value that is not listed: ``"drop"`` the row, ``"other"`` or
             ``"cell"``.
-        reading: how values are read; ``trim`` and ``ignore_case`` are about these.
+        reading: how values are read; ``trim`` and ``ignore_case`` apply to categories.
         levels: public maps from categories to groups, such as ``{"region": {"Mainz": "south",
             "Kiel": "north"}}``.
         spellings: other texts that mean a category, such as ``{"true": ["yes", "1"]}``.
 
     Raises:
-        InputError: no value, a value twice, a value that is neither text nor whole, ``"other"``
-            next to a cell of that name, or a spelling of two categories.
+        InputError: there is no value, a value occurs twice or is neither text nor whole,
+            ``"other"`` is used although a cell has that name, or two categories have the same
+            spelling.
 
-    Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled
-        ``other``.
+    Edge cases: if ``null`` or ``outside`` is ``"other"``, there is an additional last cell,
+        labelled ``other``.
 
     >>> ln.Categories(["F", "M"], outside="other").labels
     ('F', 'M', 'other')
@@ -167,12 +168,12 @@ class Categories(Kind):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of each text that names one, by its compared form."""
+        """A mapping from the compared form of each text that names a cell to that cell."""
         return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
-        """The cell of each text that names one, by its compared form."""
+        """A mapping from the compared form of each text that names a cell to that cell."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {
@@ -240,7 +241,7 @@ def _spellings(
 
 
 def _compared_form(reading: Reading, text: str) -> str:
-    """Return the form by which a category is compared: 17.0 is 17."""
+    """Return the form in which a category is compared: 17.0 becomes 17."""
     form = reading.form(text)
     match = _ZEROS_AFTER_POINT.fullmatch(form)
     if match is None:
@@ -279,20 +280,20 @@ class Integers(Kind):
     """A column of whole numbers between two public bounds, both included.
 
     Args:
-        low: the least value, at least -(2^53 - 1).
-        high: the greatest value, above ``low``, at most 2^53 - 1.
+        low: the smallest value, at least -(2^53 - 1).
+        high: the largest value, above ``low``, at most 2^53 - 1.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat another value: ``"drop"`` the row, ``"clip"`` to the nearest whole number
             in the range (ties to the even one), ``"other"`` or ``"cell"``.
-        rounding: how to read a number between two whole numbers: None: outside; ``"down"``, ``"up"``, or
-            ``"nearest"`` (ties to the even one).
+        rounding: how to round a number between two whole numbers: ``"down"``, ``"up"`` or
+            ``"nearest"`` (ties to the even number). With None such a number is outside.
         reading: how values are read.
         levels: public maps to groups: ``{"five": {"width": 5}}`` makes 15 .. 19, 20 .. 24 and so
             on; the first and the last group end at the bounds.
 
     Raises:
-        InputError: a bound that is not a whole number, ``low`` not below ``high``, or over 2^31
-            cells.
+        InputError: a bound is not a whole number, ``low`` is not below ``high``, or there are over
+            2^31 cells.
 
     Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on
         its side. A number is rounded first and then compared with the bounds.
@@ -321,7 +322,7 @@ class Integers(Kind):
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if it has none."""
+        """Return the cell of an exact number; None if the number has no cell."""
         is_cell = number.denominator == 1 and self.low <= number <= self.high
         if is_cell:
             return int(number) - self.low
@@ -340,10 +341,10 @@ class Coded(Kind):
         levels: public maps from codes to groups.
 
     Raises:
-        InputError: a size that is not a whole number from 1 to 2^31.
+        InputError: the size is not a whole number from 1 to 2^31.
 
-    Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` counts the codes
-        alone, ``size`` also the cell ``other`` if there is one.
+    Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` is the number of
+        codes; ``size`` also counts the cell ``other`` if there is one.
 
     >>> ln.Coded(3).labels
     (0, 1, 2)
@@ -383,7 +384,7 @@ class Coded(Kind):
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if it has none."""
+        """Return the cell of an exact number; None if the number has no cell."""
         is_cell = number.denominator == 1 and 0 <= number < self.codes
         if is_cell:
             return int(number)
@@ -403,7 +404,7 @@ def _intervals(kind: Any) -> tuple[Label, ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Bins(Kind):
-    """A numeric column cut into bins of equal width between two public bounds.
+    """A numeric column in bins of equal width between two public bounds.
 
     Args:
         low: the lower bound, exact (``"0.1"`` is a tenth), between -(2^53 - 1) and 2^53 - 1.
@@ -418,7 +419,7 @@ class Bins(Kind):
         levels: public maps from the bins' labels to groups.
 
     Raises:
-        InputError: a bound that is not finite, ``low`` not below ``high``, or a count that is not a
+        InputError: a bound is not finite, ``low`` is not below ``high``, or the count is not a
             whole number from 1 to 2^31.
 
     Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest
@@ -457,10 +458,10 @@ class Bins(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Edges(Kind):
-    """A numeric column cut at given public edges.
+    """A numeric column in bins between listed public edges.
 
     Args:
-        edges: at least two, exact, each above the one before, between -(2^53 - 1) and 2^53 - 1.
+        edges: at least two exact numbers in ascending order, between -(2^53 - 1) and 2^53 - 1.
         closed: as for `Bins`.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: as for `Bins`.
@@ -468,10 +469,10 @@ class Edges(Kind):
         levels: public maps from the bins' labels to groups.
 
     Raises:
-        InputError: fewer than two edges, or edges that do not rise.
+        InputError: there are fewer than two edges, or they are not ascending.
 
-    Edge cases: as for `Bins`; two edges must differ as doubles too, so that no bin is empty for
-        want of digits.
+    Edge cases: as for `Bins`; two edges must also differ as doubles, so that every bin can have
+        values.
 
     >>> ln.Edges(["0", "9.99", "50"]).labels
     ('[0, 9.99)', '[9.99, 50]')
@@ -518,21 +519,21 @@ class Decimals(Kind):
     Examples are heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
-        low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
-        high: the greatest value, a whole number of steps above ``low``.
-        step: between one value and the next, exact and above 0.
+        low: the smallest value, exact, between -(2^53 - 1) and 2^53 - 1.
+        high: the largest value, a whole number of steps above ``low``.
+        step: the difference between one value and the next, exact and above 0.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: how to treat other numbers, also between two values: ``"drop"`` the row,
-            ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
+        outside: how to treat other numbers, including numbers between two values: ``"drop"`` the
+            row, ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from values, as text, to groups.
 
     Raises:
-        InputError: a bound that is not finite or not a whole number of steps away, ``low`` not
-            below ``high``, or steps that doubles cannot tell apart.
+        InputError: a bound is not finite or not a whole number of steps away, ``low`` is not below
+            ``high``, or doubles cannot distinguish the steps.
 
-    Edge cases: a value is one of these if the doubles nearest to both are the same: 165.5 is in a
-        text, decimal, float32 and float64 column alike.
+    Edge cases: a number has the cell of a value if both have the same nearest double. So 165.5 has
+        a cell in text, decimal, float32 and float64 columns.
 
     >>> ln.Decimals("1", "2", "0.5").labels
     ('1', '1.5', '2')
@@ -576,7 +577,7 @@ class Decimals(Kind):
         return tuple(number_text(value) for value in self.values)
 
     def cell_of_number(self, number: Fraction) -> int | None:
-        """Return the cell of an exact number; None if it has none."""
+        """Return the cell of an exact number; None if the number has no cell."""
         steps = (number - self.low) / self.step
         is_cell = steps.denominator == 1 and 0 <= steps < self.regular
         if is_cell:
@@ -588,22 +589,21 @@ class Decimals(Kind):
 class Unknown(Kind):
     """A column of categories that cannot be listed beforehand.
 
-    `leastnoise.find_categories` finds those that many people have.
+    `leastnoise.find_categories` finds the categories that many people have.
 
     Args:
-        most: how many are kept, those of the largest noisy counts; public. Until they are found,
-            plans are made for so many.
-        longest: characters of a category; a longer text is outside.
-        null: how to treat a null once they are found: ``"drop"`` the row, ``"other"`` or
-            ``"cell"``.
+        most: the public largest number of categories; those with the largest noisy counts are kept.
+            Before the search, plans assume this number.
+        longest: the largest number of characters of a category; a longer text is outside.
+        null: how to treat a null after the search: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a value that was not found: ``"drop"`` the row, ``"other"`` or
             ``"cell"``.
-        reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is
+        reading: how values are read; ``trim`` and ``ignore_case`` are applied before values are
             counted.
 
     Raises:
-        InputError: ``most`` below 1 or above 10^6, ``longest`` below 1 or above 1000, or levels,
-            which have nothing to map yet.
+        InputError: ``most`` is below 1 or above 10^6, ``longest`` is below 1 or above 1000, or
+            there are levels, which need known categories.
 
     Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or
         have control characters are never found.
@@ -635,10 +635,10 @@ class Unknown(Kind):
         """Return the attribute with the categories that a search found.
 
         Args:
-            texts: the categories, as they are read.
+            texts: the categories after reading.
 
         Raises:
-            InputError: there is none.
+            InputError: there is no category.
 
         >>> ln.Unknown(9, outside="other").to_categories(("curl", "wget")).labels
         ('curl', 'wget', 'other')
@@ -675,7 +675,7 @@ _KINDS: dict[str, type[Kind]] = {
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
     """Return the fields of a kind by their JSON keys.
 
-    Each has its name in the class, and its default if it may be left out.
+    Each entry has the name in the class, and the default if the key is optional.
     """
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {

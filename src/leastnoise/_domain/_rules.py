@@ -1,6 +1,6 @@
-"""Make the table by which values find their cells, for each kind.
+"""Make the table from values to cells for each kind.
 
-A table is made only of public numbers and texts (E3 in `_cells`).
+A table contains only public numbers and texts (E3 in `_cells`).
 """
 
 import datetime as dt
@@ -164,7 +164,7 @@ def _days(kind: Dates) -> tuple[int, int]:
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
     """Return the table that maps seconds to periods.
 
-    The first and the last cell hold only the days between the first day and the last one.
+    The first and the last cell hold only days between the first and the last day.
     """
     import numpy as np
 

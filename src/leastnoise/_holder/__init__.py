@@ -1,6 +1,6 @@
-"""How rows fit a domain, exactly: for the data holder only.
+"""Count exactly how rows fit a domain, for the data holder only.
 
-Nothing that makes a release may import it.
+Code that makes a release may not import this package.
 """
 
 from leastnoise._holder._check import check, count_fit

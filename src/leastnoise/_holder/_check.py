@@ -1,4 +1,4 @@
-"""Exact counts of how rows fit a domain, for the data holder only.
+"""Count exactly how rows fit a domain, for the data holder only.
 
 No release depends on this file.
 """
@@ -52,13 +52,14 @@ class ColumnFit:
     """How one column fits; every number is private.
 
     Attributes:
-        name: of the attribute or measure.
-        matched: rows with a value of the domain.
-        null: rows with a null.
-        outside: rows with any other value.
-        dropped: rows with a null or a value outside that are left out.
-        clipped: such rows that are counted in the nearest cell; of a measure, at its nearest bound.
-        other: such rows that are counted in the cell ``other``; of a measure, as zero.
+        name: the name of the attribute or measure.
+        matched: the number of rows with a value of the domain.
+        null: the number of rows with a null.
+        outside: the number of rows with any other value.
+        dropped: the number of rows with a null or a value outside that are left out.
+        clipped: the number of such rows that count in the nearest cell or, for a measure, at its
+            nearest bound.
+        other: the number of such rows that count in the cell ``other`` or, for a measure, as zero.
         values: the most frequent values outside, as text, with their numbers of rows.
         in_other_tables: whether the rows that are left out count in tables without the attribute.
     """
@@ -76,13 +77,14 @@ class ColumnFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinFit:
-    """How many rows have a partner in a second table; every number is private.
+    """The rows with a partner in a second table; every number is private.
 
     Attributes:
-        matched: rows with one partner.
-        several: rows without a partner because the second table has their key more than once.
-        keys: different keys of the second table.
-        doubled: keys that it has more than once.
+        matched: the number of rows with one partner.
+        several: the number of rows without a partner because the second table has their key more
+            than once.
+        keys: the number of distinct keys of the second table.
+        doubled: the number of keys that it has more than once.
     """
 
     matched: int
@@ -96,19 +98,20 @@ class Fit:
     """How rows fit; every number is private.
 
     Attributes:
-        lines: of CSV files, without headers; None for other sources.
-        rows: that were read; lines that are no record are not counted.
-        without_unit: rows whose unit is null.
-        cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
-        used: rows that a release would count in some table.
-        unreadable: such rows with a measure that is neither a null nor a number; a guard counts
-            them as not used.
+        lines: the number of lines of CSV files, without headers; None for other sources.
+        rows: the number of rows; lines that are not records do not count.
+        without_unit: the number of rows whose unit is null.
+        cut: the number of rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a
+            cell.
+        used: the number of rows that a release would count in some table.
+        unreadable: the number of such rows with a measure that is neither a null nor a number; a
+            guard counts them as not used.
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         join: how rows are joined to a second table; None if there is none.
-        faults: the most frequent reasons why lines are no record, with their numbers of lines.
-        left_out: by the attributes of a table how many of the rows used it leaves out, because a
-            value of theirs is missing or outside; only tables that may leave out some.
+        faults: the most frequent reasons why lines are not records, with their numbers of lines.
+        left_out: by the attributes of a table, the number of used rows that it leaves out because a
+            value of an attribute is missing or outside. It has only tables that may leave out rows.
     """
 
     lines: int | None
@@ -139,7 +142,7 @@ def count_fit(
 ) -> Fit:
     """Read all rows of a source, and count how they fit the domain.
 
-    ``tables`` are the attributes of the tables that are published; none: all are in one.
+    ``tables`` has the attributes of each published table; without it, one table has all attributes.
     """
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
@@ -370,7 +373,7 @@ class _Tally:
     def _shown(self, column: Column) -> IntArray:
         """Return, for each row, the index of its text outside the domain.
 
-        -1 for other rows.
+        The index of other rows is -1.
         """
         rows = np.flatnonzero(self._marked(column) == self._outside)
         if column.index is None:
@@ -387,7 +390,7 @@ class _Tally:
         return numbers
 
     def _number(self, value: object) -> int:
-        """Return the number of a value's text, a new one for a new text."""
+        """Return the number of a value's text; a new text gets a new number."""
         value_text = text(value)
         if value_text is not None:
             description = repr(value_text[:_LONGEST_SHOWN])
@@ -400,7 +403,7 @@ class _Tally:
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
 
-        A measure drops no row, and counts values that are no number as zero.
+        A measure drops no row, and counts values that are not numbers as zero.
         """
         counts = {
             key: self._counts[key]
@@ -441,7 +444,7 @@ class DataCheck:
 
     Attributes:
         fit: the numbers.
-        values: how many of the most frequent values outside are named.
+        values: the number of most frequent values outside that are named.
         unknown: attributes whose categories are not found yet; none of their values is outside.
 
     Edge cases: as text every line begins with the word PRIVATE; nothing is written to a file.
@@ -471,26 +474,24 @@ def check(
 ) -> DataCheck:
     """Read the data and count how their rows fit the domain.
 
-    The result is for the data holder only.
+    Only the data holder may see the result.
 
     Args:
-        request: a spec, a plan, or a workload; its attributes and measures are looked at, as a release
-            would.
-        source: the data; None: those that the spec names.
-        unit_column: with a workload: the column whose values are the privacy units.
-        max_rows: with a workload: at most this many rows of a unit count.
-        max_per_cell: with a workload: how many of them in one cell.
-        values: how many of the most frequent values outside to name of each column; these are
-            values of rows.
+        request: a spec, a plan or a workload; its attributes and measures are read as in a release.
+        source: the data; None for the data that the spec names.
+        unit_column: for a workload, the column whose values are the privacy units.
+        max_rows: for a workload, the largest number of rows of a unit that count.
+        max_per_cell: for a workload, the largest number of them in one cell.
+        values: the number of most frequent values outside to name for each column; these are values
+            of rows.
 
     Returns:
         Exact numbers, marked as private. Nothing is paid, written or published.
 
     Raises:
-        InputError: something of the above cannot be used, or a column is missing.
+        InputError: an argument cannot be used, or a column is missing.
 
-    Guarantees: none of privacy. What is taken from the result into a spec is a release that nobody
-        paid for.
+    Guarantees: the result is not private. Copying a part of it into a spec is an unpaid release.
 
     >>> domain = ln.Domain(sex=["F", "M"])
     >>> result = ln.check(ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1)

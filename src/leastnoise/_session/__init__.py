@@ -1,6 +1,6 @@
 """Pay for releases, carry them out, and finish stopped ones.
 
-No other room calls sources, planning, kernel, estimation and release together.
+Only this package calls sources, planning, kernel, estimation and release together.
 """
 
 from leastnoise._session._guard import (

@@ -1,4 +1,4 @@
-"""Earlier releases that a spec names, and their payment."""
+"""Read the earlier releases that a spec names, and check their payments."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,26 +15,26 @@ def read_earlier(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]:
     """Return the measurements of the releases in some folders.
 
     Raises:
-        InputError: a folder has no finished release, or one whose error depends on the data.
+        InputError: a folder has no finished release, or its error depends on the data.
     """
     return tuple(read_release(folder).as_earlier(folder.name) for folder in folders)
 
 
 def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
-    """Refuse earlier releases that the ledger of the data has not paid for.
+    """Raise for earlier releases that the ledger of the data has not paid for.
 
-    The ledger stands for the data: data that changed have another name, and another ledger. A
+    The ledger identifies the data: changed data must have another name and another ledger. A
     release that was entered as spent elsewhere does not count, because it may be of other data.
 
     Args:
-        plan: of the new release.
-        ledger: that pays for it; None if it is made now.
+        plan: the plan of the new release.
+        ledger: the ledger that pays for it; None if it is created now.
         dataset: the name of the data.
 
     Raises:
         InputError: the noise of a release had a seed, another ledger paid for it, its plan is not
-            the one that was paid, or it was paid in an earlier period of a budget that begins anew
-            with each.
+            the plan that was paid for, or it was paid in an earlier period of a budget that begins
+            anew with each period.
     """
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return

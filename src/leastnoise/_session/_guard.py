@@ -3,30 +3,31 @@
 The guard stops a release that would publish nothing, or little of the data. Its decision is
 post-processing of its noisy counts, and of public numbers.
 
-When it stops, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N
-and V = v + M, where N and M are independent draws of the same noise.
+This is when the guard stops a release, and how often it is wrong. If u rows are used and v rows are
+not, the guard sees U = u + N and V = v + M, where N and M are independent draws of the same noise.
 
 1. Fewer than half of the rows are used: it stops if V - U > q. If at least half are used, v <= u,
    and it stops only if M - N > q; so q is chosen with P(M - N > q) <= ``WRONG``.
-2. Nothing is used: it stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``: so much would
-   be counted by chance without a row. If at least t + r rows are used, it stops only if N < -r, and
-   r is chosen with P(N < -r) <= ``WRONG``.
+2. No row is used: it stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``, so that noise
+   alone could give such a count. If at least t + r rows are used, it stops only if N < -r, and r is
+   chosen with P(N < -r) <= ``WRONG``.
 3. Where every row is a unit and the number of rows n is public, in place of 2: it stops if
    2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has the
    chance of M - N > q, as the noise is symmetric.
 
 4. A column that only some tables use is missing in nearly all used rows, so that these tables would
-   be nearly empty. There are m such columns. For each used row one of them is drawn, whatever is in
-   the row, and X is the number of rows drawn for a column that lack it, less those that have it,
-   with noise. It stops if X > max(q' + s + d - u0 / (2 m), 0.8 U / m - t'), where P(N > q') and
-   P(N > t') are at most c = ``WRONG_COLUMN`` / (4 m) and ``MISSED``, and u0 and u1 are U less and
-   plus the bound of one draw that is exceeded with a chance of c. If at least three quarters of the
-   u used rows have the column, each row adds on average at most -1 / (2 m) to X, with a variance of
-   at most 1 / m, and never 3/2 more than its mean; by Bernstein's inequality their sum exceeds
-   -u / (2 m) + s with a chance of at most c, s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) with
-   L = log(1 / c) (s = 0 for m = 1, where nothing is drawn). So the chance of a wrong stop is at
-   most 4 c for each column, ``WRONG_COLUMN`` for all. The second bound lets pass a column that more
-   than about a tenth of many rows have; where few rows are read, one that more have may be stopped.
+   be nearly empty. Let m be the number of columns that only some tables use. For each used row one
+   of them is drawn, independently of the row's values. X is the noisy number of rows drawn for a
+   column that lack a value, minus the number of those that have one. It stops if X > max(q' + s + d
+   - u0 / (2 m), 0.8 U / m - t'), where P(N > q') and P(N > t') are at most c = ``WRONG_COLUMN`` /
+   (4 m) and ``MISSED``, and u0 and u1 are U less and plus the bound of one draw that is exceeded
+   with a chance of c. If at least three quarters of the u used rows have the column, each row adds
+   on average at most -1 / (2 m) to X, with a variance of at most 1 / m, and never 3/2 more than its
+   mean; by Bernstein's inequality their sum exceeds -u / (2 m) + s with a chance of at most c, s =
+   L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) with L = log(1 / c) (s = 0 for m = 1, where nothing is drawn).
+   So the chance of a wrong stop is at most 4 c for each column, ``WRONG_COLUMN`` for all. The
+   second bound lets pass a column that more than about a tenth of many rows have; where few rows
+   are read, one that more have may be stopped.
 
 So a right release of at least t + r used rows, of whose columns three quarters have a value, is
 stopped with a chance of at most 2 ``WRONG`` + ``WRONG_COLUMN``, whatever the rows and the budget.
@@ -117,20 +118,20 @@ def guard_measurements(
 ) -> Measurements:
     """Return a guard's measurements: rows used, rows not used, and rows cut.
 
-    Rows cut are measured only with a unit, and rows that lack a column only if there are columns
-    that only some tables use. With totals of units their amounts kept and cut are measured, too.
-    Each of these costs as much as the rows used and not used.
+    Cut rows are measured only if there is a unit column, and rows that lack a column only if there
+    are columns that only some tables use. For totals of units, their kept and cut amounts are
+    measured too. Each of these costs as much as the used and unused rows.
 
     Args:
-        privacy: of the plan.
-        share: of the budget of guard and plan together.
+        privacy: the privacy of the plan.
+        share: the guard's share of the budget of guard and plan together.
         columns: the number of `partial_columns` of the plan.
         totals: the totals of units that the plan reads.
 
-    Guarantees: all rows of a unit may be in one of the two cells, and be drawn for one column; a
-        bound on its rows in cells of the plan's domain says nothing of these. A kept row stands
-        for at most ``MOST_CUT`` that were cut, and a cell with a total of a unit for at most
-        `cut_limit`, so that the cost is the cost of sums.
+    Guarantees: all rows of a unit may be in one of the two cells, and may be drawn for one column;
+        a bound on its rows in cells of the plan's domain does not apply to these cells. A kept row
+        represents at most ``MOST_CUT`` cut rows, and a cell with a total of a unit represents at
+        most `cut_limit`, so that the cost is the cost of sums.
     """
     budget = guard_budget(privacy.budget, share)
     noise = Noise.DISCRETE_LAPLACE
@@ -150,7 +151,7 @@ def guard_measurements(
 
 
 def noise_difference_bound(noise: Noise, scale: float) -> int:
-    """Return the least q with P(M - N > q) <= ``WRONG`` (see module)."""
+    """Return the smallest q with P(M - N > q) <= ``WRONG`` (see the module)."""
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
     low = 0
@@ -186,7 +187,7 @@ def difference_tail(least: int, scale: float) -> float:
 
 
 def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
-    """Return the contract of a guard's series; ``text`` names the plan."""
+    """Return the contract of a guard's series; ``text`` identifies the plan."""
     return ReleaseContract(
         domain=measured.domain,
         privacy=measured.privacy,
@@ -202,8 +203,8 @@ class PaidGuard:
     """A guard that was paid for and let the release pass.
 
     Attributes:
-        counts: from `judge_counts`.
-        receipt: of its payment.
+        counts: the result of `judge_counts`.
+        receipt: the receipt of its payment.
     """
 
     counts: GuardCounts
@@ -219,7 +220,7 @@ class PaidGuard:
     def seal(self, ledger: Ledger) -> None:
         """Seal the guard's entry once its release is paid.
 
-        No later release can take its counts then.
+        After that no later release can use its counts.
         """
         with suppress(LedgerError):  # another process has taken them, and seals it
             ledger.seal(self.receipt)
@@ -228,13 +229,13 @@ class PaidGuard:
 def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
     """Return the entry of a paid guard that waits for this plan, or None.
 
-    Its run was stopped before it paid for the plan. A guard of an earlier period of the budget does
-    not wait: it counted the rows of that period.
+    The run of such a guard was stopped before it paid for the plan. A guard of an earlier period of
+    the budget does not wait, because it counted the rows of that period.
 
     Args:
         ledger: the ledger.
-        plan: that is to be released.
-        share: of the budget that its guard costs; None without one.
+        plan: the plan to be released.
+        share: the share of the budget that its guard costs; None without a guard.
     """
     if share is None:
         return None
@@ -262,17 +263,17 @@ def _guard_text(plan: Plan, share: Fraction) -> str:
 def pay_for_guard(
     ledger: Ledger, table: Any, plan: Plan, share: Fraction, public_rows: int | None = None
 ) -> PaidGuard:
-    """Pay for a guard and count, or take the counts of a stopped run.
+    """Pay for a guard and count, or use the counts of a stopped run.
 
     Args:
         ledger: the ledger that pays.
         table: the encoded rows, with their usage.
-        plan: that is to be released.
-        share: of the budget of guard and plan together.
+        plan: the plan to be released.
+        share: the guard's share of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: the release is stopped, for a reason of `judge_counts`.
+        GuardError: the guard stops the release, for a reason of `judge_counts`.
     """
     columns = partial_columns(plan)
     totals = totals_read(plan)
@@ -313,13 +314,13 @@ def pay_for_guard(
 
 @dataclass(frozen=True, slots=True)
 class GuardPayment:
-    """What a guard cost.
+    """The payment of a guard.
 
     Attributes:
-        share: of the whole budget.
-        charge: what was paid.
-        number: of its payment in the ledger; 0 if nothing was paid.
-        left: what the ledger has left.
+        share: the guard's share of the whole budget.
+        charge: the amount that was paid.
+        number: the number of its payment in the ledger; 0 if nothing was paid.
+        left: the amount that the ledger has left.
     """
 
     share: Fraction
@@ -341,17 +342,17 @@ def judge_counts(
     The counts are noisy and paid for, so they are public.
 
     Args:
-        measured: from `guard_measurements`.
-        observation: of ``measured``.
-        payment: what it cost.
+        measured: the result of `guard_measurements`.
+        observation: the observation of ``measured``.
+        payment: the payment of the guard.
         public_rows: the number of rows of the source, if it is public.
         columns: the `partial_columns` of the plan.
         totals: the totals of units whose amounts were measured.
 
     Raises:
-        GuardError: with confidence fewer than half of the rows are used, none is, the source has
-            fewer than half of its public number of rows, or nearly no used row has one of the
-            columns.
+        GuardError: with confidence, fewer than half of the rows are used, no row is used, the
+            source has fewer than half of its public number of rows, or nearly no used row has a
+            value in one of the columns.
     """
     stds: dict[str | None, float] = {}
     counts: dict[str | None, list[int]] = {}
@@ -448,7 +449,7 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
     """Return the number above which a column counts as missing (4 of the module).
 
     Args:
-        measured: from `guard_measurements`, with columns.
+        measured: the result of `guard_measurements` with columns.
         used_rows: the noisy number of used rows.
     """
     scales = {block.measure: float(block.scale) for block in measured.blocks}
@@ -469,9 +470,9 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
 
 
 def rows_to_see_columns(measured: Measurements) -> int:
-    """Return how many used rows a guard needs to detect an empty column.
+    """Return the number of used rows that a guard needs to detect an empty column.
 
-    It sees that with a chance of about 1 - ``MISSED``.
+    It then detects the column with a probability of about 1 - ``MISSED``.
 
     >>> rows_to_see_columns(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
     4055
@@ -510,16 +511,16 @@ class GuardForecast:
     """The cost and the accuracy of a guard, before it is paid.
 
     Attributes:
-        share: of the whole budget.
-        charge: what it costs.
-        left: the remaining budget for a corrected release if it stops one.
+        share: the guard's share of the whole budget.
+        charge: the amount that the guard costs.
+        left: the budget that remains for a corrected release if the guard stops one.
         noise_std: the standard error of its counts.
-        most_by_chance: it stops a release of which it counts no more used rows; None where it
-            compares with the public number of rows instead.
-        rows: the public number of rows with which it compares; None where it does not.
-        columns: those that only some tables use, and that rows may lack.
-        rows_of_columns: the used rows from which it sees that nearly all lack one of the columns;
-            None without columns.
+        most_by_chance: the guard stops a release if it counts at most this number of used rows.
+            None if it compares with the public number of rows instead.
+        rows: the public number of rows with which it compares; None without one.
+        columns: the columns that only some tables use, and in which rows may lack a value.
+        rows_of_columns: the number of used rows from which it detects that nearly all rows lack a
+            value in one of the columns; None without columns.
     """
 
     share: str
@@ -565,8 +566,8 @@ def forecast_guard(
     """Return the cost and the accuracy of a guard.
 
     Args:
-        privacy: of the plan.
-        share: of the budget of guard and plan together.
+        privacy: the privacy of the plan.
+        share: the guard's share of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
         columns: the `partial_columns` of the plan.
         totals: the totals of units that the plan reads.
@@ -631,9 +632,9 @@ def guard_warning(plan: Plan, options: Options) -> str | None:
 def smallest_sufficient_share(
     privacy: Privacy, share: Fraction, public_rows: int, columns: int = 0
 ) -> Fraction | None:
-    """Return a share with which a guard tells ``public_rows`` from none.
+    """Return a share with which a guard distinguishes ``public_rows`` from no rows.
 
-    The result is None if the given share is large enough.
+    The result is None if the present share is large enough.
 
     >>> privacy = Privacy(PureDP("0.99"))
     >>> smallest_sufficient_share(privacy, Fraction(1, 100), 5000), smallest_sufficient_share(privacy, Fraction(1, 100), 500)

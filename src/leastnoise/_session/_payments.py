@@ -1,8 +1,8 @@
 """Check data, budget, memory and time before a payment; read its state.
 
-The state of a payment is read from the ledger and never assumed. Every payment of this process is
-made under a separate run. The run is noted before anything is paid, so that the ledger can be
-asked for the outcome.
+The state of a payment is read from the ledger and never assumed. Every payment of this process
+belongs to a separate run. The run is recorded before anything is paid, so that the ledger can state
+the outcome later.
 """
 
 import glob
@@ -156,10 +156,10 @@ def _state_of_paid(
 
 @contextmanager
 def payment_run(ledger: Ledger, room: int, paid_before: str = "") -> Iterator[str]:
-    """Yield the run to pay under; raise errors after payment as PaidError.
+    """Yield the run of a payment; raise errors after the payment as PaidError.
 
-    ``paid_before`` says what was paid for the release before this run, such as its guard; then an
-    error before the payment of this run is a PaidError, too.
+    ``paid_before`` names what was paid for the release before this run, such as its guard. In that
+    case an error before the payment of this run is a PaidError too.
     """
     check_environment()  # afterwards a wrong switch would stop a release that was paid
     run = ""
@@ -190,10 +190,10 @@ def payment_run(ledger: Ledger, room: int, paid_before: str = "") -> Iterator[st
 
 
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
-    """Settle the entries of stopped processes, and return the settled ones.
+    """Settle the entries of stopped processes, and return the changed entries.
 
-    Published releases are sealed; others are marked absent or resumable. What dead processes left
-    in the folders of the ledger and of its releases is removed.
+    Published releases are sealed; others are marked absent or resumable. Files that dead processes
+    left in the folders of the ledger and of its releases are removed.
     """
     settled = ledger.reconcile(is_published)
     remove_leftovers(ledger)
@@ -218,7 +218,7 @@ def require_receipt(series: Series) -> Receipt:
 
 
 def check_note(note: str) -> None:
-    """Refuse a note that is not one line of text."""
+    """Raise for a note that is not one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
         if isinstance(note, str):
             got = note
@@ -228,7 +228,7 @@ def check_note(note: str) -> None:
 
 
 def with_note(description: str, note: str) -> str:
-    """Return the line that the ledger records for people."""
+    """Return the description in the ledger, followed by the note."""
     if note:
         return f"{description}; {note}"
     return description
@@ -237,7 +237,7 @@ def with_note(description: str, note: str) -> str:
 def is_resumable(entry: Entry) -> bool:
     """Return whether an entry is a paid release that can be finished.
 
-    A guard is none: it waits for its release.
+    A guard is not such an entry: it waits for its release.
     """
     return entry.resumable and entry.output != GUARD
 
@@ -262,8 +262,8 @@ def warn_of_unfinished(ledger: Ledger) -> None:
 def is_published(entry: Entry) -> bool | None:
     """Return whether a release is in its directory; None if unknown.
 
-    A directory appears in one step, so a manifest with the entry's receipt means that the release
-    is whole.
+    A directory is published in one step, so a manifest with the entry's receipt means that the
+    release is complete.
     """
     if entry.output in {GUARD, IN_MEMORY}:
         return False
@@ -281,9 +281,9 @@ def is_published(entry: Entry) -> bool | None:
 
 
 def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) -> None:
-    """Refuse unreadable data, unwritable files and an unaffordable budget.
+    """Raise for unreadable data, unwritable files and an unaffordable budget.
 
-    It needs no plan, so a spec fails before the time for planning is spent.
+    The check needs no plan, so a faulty spec fails before the time for planning is spent.
     """
     check_writable(spec)
     if spec.source is None:
@@ -307,9 +307,9 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
 
 
 def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
-    """Raise if a ledger would refuse even the least charge within a budget.
+    """Raise if a ledger would refuse even the smallest charge within a budget.
 
-    Only a plan tells the noise, and how much of a rho is spent.
+    The kind of noise, and the spent part of a rho, are known only with a plan.
     """
     budget = request.budget
     if not isinstance(budget, ApproxDP):
@@ -326,7 +326,7 @@ def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
 
 
 def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
-    """Refuse data without the columns that a plan needs."""
+    """Raise for data without the columns that a plan needs."""
     attributes: tuple[str, ...]
     measures: tuple[str, ...] = ()
     if isinstance(plan, Plan) and plan.details.counts_unit_sizes:
@@ -346,7 +346,7 @@ def check_readable(plan: Plan | SearchPlan, source: Any) -> None:
 def check_writable(spec: Spec) -> None:
     """Raise for a wrong environment variable, or a format that cannot be written.
 
-    The sizes of tables are known once all categories are found.
+    The sizes of tables are known only when all categories are found.
     """
     check_environment()
     has_all_categories = all(search.result is not None for search in spec.all_searches)
@@ -358,7 +358,7 @@ def check_writable(spec: Spec) -> None:
 def check_affordable(
     ledger: Ledger, plan: Plan | SearchPlan, share: Fraction | None = None
 ) -> None:
-    """Refuse a plan and a guard that the ledger would refuse to pay.
+    """Raise for a plan and a guard that the ledger would refuse to pay.
 
     ``share`` is the guard's share of the whole budget; None without a guard. No data are read.
     """
@@ -386,10 +386,10 @@ def _payments(plan: Plan | SearchPlan, share: Fraction | None) -> list[tuple[Cos
 
 
 def whole_for_new_ledger(spec: Spec, plan: Plan, share: Fraction | None) -> Privacy:
-    """Return the budget of the ledger that the first release of a spec makes.
+    """Return the budget of the ledger that the first release of a spec creates.
 
-    It is the budget of the spec, which covers guard and plan; of a spec without one, the least
-    that covers both.
+    It is the budget of the spec, which covers guard and plan. If the spec has no budget, it is the
+    smallest budget that covers both.
     """
     return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, share)
 
@@ -404,16 +404,16 @@ def open_or_create_ledger_of(
     """Open the ledger of a data set, or create it with a budget.
 
     Args:
-        source: the data; only their name and their place are used.
+        source: the data; only their name and their location are used.
         path: the file of the ledger.
-        whole: the budget of a ledger that is created now.
+        whole: the whole budget, for a ledger that is created now.
         dataset: the name of the data in the ledger; None for the name of their file or table.
         folders: further folders to search for releases that the ledger paid.
 
     Raises:
         InputError: the ledger belongs to other data.
-        LedgerError: it cannot be used, is older than a release that it paid, or would be a second
-            ledger of the data.
+        LedgerError: the ledger cannot be used, is older than a release that it paid, or would be a
+            second ledger of the data.
     """
     ledger = find_ledger(path, source, dataset, list(folders))
     if ledger is not None:
@@ -427,12 +427,12 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Pl
 
     Args:
         ledger: the ledger that pays.
-        plan: for a release.
-        share: of the whole budget, for a guard; None without one.
+        plan: the plan of a release.
+        share: the guard's share of the whole budget; None without a guard.
 
     Raises:
-        BudgetError: the ledger would refuse to pay the plan and its guard, for another reason than
-            stopped guards, or the plan's measurements cannot be rescaled.
+        BudgetError: the ledger would refuse to pay for the plan and its guard for a reason other
+            than stopped guards, or the plan's measurements cannot be rescaled.
     """
     try:
         check_affordable(ledger, plan, share)
@@ -447,7 +447,7 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Pl
 
 
 def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
-    """Return the fraction of a plan's budget that stopped guards have left."""
+    """Return the fraction of a plan's budget that the ledger can still pay."""
     share = guard_share(options.guard)
     try:
         check_affordable(ledger, plan, share)
@@ -461,7 +461,7 @@ def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 
 
 def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
-    """Return the budget a ledger has left if stopped guards spent the rest.
+    """Return the budget that a ledger has left, if stopped guards spent the rest.
 
     The result is None if nothing is left, or if stopped guards cost less than the missing amount.
     """
@@ -481,9 +481,9 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _left_by_guards_in_mu(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return the privacy that stopped guards left of (epsilon, delta), or None.
+    """Return the privacy that stopped guards left of an (epsilon, delta) budget.
 
-    The result can be paid with pure and with Gaussian noise.
+    A plan with pure or Gaussian noise can be paid with it. The result is None if nothing is left.
     """
     requested = gaussian_mu_squared(budget.epsilon, budget.delta)
     mu_squared = min(requested, remaining.mu_squared)
@@ -534,7 +534,7 @@ def find_stopped_entry(ledger: Ledger, digest: str, output: str) -> Entry | None
 
 
 def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None:
-    """Refuse categories that were found in another data set."""
+    """Raise for categories that were found in another data set."""
     for search in searches:
         payment = search.receipt.payment
         if payment is not None and payment.dataset != dataset:
@@ -548,9 +548,9 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
 
 
 def locate_data(source: Any, location: Any, joined: SecondTable | None) -> Any:
-    """Return the source that was passed, or else the recorded one.
+    """Return the source that was passed; without one, the recorded source.
 
-    A source with another second table than the release was paid for is refused.
+    Raises if the second table differs from that of the payment.
     """
     data = reading.source_from_location(location, source)
     if data is not None:
@@ -567,7 +567,7 @@ def second_table_of(source: Any) -> SecondTable | None:
 
 
 def check_join(source: Any, recorded: SecondTable | None) -> None:
-    """Refuse data with another second table than the one that was paid for."""
+    """Raise for data whose second table differs from that of the payment."""
     current = second_table_of(source)
     if current is not None and recorded is not None and "" in {current.table, recorded.table}:
         recorded = replace(recorded, table=current.table)  # a frame has no name
@@ -593,14 +593,14 @@ _BYTES_PER_SECOND = 2e7
 
 
 def count_csv_blocks(source: Any) -> int:
-    """Return how many blocks of CSV files will be read; 0 if unknown."""
+    """Return the number of blocks of CSV files that will be read; 0 if unknown."""
     return sum(math.ceil(size / _BLOCK) for size in list_csv_sizes(source))
 
 
 def list_csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source.
 
-    Of two joined tables the files of the first one count. Other sources have none.
+    For two joined tables these are the files of the first. Other sources have no such files.
     """
     source_location = reading.source_location(source)
     if isinstance(source_location, dict) and "joined" in source_location:
@@ -678,7 +678,7 @@ def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
 
 
 def check_memory(plan: Plan, *, in_files: bool) -> None:
-    """Refuse a release that would need more memory than there is."""
+    """Raise for a release that would need more memory than is available."""
     require_memory(
         estimate_release_memory(plan, in_files=in_files),
         "This release",

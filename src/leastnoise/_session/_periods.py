@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeriodState:
-    """How far a series is.
+    """The progress of a series.
 
     Attributes:
-        labels: of all periods.
-        drawn: how many periods the ledger has.
-        due: how many periods are over.
-        unpublished: labels of the periods that were drawn and are not in the directory.
+        labels: the labels of all periods.
+        drawn: the number of periods that the ledger has recorded.
+        due: the number of periods that are over.
+        unpublished: the labels of the periods that were drawn and are not in the directory.
     """
 
     labels: tuple[str, ...]
@@ -75,13 +75,13 @@ class PeriodState:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPeriods:
-    """What a run of a series did.
+    """The result of a run of a series.
 
     Attributes:
         entry: the payment of the series.
-        paid: whether this run paid.
-        releases: the directories that it wrote.
-        state: how far the series is; None if it is complete.
+        paid: whether this run paid for the series.
+        releases: the directories that the run wrote.
+        state: the progress of the series; None if it is complete.
     """
 
     entry: Entry
@@ -93,7 +93,7 @@ class PublishedPeriods:
 def private_file_path(ledger: Ledger, entry: Entry | Receipt) -> Path:
     """Return the path of the file with the exact counts of closed periods.
 
-    Only the kernel reads it. It lies in the folder of the ledger itself, also if the ledger was
+    Only the kernel reads it. It is in the folder of the ledger's file, even if the ledger was
     opened through a link.
     """
     ledger_path = Path(os.path.realpath(ledger.path))
@@ -150,11 +150,12 @@ class _SeriesJob:
     """A series that a run pays for or continues.
 
     Attributes:
-        plan: for all periods.
-        drawn: how many periods the ledger has.
-        request: the options of its releases, and what the ledger records with the plan.
-        entry: its payment; None before it is paid.
-        guard_share: of the budget, for a guard that is counted before the payment; None without one.
+        plan: the plan for all periods.
+        drawn: the number of periods that the ledger has recorded.
+        request: the options of its releases, with the facts that the ledger records.
+        entry: the entry of its payment; None before the payment.
+        guard_share: the share of the budget for a guard, which counts before the payment; None
+            without a guard.
     """
 
     plan: Plan
@@ -179,13 +180,13 @@ def publish_due_periods(
     """Pay for a series unless it is paid, and publish the periods due.
 
     Args:
-        spec: with ``[series]``.
+        spec: a spec with ``[series]``.
         source: the private data.
         out: the directory of the series.
         ledger_path: the file of the ledger, which may not exist yet.
-        plan: makes the plan, if the series was not paid before.
-        through: the last period to draw; None for the last that is over.
-        progress: shows how far reading is.
+        plan: a function that makes the plan if the series was not paid before.
+        through: the last period to draw; None for the last period that is over.
+        progress: the object that shows the progress of reading.
         note: a text for people, which the ledger records with the payment.
     """
     check_note(note)
@@ -233,10 +234,11 @@ def publish_due_periods(
 def _period_files(
     job: _SeriesJob, series: SeriesOptions, periods_due: int
 ) -> reading.PeriodFiles | None:
-    """Return which files have rows of the periods that are drawn; None for all.
+    """Return which files can have rows of the periods to draw; None for all files.
 
-    A guard counts all rows, and rows that count on arrival must stay once they are read (P2).
-    Windows of periods in which units are counted need the rows of closed periods.
+    All files are needed for a guard, which counts all rows, and for rows that count on arrival,
+    which must stay once they are read (P2). Windows of periods in which units are counted need the
+    rows of closed periods.
     """
     if job.guard_share is not None or series.late == "arrival":
         return None
@@ -261,7 +263,7 @@ def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | No
 def _new_job(
     spec: Spec, source: Any, target: Path, ledger: Ledger | None, plan: Callable[[], Plan]
 ) -> _SeriesJob:
-    """Return the job of an unpaid series; refuse one that the ledger cannot pay."""
+    """Return the job of an unpaid series; raise if the ledger cannot pay for it."""
     check_target(target)
     if ledger is not None:
         ledger.check_for_all_times()
@@ -286,7 +288,7 @@ def _new_job(
 
 
 def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
-    """Return the job of a paid series; refuse a spec that differs from its own."""
+    """Return the job of a paid series; raise for a spec that differs from its spec."""
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
     if differences := differing_parts(plan, spec):
@@ -356,9 +358,9 @@ def _pay(
 
 
 def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
-    """Refuse an older copy of a ledger, which would draw a period twice.
+    """Raise for an older copy of a ledger, which would draw a period twice.
 
-    It is recognised by the release of a period that the ledger has not drawn.
+    An older copy shows itself by the release of a period that it has not drawn.
     """
     if released_labels := [label for label in undrawn if (target / label).exists()]:
         raise LedgerError(
@@ -371,7 +373,7 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 
 def _count_due_periods(dates: Dates, through: str | None) -> int:
-    """Return the number of periods to draw; refuse one that is not over."""
+    """Return the number of periods to draw; raise for a period that is not over."""
     periods_over = dates.ended_periods(_today())
     labels = [*map(str, dates.labels)]
     if through is None:
@@ -415,11 +417,11 @@ def _publish(
     """Write missing releases and the index page; return the new directories.
 
     Args:
-        plan: of all periods.
-        values: for every period that was drawn the noisy answers of each block.
+        plan: the plan of all periods.
+        values: for every drawn period the noisy answers of each block.
         ledger: the ledger that paid.
         request: the options of the releases, and what the ledger records with the plan.
-        receipt: of the payment.
+        receipt: the receipt of the payment.
         target: the directory of the series.
     """
     dates, _ = _series_dates(plan)
@@ -464,10 +466,10 @@ def build_outcome_through(
     """Combine the noisy answers of all periods so far into one outcome.
 
     Args:
-        plan: of all periods.
+        plan: the plan of all periods.
         period_plan: the plan up to the last of the periods.
         values: for every period the noisy answers of each block that were drawn when it closed.
-        receipt: identification of the payment; "" for an unpaid series.
+        receipt: the identifier of the payment; "" for an unpaid series.
     """
     _, along = _series_dates(plan)
     noisy_answers = []
@@ -489,7 +491,7 @@ def build_outcome_through(
 def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
     """Publish the periods that were drawn and are not in the directory.
 
-    Nothing is drawn, so neither the rows nor the private file are needed.
+    This draws nothing, so it needs neither the rows nor the private file.
     """
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)

@@ -99,9 +99,9 @@ class ReleaseRequest:
 
     Attributes:
         options: of the release.
-        source: where the data are, from `reading.source_location`.
-        receipt: of the release; its payment is added when all steps are drawn.
-        library: of the data frames that the data came in, for the answers; the ledger does not
+        source: the location of the data, from `reading.source_location`.
+        receipt: the receipt of the release; its payment is added when all steps are drawn.
+        library: the data frame library of the data, which answers use too; the ledger does not
             record it.
     """
 
@@ -147,12 +147,12 @@ class ReleaseJob:
     """A release, or a search for categories or bounds, to pay for and carry out.
 
     Attributes:
-        plan: of the release or the search.
-        terms: what the series may do, and costs.
-        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys or
-            the cells that were found.
-        room: bytes that the ledger and its journal need for what is drawn, from public sizes.
-        description: one line for people, for the ledger.
+        plan: the plan of the release or the search.
+        terms: the steps that the series may take, and their cost.
+        draw: a function that carries out the steps of the plan with a series, and returns an
+            `Outcome`, or the keys or cells that a search found.
+        room: the bytes that the ledger and its journal need for the outcome, from public sizes.
+        description: one line for readers of the ledger.
     """
 
     plan: Plan | SearchPlan
@@ -175,7 +175,7 @@ class FinishedRelease:
 
 
 def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
-    """Return the job that carries out a plan; refuse one of another version."""
+    """Return the job that carries out a plan; raise for a plan of another version."""
     if isinstance(plan, BoundsPlan):
         return _bounds_job(plan)
     if isinstance(plan, CategoryPlan):
@@ -246,8 +246,9 @@ def read_table(
 ) -> "Table":
     """Return the private table that a plan or a search needs.
 
-    With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
-    of each unit a series may still use, and ``period_files`` which files have its periods.
+    With ``usage`` the used and unused rows are counted too. An ``allowance`` has the number of rows
+    of each unit that a series may still use, and ``period_files`` determines which files have its
+    periods.
     """
     _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):
@@ -343,7 +344,7 @@ def _log_columns(plan: Plan | SearchPlan, source: Any) -> None:
 
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
-    """Return the measured marginals by measure; None if some are still open."""
+    """Return the measured marginals by measure; None if some are not known yet."""
     if not isinstance(plan, LinearPlan) or any(
         block.limits is not None for block in plan.measurements.blocks
     ):
@@ -366,10 +367,10 @@ def publish(
     """Build and write a release from an outcome, or the result of a search.
 
     Args:
-        plan: of a search; a release takes the plan of its outcome.
+        plan: the plan of a search; a release uses the plan of its outcome.
         request: the options and the receipt.
-        outcome: what `ReleaseJob.draw` returned.
-        folder: where to write; None to write nothing.
+        outcome: the result of `ReleaseJob.draw`.
+        folder: the directory to write; None to write nothing.
     """
     receipt = request.receipt
     private = receipt.payment is not None
@@ -414,7 +415,7 @@ def finish_paid(
 ) -> FinishedRelease:
     """Finish a paid release or search, and publish it.
 
-    The data are read only if a step is left to draw.
+    The data are read only if a step must still be drawn.
     """
     pending = ledger.pending(entry)
     with _explain_unreadable_plan(ledger, entry, pending.options):
@@ -451,7 +452,7 @@ def finish_paid(
 
 
 def _plan_from_text(text: str) -> Plan | SearchPlan:
-    """Return the plan of a release or a search from the text that a ledger has."""
+    """Return the plan of a release or a search from its text in a ledger."""
     if is_search_plan(text):
         return read_search_plan(text)
     return Plan.from_json(text)
@@ -461,7 +462,8 @@ def _plan_from_text(text: str) -> Plan | SearchPlan:
 def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str) -> Iterator[None]:
     """Turn an error of a recorded plan into one that names its version.
 
-    That version can finish the release; an error under the same version is raised as it is.
+    The named version can finish the release. An error under the present version is raised
+    unchanged.
     """
     try:
         yield
@@ -589,7 +591,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
 
 
 def _check_earlier_values(plan: LinearPlan, values: Sequence[SignedArray]) -> None:
-    """Refuse values of earlier releases that differ from the values in the plan."""
+    """Raise for values of earlier releases that differ from the values in the plan."""
     new_blocks = len(plan.measurements.blocks)
     observation = Observation(plan.measurements, tuple(values[:new_blocks]), "", private=False)
     expected = plan.observed(observation).values if plan.earlier else tuple(values)
@@ -605,20 +607,20 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     Args:
         directory: the folder of the release.
-        form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked),
-            ``registry`` (YAML for the registry of deployments of differential privacy), ``mbi``
-            (JSON with the measurements as mbi takes them), ``notebook`` (for Jupyter; Quarto
-            renders it too), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat`` (an entry
-            for a catalogue after DCAT-AP).
+        form: ``review`` (Markdown after NIST SP 800-226; questions that only people can answer are
+            marked), ``registry`` (YAML for the registry of deployments of differential privacy),
+            ``mbi`` (JSON with the measurements in the format of mbi), ``notebook`` (for Jupyter;
+            Quarto renders it too), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat``
+            (an entry for a catalogue after DCAT-AP).
 
     Returns:
         The text of the export.
 
     Raises:
-        InputError: the form is unknown, there is no release, or it lacks what the form needs.
+        InputError: the form is unknown, there is no release, or it lacks facts that the form needs.
 
-    Guarantees: it is post-processing of the published files, reads no data and costs nothing. It
-        states the privacy loss of everything that was published, including the guard.
+    Guarantees: an export is post-processing of the published files; it reads no data and costs
+        nothing. It states the privacy loss of all published results, including the guard.
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
@@ -633,7 +635,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """What the release or search in a directory has spent, for a ledger."""
+    """The amount that a release or search in a directory has spent, for a ledger."""
 
     private: bool
     privacy: Privacy
@@ -659,7 +661,7 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter the cost of a release or a search into another ledger.
 
-    A series is not entered into a budget of a period: it draws in later periods, too.
+    A series cannot be entered into a budget with periods, because it also draws in later periods.
     """
     directory = Path(release).absolute()
     if holds_categories(directory):
@@ -706,7 +708,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
 
 
 def _spent_on_categories(directory: Path) -> _Spent:
-    """Return the cost of a search for categories, its whole budget, with facts."""
+    """Return the spending of a search for categories (its whole budget), with facts."""
     categories = read_categories(directory)
     plan = categories.plan
     return _Spent(
@@ -720,7 +722,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 
 
 def _spent_on_bounds(directory: Path) -> _Spent:
-    """Return the cost of a search for bounds, its whole budget, with facts."""
+    """Return the spending of a search for bounds (its whole budget), with facts."""
     bounds = read_bounds(directory)
     return _Spent(
         private=bounds.private,
@@ -733,7 +735,7 @@ def _spent_on_bounds(directory: Path) -> _Spent:
 
 
 def _spent_on_release(directory: Path) -> _Spent:
-    """Return the cost of a release, or of all periods of a series, with facts."""
+    """Return the spending of a release, or of all periods of a series, with facts."""
     release, manifest = read_published(directory)
     plan = release.plan
     if isinstance(plan, SeriesPlan):

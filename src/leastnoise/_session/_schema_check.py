@@ -12,13 +12,13 @@ from leastnoise._trusted.check import InputError
 
 
 class ColumnCheck(NamedTuple):
-    """How a column of the source fits its use in a spec.
+    """Whether a column of the source fits its use in a spec.
 
     Attributes:
         column: the name of the column.
-        use: the attribute, measure or unit that is read from it.
-        type: its type in the source, "text" in files of text; None where the column is missing.
-        fault: why it does not fit; empty if it does.
+        use: the attribute, measure or unit that uses the column.
+        type: its type in the source, "text" for text files; None if the column is missing.
+        fault: the reason why it does not fit; empty if it fits.
     """
 
     column: str
@@ -37,11 +37,11 @@ class _NeededColumns(NamedTuple):
 
 
 def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
-    """Return for every column that a release reads how it fits the source.
+    """Return, for every column that a release reads, whether it fits the source.
 
     Args:
         spec: the spec.
-        data: its data, from `Spec.data`.
+        data: the data of the spec, from `Spec.data`.
 
     Raises:
         InputError: the source cannot be opened.
@@ -86,7 +86,7 @@ def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
 def _find_fault(
     spec: Spec, data: Any, unit_column: str | None, needed: Iterable[_NeededColumns] = ()
 ) -> str:
-    """Return why some columns do not fit the source; empty if they do."""
+    """Return why some columns do not fit the source; empty if they fit."""
     columns = list(needed)
     attributes = [name for part in columns for name in part.attributes]
     measures = [name for part in columns for name in part.measures]

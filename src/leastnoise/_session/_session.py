@@ -116,34 +116,34 @@ def find_categories(
 
     Args:
         plan: from `plan_categories`.
-        source: as for `leastnoise.release`.
-        ledger: the ledger of the data set, or its file. Needed without a ``seed``.
+        source: the data, as for `leastnoise.release`.
+        ledger: the ledger of the data set, or its file. It is needed unless there is a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        whole: what the data set may spend in all, for a ledger that is made now: this search and
-            the releases after it. Without it the ledger must be there.
+        whole: the total budget of the data set, for this search and the releases after it. It is
+            needed only for a ledger that is created now; without it the ledger must exist.
         dataset: the data set's name in the ledger; None for the source's file name.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
-            paid.
-        progress: True for a line that says which share of the rows has been read; None for such a
-            line in notebooks only.
+        seed: a seed of reproducible noise, which protects nobody, for tests and experiments;
+            nothing is paid.
+        progress: True shows a line with the share of the rows that has been read; None shows it in
+            notebooks only.
 
     Returns:
         The categories; ``kind()`` is the attribute for a `Domain`.
 
     Raises:
-        InputError: something of the above cannot be used; nothing was spent.
+        InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger cannot be used; nothing was spent.
-        PaidError: something failed after payment; the message says whether ``resume`` finishes the
-            search.
+        PaidError: an error occurred after the payment; the message states whether ``resume`` can
+            finish the search.
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
         unit and neighbours, however many of its ``max_rows`` categories only that unit has. The
-        charge is on the ledger's disk before any noise is drawn. Killed at any instant, the search
-        is paid and absent, paid and resumable, or paid and whole.
+        charge is on the ledger's disk before any noise is drawn. If the process is killed after the
+        payment, the search is absent, resumable or whole.
 
-    Edge cases: a search that finds nothing is paid too. If a search of this plan for this directory
-        was paid and stopped, it is finished and nothing is paid again.
+    Edge cases: a search that finds nothing is paid for too. If a search of this plan for this
+        directory was paid and stopped, it is finished and nothing is paid again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
     >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99 + ["of one person"]}), seed=1).texts
@@ -172,33 +172,34 @@ def find_bounds(
 
     Args:
         plan: from `plan_bounds` or `plan_max_rows`.
-        source: as for `leastnoise.release`.
-        ledger: the ledger of the data set, or its file. Needed without a ``seed``.
+        source: the data, as for `leastnoise.release`.
+        ledger: the ledger of the data set, or its file. It is needed unless there is a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        whole: what the data set may spend in all, for a ledger that is made now: this search and
-            the releases after it. Without it the ledger must be there.
+        whole: the total budget of the data set, for this search and the releases after it. It is
+            needed only for a ledger that is created now; without it the ledger must exist.
         dataset: the data set's name in the ledger; None for the source's file name.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
-            paid.
-        progress: True for a line that says which share of the rows has been read; None for such a
-            line in notebooks only.
+        seed: a seed of reproducible noise, which protects nobody, for tests and experiments;
+            nothing is paid.
+        progress: True shows a line with the share of the rows that has been read; None shows it in
+            notebooks only.
 
     Returns:
         The bounds ``low`` and ``high``; ``max_rows`` after a search for it.
 
     Raises:
-        InputError: something of the above cannot be used; nothing was spent.
+        InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger cannot be used; nothing was spent.
-        PaidError: something failed after payment; the message says whether ``resume`` finishes the
-            search.
+        PaidError: an error occurred after the payment; the message states whether ``resume`` can
+            finish the search.
 
     Guarantees: the bounds satisfy the plan's budget for its unit and neighbours, however many rows
-        a unit has. The charge is on the ledger's disk before any noise is drawn. Killed at any
-        instant, the search is paid and absent, paid and resumable, or paid and whole.
+        a unit has. The charge is on the ledger's disk before any noise is drawn. If the process is
+        killed after the payment, the search is absent, resumable or whole.
 
-    Edge cases: if no unit has a value, every candidate is equally likely. A search of this plan for
-        this directory that was paid and stopped is finished; nothing is paid again.
+    Edge cases: if no unit has a value, every candidate is equally likely. If a search with this
+        plan for this directory was paid for and stopped, the call finishes it and pays nothing
+        again.
 
     >>> plan = ln.plan_max_rows(ln.Privacy(ln.PureDP(1), unit_column="id"), 1000)
     >>> rows = pd.DataFrame({"id": [*range(900), *range(900), *range(9)]})
@@ -276,43 +277,44 @@ def release(
     """Pay for a plan, measure, estimate, and return the release.
 
     Args:
-        plan: what to do, from ``plan``.
+        plan: the plan, from `leastnoise.plan`.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
             PyArrow, DuckDB or Spark table; or a DatabaseTable; or two of these, Joined.
-        ledger: the ledger of the data set, or its file; made with the plan's budget if the file
-            does not exist. Needed without a ``seed``.
+        ledger: the ledger of the data set, or its file; if the file does not exist, it is created
+            with the plan's budget. A ledger is needed unless there is a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        options: the level of the intervals, further answers, the written files and
-            how, and the guard: see `Options`.
+        options: the level of the intervals, additional columns, the written files and their
+            formats, and the guard; see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
-        whole: what the data set may spend in all, for a ledger that is made now; None for the
+        whole: the total budget of the data set, for a ledger that is created now; None for the
             plan's budget.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
-            paid, and the release is marked as not private. Which rows of a unit are used beyond
-            ``max_rows`` is drawn anew.
-        progress: True for a line that says which share of the rows has been read; None for such a
-            line in notebooks only.
-        note: a text of one line for people, which the ledger records with the payment.
+        seed: a seed of reproducible noise, which protects nobody, for tests and experiments.
+            Nothing is paid, and the release is marked as not private. The choice of a unit's rows,
+            if it has more than ``max_rows``, does not follow from the seed.
+        progress: True shows a line with the share of the rows that has been read; None shows it in
+            notebooks only.
+        note: one line of text, which the ledger records with the payment.
 
     Returns:
         The release; its ``answers`` are a data frame.
 
     Raises:
-        InputError: something of the above cannot be used; nothing was spent.
+        InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used, is an older copy than a release that was paid from
-            it, or is not there and another one knows the data set; nothing was spent.
-        PaidError: something failed after payment; the message says whether ``resume`` finishes the
-            release.
+        LedgerError: the ledger cannot be used, is a copy from before a release that it paid for, or
+            does not exist although another ledger has the data set; nothing was spent.
+        PaidError: an error occurred after the payment; the message states whether ``resume`` can
+            finish the release.
 
     Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and
-        what was drawn is there before anything is computed from it. Killed at any instant, the
-        release is paid and absent, paid and resumable, or paid and whole.
+        the noisy answers are on the disk before anything is computed from them. If the process is
+        killed after the payment, the release is absent, resumable or whole.
 
     Edge cases: if the ledger has too little left only because guards stopped earlier releases, the
-        plan is rescaled to the remaining budget, and the release reports it. If a release of this
-        plan for this directory was paid and stopped, it is finished from its measurement and
-        nothing is paid again. Without ``out``, a warning names each earlier release that can be finished.
+        plan is rescaled to the remaining budget, and the release reports it. If a release with this
+        plan for this directory was paid for and stopped, the call finishes it from its measurements
+        and pays nothing again. Without ``out``, a warning names each earlier release that can be
+        finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -405,11 +407,11 @@ class _PaymentRequest:
         source: the private data.
         ledger: the ledger that pays, or its file.
         target: the directory to write; None to write nothing.
-        options: of the release.
-        whole: the budget of a ledger that is made now; None to refuse to make one.
+        options: the options of the release.
+        whole: the whole budget, for a ledger that is created now; None if no ledger may be created.
         dataset: the name of the data in the ledger; None for the source's file name.
-        progress: shows how far reading is.
-        note: a text for people, which the ledger records.
+        progress: the object that shows the progress of reading.
+        note: a text that the ledger records.
     """
 
     source: Any
@@ -439,7 +441,7 @@ class _PaymentRequest:
         return find_ledger(self.ledger, self.source, self.dataset, folders)
 
     def new_dataset_name(self) -> str:
-        """Return the name of the data in a ledger that is made now."""
+        """Return the name of the data in a ledger that is created now."""
         return self.dataset or reading.dataset_name(self.source) or "data"
 
 
@@ -487,7 +489,7 @@ def _finish_stopped(
 ) -> ReleaseResult | None:
     """Finish a release of this plan that was paid for the same target, if any.
 
-    Without a target, warn of releases that can be finished.
+    Without a target, the function warns of releases that can be finished.
     """
     if request.target is None:
         warn_of_unfinished(ledger)
@@ -521,7 +523,7 @@ def _pay_and_publish(
 ) -> ReleaseResult:
     """Pay for the measurements of a release, draw their noise and publish it.
 
-    The guard, if there is one, is paid and let the release pass.
+    If there is a guard, it is already paid for, and did not stop the release.
     """
     release_request = ReleaseRequest(
         request.options,
@@ -562,9 +564,9 @@ def _check_may_create(ledger_source: object, whole: Privacy | None) -> None:
 
 
 def _job_within_ledger(ledger: Ledger, job: ReleaseJob, share: Fraction | None) -> ReleaseJob:
-    """Return a job that the ledger can pay, rescaled if its guards cost the rest.
+    """Return a job that the ledger can pay for; it is rescaled if guards spent the rest.
 
-    A search, and a plan whose guard is paid and waits, are not rescaled.
+    A search is not rescaled, and neither is a plan whose guard is paid for and waits.
     """
     plan = job.plan
     if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
@@ -598,20 +600,22 @@ def release_series(
         spec: a spec with ``[series]``, from `read_spec`.
         source: the data, as for `release`; ``spec.data(spec.source)`` gives the data of a spec.
         out: the directory of the series; each period has a subdirectory.
-        ledger: the file of the ledger, made if it does not exist; None for the ledger of the spec.
-        through: the last period to publish, such as ``"2026-03"``; None for the last one that is
+        ledger: the file of the ledger, which is created if it does not exist; None for the ledger
+            of the spec.
+        through: the last period to publish, such as ``"2026-03"``; None for the last period that is
             over (UTC).
 
     Returns:
-        The directories that were written, for `read_release`; none if nothing is due.
+        The directories that were written, for `read_release`; empty if no period is due.
 
     Raises:
-        InputError: no spec of a series, no ledger, or no period that is over; nothing was spent.
+        InputError: the spec has no series, there is no ledger, or no period is over; nothing was
+            spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger or the private file in its folder cannot be used.
 
-    Guarantees: as `release`; after any stop, the same call publishes each period once, and
-        pays nothing again.
+    Guarantees: as for `release`; after any stop, the same call publishes each period once and pays
+        nothing again.
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
@@ -632,9 +636,9 @@ def release_series(
 def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Return blocks to read and seconds afterwards, for a notebook's progress.
+    """Return the blocks to read and the seconds after reading, for a notebook's progress.
 
-    Unusable arguments are refused later.
+    Other functions refuse unusable arguments later.
     """
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return count_csv_blocks(source), finishing_seconds(
@@ -654,30 +658,30 @@ def resume(
 
     Args:
         ledger: the ledger, or its file.
-        number: of the one release to finish; None for all that can be finished.
-        source: the data, if they are needed (a release was stopped between two steps) and not where
-            they were.
-        out: another directory than the one it was paid for; with ``number`` only.
-        progress: True for a line that says which share of the rows has been read; None for such a
-            line in notebooks only.
+        number: the number of the release to finish; None for all that can be finished.
+        source: the data, if a release was stopped between two steps and its data have another
+            location now.
+        out: a directory that replaces the one in the ledger; only together with ``number``.
+        progress: True shows a line with the share of the rows that has been read; None shows it in
+            notebooks only.
 
     Returns:
         The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order
         of payment; empty if there is nothing to finish.
 
     Warns:
-        UserWarning: one of several could not be finished, and why; the others are, and are
-            returned.
+        UserWarning: one of several releases could not be finished; the warning states the reason,
+            and the others are returned.
 
     Raises:
-        InputError: no such release, a directory that exists or cannot be made, or data that are
-            needed and not there.
+        InputError: there is no such release, the directory exists or cannot be created, or data
+            that are needed are missing.
         LedgerError: the ledger cannot be used.
-        PaidError: something failed again; the message says whether the release can still be
-            finished. Of several releases, the first error if none could be finished.
+        PaidError: an error occurred again; the message states whether the release can still be
+            finished. For several releases, this is the first error if none could be finished.
 
-    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a
-        step that was begun without a record makes the release absent.
+    Guarantees: no step is drawn twice: recorded steps are used unchanged, and a step that was begun
+        without a recorded outcome makes the release absent.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
@@ -699,7 +703,7 @@ def finish_releases(
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[FinishedRelease]:
-    """Finish releases as `resume` does; return them with their entries."""
+    """Finish releases like `resume`; return them with their entries."""
     if isinstance(ledger_source, Ledger):
         ledger = ledger_source
     else:
@@ -774,21 +778,22 @@ def audit(
     """Bound a plan's privacy loss from below by running it on synthetic rows.
 
     Args:
-        plan: from ``plan``, ``plan_categories``, ``plan_bounds`` or ``plan_max_rows``.
-        guard: the share of the whole budget that ``release`` pays a guard with, which is looked at
-            too.
-        trials: of each of two tables; None for as many as the seconds allow.
-        seconds: where no number of trials is given.
-        confidence: with which all bounds together hold, below 1.
-        entropy: for tests; by default the system's randomness.
+        plan: the plan, from `plan`, `plan_categories`, `plan_bounds` or `plan_max_rows`.
+        guard: the share of the whole budget with which `release` pays for a guard; the guard is
+            tested too.
+        trials: the number of trials on each of two tables; None for the number that the seconds
+            allow.
+        seconds: the time limit, if no number of trials is stated.
+        confidence: the probability, below 1, with which all bounds hold together.
+        entropy: the source of noise, for tests; by default the system's randomness.
 
     Returns:
-        The bounds and the claims. A bound above its claim is, at the given confidence, a fault
-        of the program or of the machine.
+        The bounds and the claims. A bound above its claim indicates, at the stated confidence, a
+        fault of the program or of the machine.
 
     Raises:
-        InputError: fewer than 200 trials, another confidence, or a guard of a search, which has
-            none.
+        InputError: there are fewer than 200 trials, the confidence is not allowed, or a guard is
+            stated for a search, which has none.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> result = ln.audit(plan, trials=2000)

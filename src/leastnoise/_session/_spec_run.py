@@ -1,7 +1,7 @@
 """Plan and release a spec file; the commands and Python share this code.
 
-`SpecFile` is the spec that `read_spec` returns. Its methods do what ``leastnoise plan`` and
-``leastnoise release`` do: they use the guard, the rounding, the share and every other setting of
+`SpecFile` is the spec that `read_spec` returns. Its methods are equivalent to ``leastnoise plan``
+and ``leastnoise release``: they use the guard, the rounding, the share and every other setting of
 the spec.
 """
 
@@ -75,13 +75,13 @@ _TOP_DOWN = (
 
 
 class RunObserver:
-    """Receive what a run does; by default warn, and show no progress.
+    """Receives the events of a run. By default it warns, and shows no progress.
 
     The commands have an observer that prints.
     """
 
     def warn(self, sentences: Iterable[str]) -> None:
-        """Show warnings about the spec or its plan."""
+        """Show warnings about the spec or the plan of the search."""
         for sentence in sentences:
             LOGGER.warning("%s", sentence)
             warnings.warn(sentence, stacklevel=5)
@@ -91,7 +91,7 @@ class RunObserver:
 
         Args:
             ledger: the ledger that paid for them.
-            settled: the releases whose state was entered just now.
+            settled: the releases whose state was just recorded.
         """
 
     def show_not_private(self) -> None:
@@ -104,8 +104,8 @@ class RunObserver:
 
         Args:
             search: the search.
-            categories: what it found.
-            directory: where they were written; None for a seeded search.
+            categories: the categories that were found.
+            directory: the directory of the result; None for a seeded search.
         """
 
     def show_bounds(self, search: BoundsSearch, bounds: FoundBounds) -> None:
@@ -114,7 +114,7 @@ class RunObserver:
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
         """Return a context for planning.
 
-        It gives the callback that receives the name of each strategy that is tried.
+        It yields a callback that receives the name of each tried strategy.
         """
         del spec
         return nullcontext()
@@ -127,8 +127,8 @@ class RunObserver:
         Args:
             spec: the spec.
             data: its data.
-            next_step: what follows when all rows are read.
-            next_seconds: how many seconds that will take.
+            next_step: the step after all rows are read.
+            next_seconds: the expected seconds of that step.
         """
         del spec, data, next_step, next_seconds
         return nullcontext()
@@ -136,18 +136,18 @@ class RunObserver:
 
 @dataclass(frozen=True, slots=True)
 class SpecRun:
-    """What a run of a spec did.
+    """The result of a run of a spec.
 
     Attributes:
-        status: "released"; "finished" if the release was paid and stopped before; "already
-            released" if the directory has the same release; "nothing due" if no period of a series
-            is over that was not published before; "not private" for a seeded run.
-        release: the release; of a series the newest period, None if no period is published.
+        status: "released"; "finished" if the release was paid for and stopped before; "already
+            released" if the directory has the same release; "nothing due" if all periods of a
+            series that are over were published before; "not private" for a seeded run.
+        release: the release; for a series its newest period, or None if no period is published.
         ledger: the ledger that paid; None for a seeded run.
-        entry: its entry for this release; None for a seeded run.
-        is_new_ledger: whether this run made the ledger.
-        periods: what a run of a series did; None for other specs.
-        missed_targets: the tables and means whose promised error is above their target.
+        entry: the ledger's entry for this release; None for a seeded run.
+        is_new_ledger: whether this run created the ledger.
+        periods: the result of a run of a series; None for other specs.
+        missed_targets: the tables and means whose expected error is above their target.
     """
 
     status: RunStatus
@@ -177,13 +177,14 @@ class SpecFile(Spec):
     statements: Path | None = None
 
     def plan(self, *, progress: Callable[[str], None] | None = None) -> Plan:
-        """Plan the release or the series of this spec; this reads no data.
+        """Plan the release or the series of this spec without reading data.
 
         Args:
-            progress: receives the name of each strategy that is tried.
+            progress: a function that receives the name of each tried strategy.
 
         Returns:
-            The plan, which `release` takes. With a guard, it has the budget that the guard leaves.
+            The plan, for `release`. If there is a guard, the plan has the budget that the guard
+            leaves.
 
         Raises:
             InputError: no strategy applies, or an option of ``[output]`` does not fit the plan.
@@ -207,7 +208,7 @@ class SpecFile(Spec):
 
         Returns:
             For every column that a release reads: its name, its use in the spec, its type in the
-            source, and why it does not fit (empty if it does).
+            source, and the reason why it does not fit (empty if it fits).
 
         Raises:
             InputError: the source cannot be opened.
@@ -228,23 +229,22 @@ class SpecFile(Spec):
         seed: int | None = None,
         note: str = "",
     ) -> Release:
-        """Release this spec, exactly as ``leastnoise release`` does.
+        """Release this spec, exactly like ``leastnoise release``.
 
         Args:
-            out: the directory to write. If it has the same release of this ledger, nothing is read
-                or paid, and that release is returned. None to write nothing.
-            source: the data, if not ``[source]``: a path, a data frame or a
-                `DatabaseTable`.
-            ledger: the file of the ledger, if not ``[ledger]``; by default next to the data.
+            out: the directory to write; None to write nothing. If it already has the same release
+                of this ledger, that release is returned, and nothing is read or paid.
+            source: the data: a path, a data frame or a `DatabaseTable`; None for ``[source]``.
+            ledger: the file of the ledger; None for ``[ledger]``, or else a file next to the data.
             dataset: the name of the data set in the ledger; None for ``[ledger]``.
             share: the share of the ledger's budget that pays; None for ``[ledger]``.
-            plan: from `plan`; None to plan now.
-            through: of a spec with ``[series]``, the last period to publish.
-            seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
-            note: a text for people, which the ledger records with the payment.
+            plan: the result of `plan`; None to plan now.
+            through: for a spec with ``[series]``, the last period to publish.
+            seed: a seed of reproducible noise, which protects nobody, for tests; nothing is paid.
+            note: a text that the ledger records with the payment.
 
         Returns:
-            The release. Of a spec with ``[series]``, the newest period that is published.
+            The release; for a spec with ``[series]``, the newest published period.
 
         Raises:
             InputError: the spec, the data, the plan or the directory cannot be used; nothing was
@@ -252,8 +252,8 @@ class SpecFile(Spec):
             BudgetError: the ledger has too little left; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
             GuardError: the guard stopped the release; only the guard was paid.
-            PaidError: something failed after the payment; the message says whether the release can
-                be finished.
+            PaidError: an error occurred after the payment; the message states whether the release
+                can be finished.
 
         Warns:
             UserWarning: a setting is probably a mistake, or an error is large.
@@ -288,11 +288,11 @@ def read_spec(
         bounds: by their names, bounds that a search found and did not write.
 
     Returns:
-        The spec; its methods ``plan`` and ``release`` do what the commands do.
+        The spec, whose methods ``plan`` and ``release`` are equivalent to the commands.
 
     Raises:
-        InputError: a file is missing, is no TOML, or holds something that is not allowed; the
-            message names the place.
+        InputError: a file is missing, is not TOML, or has an entry that is not allowed; the message
+            names the entry.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
@@ -315,7 +315,7 @@ def _path_or_none(path: str | Path | None) -> Path | None:
 
 
 def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
-    """Return the warnings that need no plan, also about biased answers."""
+    """Return the warnings that need no plan, including those about biased answers."""
     biased_columns = []
     if spec.options.nnls:
         biased_columns.append(_NNLS)
@@ -348,7 +348,7 @@ def run_spec(
 ) -> SpecRun:
     """Release a spec, or publish the periods that are due.
 
-    The arguments of `SpecFile.release`, and the observer of the run.
+    The arguments are those of `SpecFile.release`, and the observer of the run.
     """
     observer = observer or RunObserver()
     check_run(spec, plan, through=through, seed=seed)
@@ -390,7 +390,7 @@ def run_spec(
 
 
 def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
-    """Refuse to write a release where a search writes its result."""
+    """Raise if a release would be written to the directory of a search."""
     for search in spec.all_searches:
         if out.absolute() == search.directory.absolute():
             raise refuse(
@@ -401,7 +401,7 @@ def _refuse_directory_of_search(spec: Spec, out: Path) -> None:
 
 
 def require_release(run: SpecRun) -> Release:
-    """Return the release of a run; refuse a series without a published period."""
+    """Return the release of a run; raise for a series without a published period."""
     if run.release is None:
         raise InputError(
             "No period of this series is published yet, and none is due. Nothing was spent."
@@ -410,7 +410,7 @@ def require_release(run: SpecRun) -> Release:
 
 
 def require_finished_searches(spec: Spec) -> None:
-    """Refuse a plan for a spec whose categories or bounds are not found yet."""
+    """Raise if the searches of a spec for categories or bounds are not finished."""
     if any(search.result is None for search in spec.all_searches):
         raise InputError(
             "--plan needs known categories and bounds, and some are not found yet. Run `leastnoise "
@@ -421,7 +421,7 @@ def require_finished_searches(spec: Spec) -> None:
 def check_run(
     spec: Spec, plan: Plan | None, *, through: str | None = None, seed: int | None = None
 ) -> None:
-    """Refuse a plan or options that do not fit the spec."""
+    """Raise for a plan or options that do not fit the spec."""
     if plan is not None:
         require_finished_searches(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
@@ -440,7 +440,7 @@ def check_run(
 
 
 def _refuse_seeded_searches(spec: Spec) -> None:
-    """Refuse a paid run with results of a search that nobody paid for."""
+    """Raise for a paid run that uses results of an unpaid search."""
     for search in spec.all_searches:
         if search.result is not None and not search.result.private:
             raise InputError(
@@ -519,8 +519,8 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         The finished release; None if the directory does not exist.
 
     Raises:
-        InputError: the directory has something else. The message says in what the release there
-            differs.
+        InputError: the directory has other contents. The message names the parts in which its
+            release differs.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
     # isfile() is False also for a name that is too long, which is refused later
@@ -575,21 +575,21 @@ def _entry_of(ledger: Ledger, finished: Release) -> Entry | None:
 
 
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
-    """Refuse options that the plan cannot fulfil, and warn of its errors."""
+    """Raise for options that the plan cannot fulfil; warn of large errors."""
     check_options(plan, spec.options)
     observer.warn(warnings_of_plan(spec, plan))
 
 
 def _make_plan(spec: Spec, observer: RunObserver) -> Plan:
-    """Plan a spec with the progress that the observer shows."""
+    """Plan a spec; the observer shows the progress."""
     with observer.planning(spec) as progress:
         return plan_spec(spec, progress)
 
 
 def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) -> Plan:
-    """Plan a spec with the budget that stopped guards have left.
+    """Plan a spec with the budget that is left after stopped guards.
 
-    Plans whose error is known are rescaled later, when they are paid.
+    A plan whose error is known is rescaled later, at its payment.
     """
     plan = _make_plan(spec, observer)
     whole_budget_privacy = stated_privacy(spec.privacy)
@@ -662,14 +662,14 @@ def pay_for_searches(
 ) -> SpecFile:
     """Pay for the searches of a spec that have no result, and return the spec.
 
-    Searches for bounds come first, because ``max_rows`` decides what a search for categories
-    costs.
+    Searches for bounds come first, because the cost of a search for categories depends on
+    ``max_rows``.
 
     Args:
         spec: the spec.
         ledger_path: the ledger that pays; None with a seed.
-        observer: of the run.
-        seed: of noise that protects nobody; nothing is written then.
+        observer: the observer of the run.
+        seed: the seed of noise that protects nobody; with a seed nothing is written.
     """
     bounds: dict[str, FoundBounds] = {}
     plans_for_bounds = bounds_plans(spec.bounds_searches, spec.privacy)
@@ -727,10 +727,10 @@ def _pay_for_search(
         find: `find_bounds` or `find_categories`.
         spec: the spec.
         search: the search.
-        plan: its plan.
+        plan: the plan of the search.
         ledger_path: the ledger that pays; None with a seed.
-        observer: of the run.
-        seed: of noise that protects nobody; nothing is written then.
+        observer: the observer of the run.
+        seed: the seed of noise that protects nobody; with a seed nothing is written.
     """
     directory = None
     if seed is None:

@@ -1,9 +1,9 @@
 """Read a spec file as a typed value: source, workload, privacy and output.
 
 Begin with `_spec.py`, which also has the searches for categories; `_bounds.py` has the searches for
-bounds. `_domain.py` reads where the rows are and what columns may hold; `_draft_columns.py` and
-`_column_names.py` what the types and names of columns suggest for a draft; `_toml_text.py` formats
-a draft; `_warnings.py` warns of valid but probably mistaken settings.
+bounds. `_domain.py` reads the location of the rows and the domains of columns. `_draft_columns.py`
+and `_column_names.py` derive suggestions for a draft from the types and names of columns, and
+`_toml_text.py` formats the draft. `_warnings.py` warns of valid but probably mistaken settings.
 """
 
 from leastnoise._spec._bounds import BoundsSearch, bounds_plans

@@ -1,8 +1,8 @@
-"""Searches for bounds that a spec requests in place of public ones.
+"""Read the searches for bounds that a spec requests instead of public bounds.
 
 To find a bound privately, the spec has a table instead of the number: ``max_rows`` of the unit,
 ``clip`` of a measure, ``bins`` or ``integers`` of an attribute. Before the search the spec is read
-with the widest bounds that may be found, and after it with those that were.
+with the widest bounds that the search may find; after it, with the bounds that were found.
 """
 
 import os
@@ -51,7 +51,7 @@ class BoundsRequest:
 
     @property
     def name(self) -> str:
-        """The name of the bounds, such as max_rows or clip of pay."""
+        """The name the name of the bounds, such as ``max_rows`` or ``clip of pay``."""
         if self.path[0] == "privacy":
             return "max_rows"
         return f"{self.path[2]} of {self.path[1]}"
@@ -77,7 +77,7 @@ class BoundsRequest:
 
     @property
     def lowest(self) -> Fraction:
-        """The public lower bound, or the smallest that may be found."""
+        """The public lower bound, or the smallest bound that may be found."""
         stated = [key for key in ("low", "least") if key in self.settings]
         if len(stated) != 1:
             raise InputError(
@@ -95,7 +95,7 @@ class BoundsRequest:
         return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
 
     def value(self, found: FoundBounds | None) -> Any:
-        """Return the value for the table: found bounds, or the widest ones."""
+        """Return the value for the table: the found bounds, or the widest possible bounds."""
         if found is not None:
             return self.value_between(found.low, found.high)
         if self.path[0] == "privacy":
@@ -120,16 +120,17 @@ class BoundsRequest:
 class BoundsSearch:
     """A private search for bounds, of the rows of a unit or of a number.
 
-    It costs a share of the budget, and ``directory`` has its result; ``found`` is None before it.
+    It costs a share of the budget, and its result is written to ``directory``. Before the search
+    ``found`` is None.
 
     Attributes:
-        name: of the bounds, such as max_rows or clip of pay.
+        name: the name of the bounds, such as ``max_rows`` or ``clip of pay``.
         request: the table of the spec.
-        share: of the budget.
-        directory: for the result.
-        column: of the values; empty for the rows of a unit.
-        unit: of which the bounds are whole multiples; None for any.
-        reading: of the values.
+        share: the share of the budget.
+        directory: the directory of the result.
+        column: the column of the values; empty for the rows of a unit.
+        unit: the unit of which the bounds are whole multiples; None without a unit.
+        reading: the reading of the values.
         found: the result, if there is one.
     """
 
@@ -146,8 +147,8 @@ class BoundsSearch:
     def narrowest_values(self) -> tuple[Any, Any]:
         """The values that replace the table for the lowest and the highest pair of candidates.
 
-        If both bounds are found, the two pairs have no value in common, so a spec that reads with
-        both reads with all bounds.
+        If both bounds are searched for, the two pairs have no value in common. So a spec that is
+        valid with both pairs is valid with all bounds.
         """
         lowest = Fraction(0)
         if self.column:
@@ -332,7 +333,7 @@ def list_bounds_searches(
 def bounds_plans(
     searches: Sequence[BoundsSearch], privacy: Privacy | Least
 ) -> dict[str, BoundsPlan]:
-    """Return each search's plan by its bounds' name; empty for a least budget."""
+    """Return the plan of each search by the name of its bounds; empty for a least budget."""
     whole_privacy = stated_privacy(privacy)
     if whole_privacy is None:
         return {}
@@ -340,7 +341,7 @@ def bounds_plans(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise for a budget that is no number, or for bounds of another search."""
+    """Raise for a budget that is not a number, or for bounds of another search."""
     whole_privacy = stated_privacy(privacy)
     for search in searches:
         if whole_privacy is None:

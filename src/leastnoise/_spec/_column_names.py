@@ -1,8 +1,8 @@
 """Guess a column's content from its name, in several languages.
 
-Only names are looked at. A name is cut into words (``BENE_ID``, ``beneId`` and ``bene id`` are
-``bene`` and ``id``) without accents and capitals, and words that are written as one are parted
-where both parts are known (``kundennr``).
+The module reads only names. A name is divided into words without accents and capitals: ``BENE_ID``,
+``beneId`` and ``bene id`` are ``bene`` and ``id``. A compound word is divided if both parts are
+known (``kundennr``).
 """
 
 import re
@@ -226,7 +226,7 @@ _PARTS_OF_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+
 
 @cache
 def words_in(name: str) -> tuple[str, ...]:
-    """Return the words of a name, without accents, in small letters.
+    """Return the words of a name, without accents, in lower case.
 
     >>> words_in("BeneficiaryID"), words_in("kunden_nr"), words_in("n° assuré")
     (('beneficiary', 'id'), ('kunden', 'nr'), ('no', 'assure'))
@@ -254,7 +254,7 @@ def _split_identifier(word: str) -> tuple[str, ...]:
 
 
 def names_person(name: str) -> bool:
-    """Return whether a name denotes the person that a row belongs to.
+    """Return whether a name denotes the person to whom a row belongs.
 
     >>> [names_person(name) for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")]
     [True, True, True, False, False]
@@ -422,7 +422,7 @@ def names_whole_number(name: str) -> bool:
 
 
 def names_nonnegative_number(name: str) -> bool:
-    """Return whether a name denotes amounts, counts or durations from 0 on.
+    """Return whether a name denotes amounts, counts or durations of at least 0.
 
     >>> [names_nonnegative_number(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
     [True, True, False, False]
@@ -445,7 +445,7 @@ def names_amount(name: str) -> bool:
 
 
 def names_flag(name: str) -> bool:
-    """Return whether a name denotes yes or no.
+    """Return whether a name denotes a yes-or-no value.
 
     >>> [names_flag(name) for name in ("is_inpatient", "store_and_fwd_flag", "flagship")]
     [True, True, False]

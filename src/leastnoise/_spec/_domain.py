@@ -1,6 +1,6 @@
 """Read the parts of a spec about the data.
 
-These are the location, the layout, a joined table, attributes, measures, and public files.
+These parts are the location, the layout, a joined table, attributes, measures, and public files.
 """
 
 import csv
@@ -56,7 +56,7 @@ JOIN_PART = "[source.join]"
 
 
 def check_text(name: str, value: object) -> str:
-    """Return a value, which must be a non-empty text."""
+    """Return a checked non-empty text."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
@@ -65,9 +65,9 @@ def check_text(name: str, value: object) -> str:
 def read_location(
     folder: Path, table: Mapping[str, Any], where: str
 ) -> tuple[Path | None, DatabaseTable | None]:
-    """Return the path, or else the database table, of a part of the spec.
+    """Return the path or the database table of a part of the spec.
 
-    Both are None if it names neither.
+    Both are None if the part names neither.
     """
     if "path" in table:
         path = folder / check_text(f"{where} path", table["path"])
@@ -116,7 +116,7 @@ def read_join(folder: Path, settings: Mapping[str, Any], first: Path | None) -> 
 
 @contextmanager
 def prefix_errors(prefix: str) -> Iterator[None]:
-    """Prefix the message of any InputError raised inside."""
+    """Add a prefix to the message of an InputError raised in the ``with`` block."""
     try:
         yield
     except InputError as error:
@@ -135,13 +135,13 @@ _MAX_NAMED_CODES = 5
 
 @dataclass(frozen=True, slots=True)
 class PublicFiles:
-    """Reads the public CSV files of a spec, and refuses the private data."""
+    """Reads the public CSV files of a spec, and refuses files of the private data."""
 
     folder: Path
     private: Sequence[object] = ()
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the values of a column, each once, in the order of the file."""
+        """Return the distinct values of a column, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_PUBLIC_FILE_KEYS])
         return tuple(
             dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
@@ -517,7 +517,7 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
     """Return the impossible combinations of ``[[impossible]]``, as cells.
 
     Each entry has the codes of values that do not occur together.
-    Values of numbers and dates are a first and a last one, others a list.
+    For numbers and dates an entry has a first and a last value, for other attributes a list.
     """
     if not isinstance(value, list) or not all(
         isinstance(entry, Mapping) and entry for entry in value
@@ -604,7 +604,7 @@ def _labels_from_file(subject: str, setting: Mapping[str, Any], files: PublicFil
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
 ) -> dict[str, Texts]:
-    """Return by attribute the texts that pages show for codes.
+    """Return, by attribute, the texts that pages show for codes.
 
     Codes are values of the attribute and groups of its levels.
     """

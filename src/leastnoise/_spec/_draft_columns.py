@@ -1,6 +1,6 @@
 """Suggest parts of a draft spec from the schema of a source.
 
-Only names and types are looked at, and no value. `init` and the studio draft from the same columns.
+It uses only names and types, and reads no value. `init` and the studio draft from the same columns.
 """
 
 import datetime as dt
@@ -44,17 +44,18 @@ _NO = ("no", "No", "NO", "n", "N", "0", "False", "FALSE", "f", "F")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumn:
-    """A column of the data, and what its name and type suggest.
+    """A column of the data, with the suggestions of its name and type.
 
     Attributes:
         name: the column.
-        attribute: the name of its tables: the column's, without blanks around it.
+        attribute: the name of its tables: the name of the column without blanks around it.
         field: its entry in the schema.
-        kind: text, whole, number, date or truth; empty where ``unusable`` says why it cannot be
+        kind: text, whole, number, date or truth; empty if ``unusable`` states why it cannot be
             published.
-        unusable: why it cannot be published; empty if it can.
-        left_out: why a draft has no attribute of it; empty if it has one.
-        names_person: whether it is the one column whose name says which person a row is of.
+        unusable: the reason why it cannot be published; empty if it can.
+        left_out: the reason why a draft has no attribute for it; empty if the draft has one.
+        names_person: whether it is the only column whose name denotes the person to whom a row
+            belongs.
     """
 
     name: str
@@ -92,7 +93,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns of the data, and which of them may name the person.
+    """The columns of the data, with those that may identify the person.
 
     Attributes:
         listed: all columns, in order.
@@ -164,7 +165,7 @@ def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
 
 
 def _left_out(name: str, kind: str) -> str:
-    """Return why a draft leaves out a column; an empty text if it does not."""
+    """Return the reason why a draft leaves out a column; empty if it does not."""
     if kind in {"text", "whole"}:
         if names_person(name):
             return _A_PERSON
@@ -181,7 +182,7 @@ def _may_name_person(column: SourceColumn) -> bool:
 
 
 def _kind_of(field: SchemaField) -> str:
-    """Return the kind of a column by its type, or else by its name."""
+    """Return the kind of a column by its type; without a type, by its name."""
     if not field.readable:
         return ""
     if field.type is None:
@@ -224,7 +225,7 @@ def _kind_of_type(arrow_type: Any) -> str:
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Return suggested domain keys, with bounds so wide that no row drops."""
+    """Return suggested domain keys, with bounds so wide that no row is dropped."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):
@@ -280,7 +281,8 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
     """Return first day, last day and period from a file's name, or None.
 
-    The result is None if the name has no days, and for days of birth, which it does not state.
+    The result is None if the name has no days. It is also None for days of birth, which the name of
+    a file does not state.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> days_in_name("yellow_tripdata_2024-02.parquet", day), days_in_name("sales_2019-2023.csv", day)

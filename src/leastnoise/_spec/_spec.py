@@ -133,7 +133,8 @@ CATEGORIES_SHARE = "1/10"
 class CategorySearch:
     """A private search for the categories of an attribute.
 
-    It costs a share of the budget, and ``directory`` has its result; ``found`` is None before it.
+    It costs a share of the budget, and its result is written to ``directory``. Before the search
+    ``found`` is None.
     """
 
     attribute: str
@@ -320,7 +321,7 @@ class Spec:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid before the release, bounds before categories."""
+        """The searches that are paid for before the release; bounds come before categories."""
         return (*self.bounds_searches, *self.searches)
 
     @property
@@ -349,7 +350,7 @@ class Spec:
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Return the strategies to try, and the time limit.
 
-        ``progress`` receives the name of each.
+        ``progress`` receives the name of each tried strategy.
         """
         return Search(
             self.strategy,
@@ -389,7 +390,7 @@ class Spec:
 
     @property
     def data_name(self) -> str:
-        """The name of the data in a line of progress."""
+        """The name of the data in a progress line."""
         if isinstance(self.source, Path):
             return self.source.name
         return "the data"
@@ -439,7 +440,7 @@ def read_spec(
 
 
 def read_spec_text(file: Path) -> str:
-    """Return the text of a spec file, with its ends of lines as they are."""
+    """Return the text of a spec file, with unchanged line ends."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -505,11 +506,11 @@ def spec_from_table(
 
     Args:
         table: the parts by their names.
-        folder: where relative paths begin.
-        name: how messages call the spec.
+        folder: the folder to which relative paths are relative.
+        name: the name of the spec in messages.
         categories: by attribute, categories that a search found and did not write.
-        statements_file: the file from which the SQL statements of the workload are, for messages;
-            None: they are in the table.
+        statements_file: the file with the SQL statements of the workload, for messages; None if
+            they are in the table.
         bounds: by their names, bounds that a search found and did not write.
     """
     _refuse_blanks(name, table)
@@ -567,7 +568,7 @@ def spec_from_table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SourcePart:
-    """The part [source]: where the data are, and how they are read.
+    """The part [source]: the location of the data, and how they are read.
 
     Attributes:
         path: a file or folder; None without one.
@@ -575,7 +576,7 @@ class _SourcePart:
         layout: the layout of CSV files.
         reading: how texts become values, as arguments of attributes.
         join: the arguments of `Joined`; empty without a second table.
-        today: the day that CURRENT_DATE means, as text.
+        today: the day of CURRENT_DATE, as text.
     """
 
     path: Path | None
@@ -618,7 +619,7 @@ class _DomainPart:
     """The parts [domain] and [measures], and the public files that they name.
 
     Attributes:
-        domain: with the categories and bounds of earlier searches.
+        domain: the domain, with the categories and bounds of earlier searches.
         searches: the searches for categories.
         bounds_searches: the searches for bounds.
         labels: texts for codes.
@@ -633,7 +634,7 @@ class _DomainPart:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid before the release, bounds before categories."""
+        """The searches that are paid for before the release; bounds come before categories."""
         return (*self.bounds_searches, *self.searches)
 
 
@@ -645,7 +646,7 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with categories and bounds found before."""
+    """Return the domain of a spec, with the categories and bounds of earlier searches."""
     second_table = None if source.join.get("public") else source.join.get("second")
     files = PublicFiles(folder, [source.path, second_table])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
@@ -682,7 +683,7 @@ class _QueriesPart:
 def _load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
     """Return the entries of the workload with the SQL that they take from files.
 
-    The second result has the names of these files, by the numbers of their entries from 1.
+    The second result has the names of these files by the number of the entry, counted from 1.
     """
     if not isinstance(entries, list):
         return entries, {}
@@ -719,7 +720,7 @@ def _read_queries(
     source: _SourcePart,
     statement_files: Mapping[int, str],
 ) -> _QueriesPart:
-    """Return the queries of a spec, given the setting of its unit."""
+    """Return the queries of a spec; the setting of its unit is needed for SQL."""
     unit = _read_unit_attributes(domain, unit_setting)
     settings = SqlSettings(
         unit=unit[0] if unit else None,
@@ -912,7 +913,7 @@ def _read_targets(
 
 
 def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch]) -> Privacy:
-    """Return the budget of a spec; raise unless it can be divided into shares."""
+    """Return the budget of a spec; raise if it cannot be divided into shares."""
     if isinstance(privacy, Least):
         raise refuse(
             "[privacy] with share",
@@ -996,7 +997,7 @@ def _read_series(
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
     """Return the series of [series], and the budget of all its periods.
 
-    Parts that a series cannot have are refused.
+    Raises for parts of the spec that a series cannot have.
     """
     if "series" not in parts:
         return None, privacy
@@ -1114,7 +1115,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return the reading of unit and join keys, from settings of [source]."""
+    """Return the reading of unit keys and join keys, from settings of [source]."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
@@ -1154,7 +1155,7 @@ def _read_unit(
 ) -> tuple[str | None, Any, PerCellBound | None]:
     """Return the column of the unit, its max_rows, and its max_per_cell.
 
-    Without its own max_rows the unit has the max_rows of [series].
+    If the unit states no ``max_rows``, it has the ``max_rows`` of [series].
     """
     if value == "row":
         return None, 1, None
@@ -1208,7 +1209,7 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
 
 
 def _read_today(source: Mapping[str, Any]) -> str | None:
-    """Return the day that CURRENT_DATE means, if [source] states it."""
+    """Return the day of CURRENT_DATE, if [source] states it."""
     if "today" not in source:
         return None
     with prefix_errors("[source] "):
@@ -1227,7 +1228,7 @@ def _read_workloads(
 ) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of each entry, and the SQL statements.
 
-    All are over one domain, which has the levels that the statements define.
+    All workloads are over one domain, which has the levels that the statements define.
     """
     if not isinstance(entries, list) or not entries:
         raise InputError(
@@ -1358,9 +1359,9 @@ def _queries_of_part(
 
 
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
-    """Return ranges of all windows in place of { rolling = 3 }.
+    """Return the ranges of all windows of { rolling = 3 }.
 
-    Another value is returned as it is.
+    Another value is returned unchanged.
     """
     if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
         return value

@@ -19,7 +19,7 @@ def format_toml_key(name: str) -> str:
 def format_toml_value(value: Any) -> str:
     """Format a value of TOML on one line.
 
-    A text is formatted as in JSON, with DEL escaped, which JSON leaves.
+    A text is formatted as in JSON; DEL, which JSON allows, is escaped too.
     """
     if isinstance(value, Mapping):
         entries = [
@@ -39,7 +39,7 @@ def escape_comment(text: str) -> str:
 
 
 def path_for_spec(data_path: Path, spec_path: Path) -> str:
-    """Return the path of the data: relative if they are below the spec's folder."""
+    """Return the path of the data, relative if it is below the spec's folder."""
     absolute_path = data_path.absolute()
     spec_folder = spec_path.absolute().parent
     if absolute_path.is_relative_to(spec_folder):

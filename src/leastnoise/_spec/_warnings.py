@@ -48,9 +48,9 @@ _MAX_LISTED_TABLES = 3
 def budget_warnings(
     privacy: Privacy, rows: int | None, catalogue: Catalogue, *, of_targets: bool = False
 ) -> Iterator[str]:
-    """Yield a warning for each part of a budget that protects little.
+    """Yield a warning for each parameter of a budget that protects little.
 
-    A budget that follows from targets gets its warning at a lower epsilon.
+    A budget that follows from targets has a warning at a lower epsilon already.
     """
     if of_targets:
         most = LARGEST_TARGET_EPSILON
@@ -219,10 +219,10 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
 
 
 def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a warning of bounds too narrow for the values that a name implies.
+    """Yield a warning if bounds are too narrow for the values that a name implies.
 
-    Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
-    doubtful where the name suggests an amount, or values between 0 and 1.
+    Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. There is a
+    warning if the name suggests an amount, or values between 0 and 1.
     """
     if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
         return
@@ -257,7 +257,7 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
 
 
 def _limits_rows_by_cell(plan: Plan) -> bool:
-    """Return whether max_per_cell drops rows and improves nothing."""
+    """Return whether max_per_cell drops rows without reducing an error."""
     bound = plan.privacy.max_per_cell
     if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
         return False
@@ -286,7 +286,7 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
 def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
     """Yield warnings of tables without a target under a least budget.
 
-    The targets of other tables then decide their errors.
+    The targets of other tables then determine the errors of such tables.
     """
     goals = table_goals(spec.workload, spec.options.level, spec.targets)
     without = [
