@@ -1,4 +1,4 @@
-"""Cells that planned tables with rounded and suppressed counts determine.
+"""Find cells that planned tables with rounded and suppressed counts determine.
 
 A data holder plans to publish tables whose counts are rounded or left out. A reader knows the
 tables, the rounding rule, and that counts are whole numbers of at least 0. `solve_tables` computes
@@ -59,8 +59,8 @@ class RoundingRule:
     """The range of true counts that a published count leaves possible.
 
     Attributes:
-        base: counts are multiples of it; 1 for exact counts.
-        method: "nearest"; "random", to one of both neighbouring multiples; or "down".
+        base: published counts are multiples of this number; 1 for exact counts.
+        method: "nearest"; "random" (to one of the two neighbouring multiples); or "down".
         suppressed: the smallest and the largest count that is suppressed; None for no limit.
     """
 
@@ -91,8 +91,8 @@ class HiddenCell:
         published: the rounded count; None if it is suppressed.
         low: the smallest possible count.
         high: the largest possible count; None if there is no limit.
-        is_proved: whether both are exact; False if the solver ran out of time, and the interval may
-            be narrower.
+        is_proved: whether ``low`` and ``high`` are exact. False if the solver ran out of time, so
+            that the exact interval may be narrower.
     """
 
     table: str
@@ -202,7 +202,7 @@ def solve_tables(
     """Return the possible values of every hidden cell of planned tables.
 
     Args:
-        tables: tables about the same rows; the labels of an attribute agree.
+        tables: tables about the same rows; an attribute has the same labels in all tables.
         rule: the rounding, which readers know.
         total: the label of the sum over an attribute.
 
@@ -210,8 +210,8 @@ def solve_tables(
         The hidden cells, in the order of the tables.
 
     Raises:
-        InputError: labels differ, a count is no multiple of the base, the tables are too large, or
-            no whole numbers agree with all of them.
+        InputError: labels differ, a count is not a multiple of the base, the tables are too large,
+            or no whole numbers agree with all tables.
     """
     hidden = [
         (table, labels, count)
@@ -238,7 +238,7 @@ def solve_tables(
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
     """Return the labels of each attribute, which must agree in all tables.
 
-    An attribute that has only the label of the sum keeps it, as its one cell.
+    If an attribute has only the label of the sum, this label is its only cell.
     """
     common: dict[str, list[str]] = {}
     for table in tables:
@@ -369,7 +369,7 @@ class _Conditions:
     ) -> None:
         """Find solutions in which many sums are at one of their limits.
 
-        Each solution proves that its values are possible, which saves programs later.
+        Each solution proves that its values are possible, which saves optimisations later.
         """
         rounds = _MOST_EXTREME_SOLUTIONS if self._solutions else 0
         for _ in range(rounds):
@@ -392,10 +392,10 @@ class _Conditions:
         """Return the least cost of whole numbers, and whether it is exact.
 
         A linear program comes first. Its bound is exact if its solution is whole, or if a known
-        solution has it. None if there is no least cost.
+        solution attains it. The result is None if the cost has no minimum.
 
         Args:
-            costs: the cost of one in each cell.
+            costs: the cost of a count of 1 in each cell.
             limit: a bound on the cost that the conditions contain; None for none.
         """
         costs_of_solutions = [round(float(costs @ solution)) for solution in self._solutions]

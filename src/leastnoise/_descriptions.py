@@ -4,8 +4,8 @@
   unit and its contributions.
 - ``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
 - The domain of an OpenDP context as ``opendp.prelude.serialize`` writes it: columns with types,
-  bounds and categories. The context itself holds the data and cannot be a file; its margins and
-  lengths are no part of a spec.
+  bounds and categories. The context holds the data and cannot be a file; its margins and lengths
+  are not part of a spec.
 - Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and the type and bounds of every
   column.
 """
@@ -47,8 +47,8 @@ class Description:
 class DescribedColumn:
     """A described column: its type and the public facts about its values.
 
-    The type is whole, number, date, truth or text; it is empty for a column that is left out, with
-    the reason in ``left_out``.
+    The type is whole, number, date, truth or text; it is empty for a column that is left out;
+    ``left_out`` states the reason.
     """
 
     name: str
@@ -139,7 +139,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Return both bounds as exact fractions.
 
-    None if a bound is missing or they are in the wrong order.
+    The result is None if a bound is missing, or if they are in the wrong order.
     """
     if low is None or high is None:
         return None
@@ -206,8 +206,7 @@ def from_csvw(value: Any) -> Description | None:
 def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColumn:
     """Read a column, whose datatype is a text or an object with bounds.
 
-    Public values are a list, or partitions with one value each. Partitions that follow each other
-    without a gap give edges.
+    Public values are a list, or partitions with one value each. Adjacent partitions give edges.
     """
     name = str(column.get("name") or column.get("titles") or "")
     declared_type = column.get("datatype", "string")
@@ -244,7 +243,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
 
 
 def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the edges of partitions that follow each other without a gap.
+    """Return the edges of adjacent partitions.
 
     The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """

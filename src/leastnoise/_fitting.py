@@ -70,7 +70,7 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 
 def allowed_mu_squared(budget: Budget) -> Fraction:
-    """Return the mu squared that Gaussian noise may have within a budget."""
+    """Return the largest mu squared of Gaussian noise within a budget."""
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
     if isinstance(budget, ZCDP):
@@ -81,9 +81,10 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 
 
 def allowed_epsilon(budget: Budget) -> float:
-    """Return the epsilon that Laplace noise may have within a budget.
+    """Return the largest epsilon of Laplace noise within a budget.
 
-    In a rho budget, pure epsilon costs rho = epsilon^2 / 2; in a budget of mu squared, its own.
+    In a rho budget, an epsilon costs rho = epsilon^2 / 2; in a budget of mu squared, it costs the
+    mu squared that it implies.
     """
     if isinstance(budget, ZCDP):
         return math.sqrt(2 * float(budget.rho))
@@ -96,7 +97,7 @@ def pure_share(budget: Budget, part: Fraction) -> Fraction:
     """Return the epsilon of a pure step that may spend a share of a budget.
 
     The share is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a budget of mu
-    squared, its own.
+    squared, it costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
         return pure_epsilon(budget.mu_squared * part)
@@ -109,7 +110,7 @@ def choice_distance(scale: float, cells: int, risk: float) -> float:
     """Return the rank distance of a private choice that is exceeded with a risk.
 
     The bound (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one
-    cell. In the unit of the scale.
+    cell. The distance is in the unit of the scale.
 
     Args:
         scale: the distance at which a cell passes with probability 1 / e.
@@ -158,7 +159,7 @@ def root_up(value: Fraction) -> Fraction:
 def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
     """Return a scale that the sampler can take.
 
-    The given scale if numerator and denominator are short, else one rounded up.
+    The scale is unchanged if numerator and denominator are short; otherwise it is rounded up.
     """
     if contrasts:  # the square roots of their norms multiply the scale and need bits of their own
         return round_up(scale, _SCALE_BITS)
@@ -172,7 +173,7 @@ def fit_noise_scales(
 ) -> Measurements:
     """Scale the noise of weighted blocks to a budget.
 
-    The blocks cost the budget and no more.
+    The cost of the blocks is as near to the budget as possible, and never above it.
     """
     # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
     # serves all blocks is not rounded at all. The cost is computed again from the final whole
@@ -310,9 +311,9 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Return the rule that finds keys of the fewest units within a budget.
+    """Return the rule within a budget that finds the keys with the fewest units.
 
-    Compares Laplace and Gaussian noise; `keys_are_private` is true of the rule.
+    It compares Laplace and Gaussian noise; `keys_are_private` returns True for the rule.
     """
     budget = search_budget(privacy)
     laplace = KeyRule(
@@ -350,9 +351,10 @@ def detectable_units(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Return the rule with the least threshold that is private.
+    """Return the private rule with the smallest threshold.
 
-    `keys_are_private` is true of it. None if the threshold would exceed 2^40.
+    `keys_are_private` returns True for the rule. The result is None if the threshold would exceed
+    2^40.
     """
     budget = privacy.budget
     if isinstance(budget, ApproxDP):
@@ -386,7 +388,7 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
 def _short(scale: Fraction) -> Fraction:
     """Return a scale that the samplers can take.
 
-    The scale itself, or one rounded up to 40 leading bits.
+    The scale is unchanged, or rounded up to 40 leading bits.
     """
     if max(scale.numerator, scale.denominator) < 2**50:
         return scale

@@ -37,7 +37,8 @@ def find_library(kind: type) -> str | None:
 def to_frame(columns: Columns, library: str | None = None) -> Any:
     """Return columns as a data frame of a library.
 
-    None means the first library that is installed. PyArrow always is, as leastnoise needs it.
+    None means the first library that is installed. PyArrow is always installed, because leastnoise
+    needs it.
     """
     if library:
         name = one_of("library", library, LIBRARIES)
@@ -81,7 +82,7 @@ class UniqueNames:
 def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
     """Return the name of the key column of every attribute.
 
-    A number is appended where the name would repeat another column.
+    A number is appended to a name that another column has already.
     """
     names = UniqueNames({"query", *numbers})
     return [names.make_unique(name) for name in attributes]
@@ -90,7 +91,8 @@ def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[
 def label_array(labels: Sequence[Label]) -> Array:
     """Return labels as an array, shape (len(labels),).
 
-    Integers or doubles if all labels are numbers that fit; else text as objects.
+    The array has integers or doubles if all labels are such numbers; otherwise it has texts as
+    objects.
     """
     if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
@@ -100,7 +102,7 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def number_or_null(value: float) -> float | None:
-    """Return a number as JSON has it: NaN is null."""
+    """Return a number for JSON; NaN becomes null."""
     if math.isnan(value):
         return None
     return value
@@ -112,7 +114,7 @@ def pluralize(count: int, singular: str, many: str = "") -> str:
 
 
 def escape_controls(text: str) -> str:
-    """Escape characters that a terminal would act on, as Python escapes them.
+    """Escape characters that would control a terminal, with Python's escapes.
 
     These are controls, line ends and changes of direction.
     """
@@ -126,7 +128,7 @@ class TabularMixin:
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames; None if the data's is not known."""
+        """The library of its data frames; None if the library of the data is unknown."""
         return None
 
     @property

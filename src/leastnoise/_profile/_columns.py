@@ -1,6 +1,6 @@
 """Choose the public cells in which a profile counts the values of a column.
 
-The cells follow from the name and type of the column only, so no value is looked at.
+The cells follow only from the name and type of the column, so no value is read.
 """
 
 import re
@@ -44,7 +44,7 @@ class MeasuredColumn:
         kind: whole, number, date, truth, text (a search finds its categories) or codes (common
             codes are counted).
         settings: the keys of ``[domain.NAME]``.
-        edges: of the cells of numbers; empty for other kinds.
+        edges: the edges of the cells of numbers; empty for other kinds.
         is_searched: whether the budget pays for a search of its categories.
     """
 
@@ -162,7 +162,8 @@ def with_categories(
 ) -> tuple[MeasuredColumn, ...]:
     """Return the tables with the categories that the searches found.
 
-    A column without any is counted by common codes, or, if it is counted as numbers too, only so.
+    A column without categories is counted by common codes; if it is counted as numbers too, it is
+    counted only as numbers.
 
     Args:
         tables: the tables before the searches.
@@ -184,9 +185,9 @@ def with_categories(
 def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
     """Return the edges of the signed log grid of numbers, ascending.
 
-    Six cells per decade from 10 to 10^9, one per decade up to 10^15, the whole numbers from 0 to
-    10, and coarser cells below 0. The grid of ``number`` also has cells below 1, and narrow cells
-    that begin at the whole numbers from 0 to 10.
+    The grid has six cells per decade from 10 to 10^9, one per decade up to 10^15, the whole numbers
+    from 0 to 10, and coarser cells below 0. For the kind ``number`` it also has cells below 1, and
+    narrow cells that begin at the whole numbers from 0 to 10.
 
     Args:
         kind: whole or number.

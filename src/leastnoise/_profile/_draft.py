@@ -128,7 +128,7 @@ def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str
 
 
 def _pure_mu_squared(epsilon: Fraction) -> Fraction:
-    """Return about the mu squared of pure noise, for a small epsilon."""
+    """Return the approximate mu squared of pure noise, for a small epsilon."""
     return _MU_SQUARED_OF_PURE * epsilon**2
 
 
@@ -144,13 +144,13 @@ def round_down(value: Fraction) -> str:
 
 
 def _left_out(name: str, reason: str) -> str:
-    """Return a comment that says why a column has no attribute."""
+    """Return a comment with the reason why a column has no attribute."""
     column = escape_comment(format_toml_value(name))
     return f"\n# The column {column} was left out: {escape_comment(reason)}.\n"
 
 
 def _column_lines(findings: ColumnFindings) -> list[str]:
-    """Return the table [domain.NAME] of a column, or why there is none."""
+    """Return the table [domain.NAME] of a column, or a comment why there is none."""
     measured = findings.measured
     name = measured.column.name
     if not findings.fits_type:
@@ -176,7 +176,7 @@ def _column_lines(findings: ColumnFindings) -> list[str]:
 
 
 def _misfit_reason(findings: ColumnFindings) -> str:
-    """Return why the table of a column does not describe its values."""
+    """Return the reason why the table of a column does not describe its values."""
     percent = f"{findings.unreadable_share.value:.0%}"
     if findings.measured.kind == "date":
         return (
@@ -222,7 +222,7 @@ def _number_lines(findings: ColumnFindings) -> Iterator[str]:
 
 
 def _range_note(findings: ColumnFindings) -> str:
-    """Return the comment that says how the bounds were derived, and their error."""
+    """Return a comment on the derivation and the error of the bounds."""
     below = math.ceil(findings.rows_below.high)
     above = math.ceil(findings.rows_above.high)
     return f"     # from the profile; at most about {below:,} rows are below, and {above:,} above"
@@ -233,7 +233,7 @@ def _toml_number(value: Fraction) -> Any:
 
 
 def _bin_count(low: Fraction, high: Fraction) -> int:
-    """Return the number of bins: of width 1 where that gives 10 to 100."""
+    """Return the number of bins; bins have width 1 if that gives 10 to 100 bins."""
     width = high - low
     if width.denominator == 1 and 10 <= width <= _MOST_UNIT_BINS:
         return int(width)
@@ -241,7 +241,7 @@ def _bin_count(low: Fraction, high: Fraction) -> int:
 
 
 def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
-    """Whether half of the rows would be in one of the equal bins."""
+    """Return whether half of the rows would be in one bin of equal width."""
     if not findings.quartiles or high <= low:
         return False
     width = float(high - low) / _BINS
@@ -250,7 +250,7 @@ def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
 
 
 def _is_round(edge: Fraction) -> bool:
-    """Whether an edge is no end of a narrow cell of small numbers."""
+    """Return whether an edge is not the end of a narrow cell of small numbers."""
     return edge < 1 or edge.denominator <= 2
 
 

@@ -39,19 +39,19 @@ class ColumnFindings:
 
     Attributes:
         measured: the column and its cells.
-        labels: of its cells, without those for missing and unreadable values.
-        counts: the noisy rows of each cell.
+        labels: the labels of its cells, without the cells for missing and unreadable values.
+        counts: the noisy number of rows of each cell.
         margins: the half width of the 95% interval of each cell.
-        occupied: the cells whose count cannot be noise only.
-        missing: the rows without a value.
-        unreadable: the rows whose value fits no cell.
+        occupied: the cells whose count noise alone cannot explain.
+        missing: the number of rows without a value.
+        unreadable: the number of rows whose value fits no cell.
         missing_share: the share of rows without a value.
         unreadable_share: the share of rows whose value fits no cell.
-        quartiles: of numbers; empty if they are too noisy, and for other kinds.
-        threshold: about the number of rows below which a cell is hidden.
+        quartiles: the quartiles of numbers; empty if they are too noisy, and for other kinds.
+        threshold: the approximate number of rows below which noise hides a cell.
         range_cells: the first and last cell of the drafted bounds; all cells if none is occupied.
-        rows_below: the rows in the cells before the first of these.
-        rows_above: the rows in the cells after the last of these.
+        rows_below: the number of rows in cells before ``range_cells``.
+        rows_above: the number of rows in cells after ``range_cells``.
     """
 
     measured: MeasuredColumn
@@ -76,12 +76,12 @@ class ColumnFindings:
 
     @property
     def is_too_noisy(self) -> bool:
-        """Whether no cell can be told from noise."""
+        """Whether noise hides every cell."""
         return not self.occupied.any()
 
     @property
     def fits_type(self) -> bool:
-        """Whether at least half of the values that are present fit a cell."""
+        """Whether at least half of the values, nulls apart, fit a cell."""
         present = float(self.counts[self.occupied].sum())
         if self.unreadable.low <= 0:
             return True
@@ -89,12 +89,12 @@ class ColumnFindings:
 
     @property
     def describes_values(self) -> bool:
-        """Whether most values fit a cell, and one cell can be told from noise."""
+        """Whether most values fit a cell, and noise does not hide every cell."""
         return self.fits_type and not self.is_too_noisy
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; whole numbers include the last one."""
+        """The drafted bounds of numbers; for whole numbers both bounds are included."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -109,7 +109,7 @@ class ColumnFindings:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its numbers are whole, as far as the cells tell."""
+        """Whether its numbers are whole, as far as the cells show."""
         if self.measured.kind == "whole":
             return True
         if not self.measured.is_number:
@@ -142,7 +142,7 @@ class ProfileFindings:
 
     @property
     def has_rows(self) -> bool:
-        """Whether clearly more rows count than none."""
+        """Whether the number of rows is clearly above 0."""
         return self.rows.low > 0
 
     def by_column(self) -> dict[str, ColumnFindings]:
@@ -192,7 +192,7 @@ class _ColumnTables(NamedTuple):
     Attributes:
         stated: the level of the release.
         careful: the level for the parts of a share.
-        strict: the level at which an empty cell of the profile hardly seems occupied.
+        strict: the level at which an empty cell rarely appears occupied.
     """
 
     stated: Table
@@ -246,9 +246,10 @@ def _with_range(
 ) -> ColumnFindings:
     """Add the bounds that the draft has, and the rows beyond them.
 
-    The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Each
-    bound then moves outward as long as more rows seem to be beyond it, over the shortest run of
-    cells whose sum is hardly noise only: many small cells can matter together.
+    The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Then each
+    bound moves outward as long as more than this share of rows appears to be beyond it. It moves
+    over the shortest run of cells whose sum noise alone rarely explains, because many small cells
+    can matter together.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()
@@ -279,10 +280,11 @@ def _occupied_run(
     """Return the shortest run with rows beyond a bound; None without one.
 
     Args:
-        findings: of the column.
+        findings: the findings of the column.
         release: the release of the profile.
-        runs: first all cells beyond the bound, then runs next to it, the shortest first.
-        most_tail_rows: the rows that may be beyond the bound.
+        runs: runs of cells: first all cells beyond the bound, then runs next to it, the shortest
+            first.
+        most_tail_rows: the largest number of rows that may be beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
     if intervals[0].value <= most_tail_rows:

@@ -30,8 +30,8 @@ class Bar(NamedTuple):
 
     Attributes:
         label: the cell.
-        width: of its bar, in percent of the largest cell.
-        rows: its rows, with the margin.
+        width: the width of its bar, in percent of the largest cell.
+        rows: the number of its rows, with the margin.
     """
 
     label: str
@@ -43,7 +43,7 @@ class ColumnView(NamedTuple):
     """A column on the page.
 
     Attributes:
-        number: in the order of the page, for links.
+        number: the number of the column in the order of the page, for links.
         name: the column.
         kind: its content, in the language of the page.
         summary: quartiles, range or number of categories.
@@ -51,7 +51,8 @@ class ColumnView(NamedTuple):
         unreadable: the share of values that fit no cell.
         note: a warning, or an empty text.
         bars: the occupied cells.
-        hidden_note: how many cells are hidden, and why; empty if none is.
+        hidden_note: a sentence on the number of hidden cells and the reason; empty if none is
+            hidden.
     """
 
     number: int
@@ -70,8 +71,8 @@ class SizeBar(NamedTuple):
 
     Attributes:
         label: the number of rows.
-        width: of its bar, in percent of the largest cell.
-        units: its units, with the margin.
+        width: the width of its bar, in percent of the largest cell.
+        units: the number of its units, with the margin.
         cut_units: the share of the units with more rows.
         cut_rows: the share of the rows that this limit cuts.
     """
@@ -87,9 +88,10 @@ class UnitView(NamedTuple):
     """The units by their number of rows on the page.
 
     Attributes:
-        sentences: number of units, mean, and drafted limit.
+        sentences: sentences on the number of units, the mean, and the drafted limit.
         bars: the occupied cells.
-        hidden_note: how many cells are hidden, and why; empty if none is.
+        hidden_note: a sentence on the number of hidden cells and the reason; empty if none is
+            hidden.
     """
 
     sentences: tuple[str, ...]

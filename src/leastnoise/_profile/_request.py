@@ -53,9 +53,9 @@ class ProfileRequest:
         epsilon: the budget of the profile.
         delta: the delta of the profile, for the search of categories; None for none.
         unit: ``"row"``, or the column that names a person; None if no column may name one.
-        max_rows: the most rows of a person that count; None for ``"row"``, or to take it from the
-            histogram of persons by their number of rows.
-        layout: the keys of ``[source]`` that say how a file is read, such as ``delimiter``.
+        max_rows: the largest number of rows of a person that count. None for ``"row"``, or to
+            derive it from the histogram of persons by their number of rows.
+        layout: the keys of ``[source]`` on the format of a file, such as ``delimiter``.
     """
 
     source: Any
@@ -208,7 +208,7 @@ def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
 
 
 def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
-    """Refuse a unit that is not stated or that no column names."""
+    """Raise for a unit that is not stated, or that is not a column."""
     if request.unit is None:
         names = [column.name for column in columns.listed if column.names_person]
         candidates = names or list(columns.candidates)

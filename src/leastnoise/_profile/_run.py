@@ -120,28 +120,30 @@ def profile(
         source: a path to .csv or .parquet files, a `DatabaseTable` or a data frame.
         epsilon: the budget of the profile.
         out: the directory to write. If it has a stopped profile of this call, it is finished.
-        delta: with it, half of the budget finds the categories of texts. Without it, only common
-            codes are counted.
-        total: the epsilon of the data set, for a ledger that is made now: this profile and the
-            releases after it. The delta grows in proportion. None for the budget of the profile.
+        delta: the delta of the budget. With a delta, half of the budget finds the categories of
+            texts; without one, only common codes are counted.
+        total: the total epsilon of the data set, for this profile and the releases after it, if the
+            ledger is created now. The delta grows in proportion. None for the budget of the
+            profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
-        max_rows: the most rows of a person that count. None with a unit column takes it from the
-            histogram of units by their number of rows, which gets a tenth of the tables' budget.
+        max_rows: the largest number of rows of a person that count. With a unit column, None
+            derives it from the histogram of units by their number of rows, which gets a tenth of
+            the tables' budget.
         ledger: the file of the ledger; by default next to the data.
-        seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
+        seed: a seed of reproducible noise, which protects nobody, for tests; nothing is paid.
 
     Returns:
         The profile: its findings, its release, and the paths of its page and drafted spec.
 
     Raises:
-        InputError: something of the above cannot be used; nothing was spent.
+        InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger cannot be used; nothing was spent.
-        PaidError: something failed after the payment; the same call finishes the profile.
+        PaidError: an error occurred after the payment; the same call finishes the profile.
 
-    Guarantees: a profile satisfies its epsilon and delta for the unit, because it is one release,
-        with the searches before it. Page and draft are computed from the noisy answers, and cost
-        nothing. Only names and types of columns are read before the payment.
+    Guarantees: a profile satisfies its epsilon and delta for the unit, because the release and the
+        searches before it stay within this budget. Page and draft are computed from the noisy
+        answers, and cost nothing. Only names and types of columns are read before the payment.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> people = pd.DataFrame({"age": [20, 30, 30, 50] * 500, "sick": [True, False] * 1000})
@@ -176,7 +178,7 @@ def run_profile(
         plan: the tables of the profile.
         ledger: the file of the ledger; by default next to the data.
         total: the epsilon of a ledger that is made now; None for the budget of the profile.
-        seed: of noise that protects nobody.
+        seed: the seed of noise that protects nobody.
         observer: of the run.
     """
     source = plan.request.source
@@ -225,7 +227,7 @@ class _TableObserver(RunObserver):
     """Pass on a run's output without warnings about its generated spec.
 
     Args:
-        observer: of the profile.
+        observer: the observer of the profile.
     """
 
     def __init__(self, observer: RunObserver) -> None:
@@ -270,11 +272,11 @@ def _seed_note(seed: int | None) -> str:
 
 
 def _is_begun(plan: ProfilePlan, text: str) -> bool:
-    """Return whether the directory has this profile; refuse other content.
+    """Return whether the directory has this profile; raise for other contents.
 
     Args:
         plan: the plan of the profile.
-        text: of its request file.
+        text: the text of its request file.
     """
     request_path = plan.folder / REQUEST_FILE
     if not plan.folder.exists():
@@ -343,7 +345,7 @@ def _find_categories(
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
-    """Return the categories of an earlier run; refuse unpaid ones."""
+    """Return the categories of an earlier run; raise if they were not paid for."""
     categories = read_categories(directory)
     if not categories.private or categories.receipt.id not in _receipts(ledger):
         raise InputError(
@@ -363,7 +365,7 @@ def _receipts(ledger: Path | None) -> set[str]:
 def _release_unit_sizes(
     plan: ProfilePlan, ledger: Path | None, seed: int | None, observer: RunObserver
 ) -> Release:
-    """Return the histogram of units by their number of rows; pay unless it was paid.
+    """Return the histogram of units by number of rows; pay unless it is paid for.
 
     Args:
         plan: the plan of the profile, after the searches.
@@ -404,7 +406,7 @@ def _size_labels() -> dict[str, dict[str, Any]]:
 
 
 def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None) -> Release:
-    """Return the histogram of an earlier run; refuse another or an unpaid one."""
+    """Return the histogram of an earlier run; raise if it differs or was not paid for."""
     earlier = read_release(directory)
     is_same = (
         earlier.plan.details.counts_unit_sizes

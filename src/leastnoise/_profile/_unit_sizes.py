@@ -40,7 +40,7 @@ _PLANNING_SECONDS = 5
 
 
 def unit_size_cells() -> tuple[tuple[int, int], ...]:
-    """Return the least and the greatest number of rows of each cell.
+    """Return the smallest and the largest number of rows of each cell.
 
     >>> unit_size_cells()[3:7]
     ((4, 4), (5, 5), (6, 7), (8, 10))
@@ -56,7 +56,7 @@ def size_attribute() -> Edges:
 def plan_unit_sizes(privacy: Privacy) -> Plan:
     """Return the plan of the histogram of units by their number of rows.
 
-    It counts the units of each cell and of all cells up to each one. Planning reads no data.
+    It counts the units of each cell, and of all cells up to each cell. Planning reads no data.
 
     Args:
         privacy: the budget of the histogram, and the unit; its ``max_rows`` is not used.
@@ -89,14 +89,14 @@ class UnitSizes:
     """The findings from the noisy histogram of units by their number of rows.
 
     Attributes:
-        cells: the least and the greatest number of rows of each cell.
+        cells: the smallest and the largest number of rows of each cell.
         counts: the noisy units of each cell.
         margins: the half width of the interval of each cell.
-        occupied: the cells whose count cannot be noise only.
-        threshold: about the number of units below which a cell is hidden.
+        occupied: the cells whose count noise alone cannot explain.
+        threshold: the approximate number of units below which noise hides a cell.
         units: the number of units with a row.
         mean_rows: the mean number of rows of the units up to ``largest``.
-        largest: the greatest number of rows that clearly some units reach.
+        largest: the largest number of rows that some units certainly reach.
         units_beyond: the units with more rows than ``largest``.
         limits: the effect of each limit up to ``largest``, ascending.
         max_rows: the drafted limit.
@@ -116,7 +116,7 @@ class UnitSizes:
 
     @property
     def has_units(self) -> bool:
-        """Whether clearly more units have rows than none."""
+        """Whether the number of units is clearly above 0."""
         return self.units.low > 0
 
     @property
@@ -134,8 +134,8 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     """Compute the findings about the rows of units by post-processing.
 
     The drafted limit is the smallest end of a cell that `COVERED_UNITS` of the units do not exceed,
-    as far as the noise tells. Means and shares of rows are of the cells up to ``largest``, because the noise of a cell of very
-    many rows would hide them.
+    as far as the noise allows to determine this. Means and shares of rows are over the cells up to
+    ``largest``, because the noise of a cell with very many rows would hide them.
 
     Args:
         release: the release of the plan from `plan_unit_sizes`.
@@ -176,8 +176,8 @@ def _count_clear_cells(beyond: Sequence[Interval]) -> int:
 def _choose_limit(beyond: Sequence[Interval]) -> int:
     """Return the smallest end of a cell that enough units do not exceed.
 
-    It ends at the latest where the units beyond are fewer than their error, so that noise in the
-    cells of many rows leads to no large limit.
+    The search stops when the number of units beyond is smaller than its error, so that noise in the
+    cells of many rows does not lead to a large limit.
     """
     most_units = (1 - COVERED_UNITS) * beyond[0].value
     position = 0
