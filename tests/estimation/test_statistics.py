@@ -544,7 +544,7 @@ def test_ratio_to_possible_zero_has_no_upper_end() -> None:
         (lambda source: means(source, "pay", level=0), "level must be"),
         (
             lambda _: ratio_interval(*[np.ones(1)] * 4, 2.0, (3, 2)),
-            "The bounds of a quotient must be a lower and an upper one",
+            "The bounds of a quotient must be a lower and an upper bound",
         ),
         *(
             (

@@ -94,7 +94,7 @@ ROWS = (
             workload=marginals(DEPENDENT, ways=2),
             table=dependent(rows),
             budgets=budgets,
-            refused=(ON_LINE, "for tables of two attributes and more"),
+            refused=(ON_LINE, "for tables of two or more attributes"),
             audited={"measurements"},
         )
         for rows, budgets in ((300, (PureDP("1/2"), ZCDP("1/8"))), (100_000, (PureDP(1),)))

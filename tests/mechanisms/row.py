@@ -61,4 +61,4 @@ ON_CUBE, SUMS = (
     queries(PAID, pay="prefix", sum="wages"),
 )
 SUMS_BY_GROUP = queries(PAID, sex="identity", pay="prefix", sum="wages")
-LOTS = "this workload asks about a and b and c"
+LOTS = "this workload has queries on a and b and c"

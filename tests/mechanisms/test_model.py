@@ -202,7 +202,9 @@ def test_model_answers_three_way_tables_from_pairs() -> None:
         assert 0.5 * np.abs(answer.values - exact).sum() < 0.25 * exact.sum()
         assert (np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5).mean() > 0.9
     (other,) = queries(DOMAIN, a4="identity").products
-    with pytest.raises(InputError, match="The model is of a0, a1, a2, a3; got a question about a4"):
+    with pytest.raises(
+        InputError, match="The model has the attributes a0, a1, a2, a3; got a query on a4"
+    ):
         estimator.estimate(other)
 
 

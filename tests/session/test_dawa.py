@@ -403,12 +403,12 @@ LONG, WIDE, FINE, MANY = (
             "dawa",
             "dawa answers queries on one attribute or two; .* about age and sex and hours",
         ),
-        (ln.marginals(DOMAIN, ways=0), ln.PureDP(1), "dawa", "this workload asks about none"),
+        (ln.marginals(DOMAIN, ways=0), ln.PureDP(1), "dawa", "this workload has queries on none"),
         (
             ln.queries(SUMS, a="prefix", sum="pay"),
             ln.PureDP(1),
             "dawa",
-            "dawa answers counts; this workload asks for sums",
+            "dawa answers counts; this workload has sums",
         ),
         (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
         (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
@@ -416,7 +416,7 @@ LONG, WIDE, FINE, MANY = (
             ON_PLANE,
             ln.PureDP(1),
             "dawa_levels",
-            "dawa_levels answers queries on one attribute; this workload asks about age and hours",
+            "dawa_levels answers queries on one attribute; this workload has queries on age and hours",
         ),
         (
             ln.queries(LONG, a="prefix", b="prefix"),
@@ -440,7 +440,7 @@ LONG, WIDE, FINE, MANY = (
             ln.queries(FINE, a="identity", b="identity"),
             ln.PureDP(1),
             "dawa",
-            "at most 32768 queries a table of 262144 cells",
+            "at most 32768 queries on a table of 262144 cells",
         ),
     ],
 )
@@ -451,14 +451,14 @@ def test_other_workloads_and_budgets_are_refused(
         ln.plan(workload, budget, strategy=strategy)
 
 
-OTHER_STEPS = "are not those that this version carries out"
+OTHER_STEPS = "differ from the steps of this version"
 
 
 @pytest.mark.parametrize(
     ("asked", "change", "message"),
     [
         (ON_PLANE, {"reference": None}, "has no errors of a data-independent plan"),
-        (WORKLOAD, {"fallback": None}, "does not say what it measures without structure"),
+        (WORKLOAD, {"fallback": None}, "must have measurements for data without structure"),
         (WORKLOAD, {"privacy": ln.Privacy(ln.PureDP(9))}, OTHER_STEPS),
         (ON_PLANE, {"steps": ()}, OTHER_STEPS),
         (WORKLOAD, {"noise": Noise.ROUNDED_GAUSSIAN}, OTHER_STEPS),

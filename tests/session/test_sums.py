@@ -717,7 +717,7 @@ FINE, FINER = (
         ),
         (
             BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"),
-            "this workload asks for sums of wages and counts",
+            "this workload has sums of wages and counts",
         ),
         (
             ln.queries(wages(sex=["F", "M"]), sex="identity", sum="wages"),

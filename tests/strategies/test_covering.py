@@ -127,7 +127,7 @@ def test_covering_refuses_invalid_arguments(monkeypatch):
     monkeypatch.setattr(_covering, "_MOST_PAIRS", 1)
     with pytest.raises(
         InputError,
-        match="candidates must be at most 1 pairs of the two; got '3 for 2 asked marginals'",
+        match="candidates must be at most 1 pairs of the two; got '3 for 2 requested marginals'",
     ):
         greedy_cover((2, 2), [(0,), (1,)])
 

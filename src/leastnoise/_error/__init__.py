@@ -1,15 +1,14 @@
 """Expected errors of a plan's answers, lower bounds, interval widths.
 
-Exact, for planners and for error bars.
+The errors are exact. Planners and error bars use the same functions.
 
-``_structure`` computes the covariance of least squares from what a plan measures (``_equations``),
-in one of four forms of one interface:
-``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables,
-``_joint`` as one matrix over joint cells or by a linear solver. Each form gives variances,
-covariances and the estimate, and refuses queries that the measurements do not determine
-(``_undetermined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of
-intervals, ``_memory`` refuses what needs too much memory. Begin with `evaluate_plan` in
-``_structure``.
+``_structure`` computes the covariance of least squares from the measured queries of a plan
+(``_equations``). It has four forms with the same interface: ``_product`` if all tables have one
+strategy along every attribute, ``_pair`` for two tables, and ``_joint`` with one matrix over joint
+cells or with a linear solver. Each form gives variances, covariances and the estimate, and refuses
+queries that the measurements do not determine (``_undetermined``). ``_bounds`` has lower bounds on
+the error, and ``_intervals`` the widths of intervals. ``_memory`` refuses computations that need
+too much memory. Read `evaluate_plan` in ``_structure`` first.
 """
 
 from leastnoise._error._bounds import (

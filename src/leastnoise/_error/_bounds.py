@@ -1,14 +1,15 @@
 """Lower bounds on the total squared error of any unbiased plan.
 
-They follow from singular values. They are derived in docs/mathematics.md, section 3.
+They follow from singular values; docs/mathematics.md, section 3, derives them.
 
-For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
-M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
-1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that domains of
-any size can be handled. A union is split by orthogonal projectors on the left (its products) and on
-the right (the residual subspaces tau), every tau given to one part: the marginals together are
-diagonal in the tau; another product takes the tau of all its attributes, or, one product at most,
-all tau within its attributes. Of a unit of several rows each part counts k or kappa fold.
+Let X be the Gram matrix of a strategy A, and M the Gram matrix of a workload W. The error at unit
+noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity
+(Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. It is always divided by
+sqrt(n) here, so that it stays finite for domains of any size. A union is split by orthogonal
+projectors on the left (its products) and on the right (the residual subspaces tau), and every tau
+is assigned to one part. The marginals together are diagonal in the tau. Every other product gets
+the tau of all its attributes; one product may instead get all tau within its attributes. For a unit
+of several rows, each part is multiplied by k or kappa.
 """
 
 import itertools
@@ -50,26 +51,27 @@ from leastnoise._trusted.linop import Identity, Operator, Total
 from leastnoise._trusted.measurements import rows_in_view
 from leastnoise._workload import Product, Workload, index_queries
 
-_MOST_GRAM = 2048  # cells of an operator whose n x n spectrum is computed
-_MOST_CLOSED = 1024  # the same where a closed form is the alternative
-_GAP_OF_CELL_WEIGHTS = 1e-4  # of the squared error; the bound may be lower by this share
-_MOST_JOINT = 1536  # directions of a joint spectrum: rows of a dense matrix
-_MOST_DIRECTIONS = 2**62  # numbers of directions must fit int64
-_MOST_CORNER_VALUES = 11  # of which there are 2^11 corners
-_SWEEPS = 2  # over the measures when their shares are chosen
+_MOST_GRAM = 2048  # the most cells of an operator whose n x n spectrum is computed
+_MOST_CLOSED = 1024  # the same limit if there is a closed form
+_GAP_OF_CELL_WEIGHTS = 1e-4  # relative to the squared error; the bound may be lower by this share
+_MOST_JOINT = 1536  # the most directions of a joint spectrum: rows of a dense matrix
+_MOST_DIRECTIONS = 2**62  # the most directions, whose number must fit int64
+_MOST_CORNER_VALUES = 11  # the most values at their bounds; they have 2^11 corners
+_SWEEPS = 2  # sweeps over the measures when their shares are chosen
 _SHARES = [
     share / 50 for share in range(25, 51)
-]  # parts of a measure's values at its larger end that are tried
-_MOST_BITS = 62  # of a key that codes a set of attributes in int64
+]  # tried shares of a measure's values at its larger end
+_MOST_BITS = 62  # the most bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
-"""The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
+"""The largest change of the residual space of some attributes by the rows of a unit, divided by the
+largest number of rows of a unit in one cell."""
 
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
     """Return the nuclear norms of a matrix and of its total part, over sqrt(n).
 
-    For a matrix too large to decompose, the first is a lower bound.
+    If the matrix is too large to decompose, the first number is a lower bound.
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
@@ -104,7 +106,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm of a matrix without its total part, over sqrt(n)."""
+    """Return the nuclear norm without the total part, over sqrt(n)."""
     n = operator.size
     groups = partition_groups(operator)
     if operator == Identity(n):
@@ -125,13 +127,13 @@ def nuclear_across(operator: Operator) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _TableNorms:
-    """Norms of tables that have no spaces in common with other tables.
+    """Norms of tables that share no residual spaces with other tables.
 
-    The tables are on the same attributes.
+    All these tables have the same attributes.
 
     Attributes:
         names: the attributes.
-        across: the nuclear norm of the part that leaves out the total along all attributes.
+        across: the nuclear norm of the part without the total along all attributes.
         whole: the nuclear norm.
         along: the norm of the part along the total.
     """
@@ -151,21 +153,21 @@ def nuclear_norm(
 ) -> float:
     """Return a lower bound on the nuclear norm of weighted products.
 
-    Over one data vector, divided by sqrt(cells).
+    The products are on one data vector, and the norm is divided by sqrt(cells).
 
     It is exact for marginals, for nested levels (unless the levels of several attributes are very
     large), and for single products. Sums are in units of the largest value that one row can add, so
-    that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
+    that a row changes sums and counts by at most 1. If ``weighted``, cells in unequal groups are
     multiplied by the roots of weights of mean 1.
 
     Args:
-        products: tables of one quantity.
-        worth: by which the norm of tables on some attributes is multiplied.
-        total: whether the total counts.
+        products: the tables of one quantity.
+        worth: a function from some attributes to the factor of the norm of tables on them.
+        total: whether the total is included.
         weighted: whether cells in unequal groups have weights.
     """
     if total and len(products) == 1 and not products[0].adds_up:
-        # the part across the total is not needed, and takes longest
+        # the part across the total is not needed, and would take longest
         return _product_norm(products[0], worth, lambda operator: nuclear_parts(operator)[0])
     if all(product.adds_up for product in products):
         norms = _marginal_norms(products, worth)
@@ -178,7 +180,7 @@ def nuclear_norm(
     sum_of_spaces = math.fsum(best.values())
     bound = sum_of_spaces
     for table in other_tables:
-        # a table's own norm, in place of the spaces on its attributes
+        # replace the spaces on its attributes by the norm of one table
         other_spaces = sum_of_spaces - math.fsum(best.get(tau, 0.0) for tau in subsets(table.names))
         own_norm = table.whole - (0.0 if total else table.along)
         bound = max(bound, other_spaces + own_norm)
@@ -186,7 +188,7 @@ def nuclear_norm(
 
 
 def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], float]) -> float:
-    """Return the weighted product of a norm of each operator of a table."""
+    """Return the weighted product of the norms of a table's operators."""
     norms = math.prod(norm(operator) for operator in product.operators)
     return worth(product.attributes) * float(product.weight) * norms
 
@@ -194,9 +196,9 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return nuclear norms by residual space of level tables, and of others.
+    """Return norms of level tables by residual space, and of other tables.
 
-    Level tables share spaces.
+    All are nuclear norms. Level tables share residual spaces.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []
@@ -246,7 +248,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
-    """Return the nuclear norms of a table: across the total, in all, along it."""
+    """Return the nuclear norms of a table: across the total, whole, along it."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, worth, nuclear_across),
@@ -310,9 +312,9 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
 def _terms(
     products: Sequence[Product], levels_by_name: Mapping[str, Levels]
 ) -> dict[tuple[int, ...], float]:
-    """Return the summed squared weights of the products, by their levels.
+    """Return the summed squared weights of products with the same levels.
 
-    Along all attributes.
+    The keys are the levels along all attributes.
     """
     terms: dict[tuple[int, ...], float] = {}
     for product in products:
@@ -330,7 +332,7 @@ def _weighted_spectrum(
 ) -> list[InvariantSubspace]:
     """Return the spectrum with the cell weights that maximise the bound.
 
-    The bound for only this attribute.
+    It is the bound for queries along only this attribute.
     """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
@@ -358,10 +360,10 @@ def _level_norms(
 ) -> dict[Names, float]:
     """Return the nuclear norms of invariant subspaces of levels.
 
-    The keys are the attributes along which the subspaces leave out the total.
+    A key has the attributes along which the subspaces leave out the total.
     """
-    # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
-    # products of these.
+    # All levels along an attribute share invariant subspaces (`InvariantSubspace`). Tables of
+    # levels share the products of these subspaces.
     terms = _terms(products, levels_by_name)
     names = tuple(levels_by_name)
     norms: dict[Names, float] = {}
@@ -415,7 +417,7 @@ def _sum_of_roots(
 ) -> float:
     """Return the sum of tr M^(1/2) over all products of subspaces.
 
-    A product has one subspace along each attribute.
+    Each product consists of one subspace along each attribute.
     """
     return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
 
@@ -432,7 +434,7 @@ def _measured_directions(
 ) -> list[IntArray] | None:
     """Return the directions of a subspace that each level table measures.
 
-    The subspace is a product. None if there are too many directions.
+    The subspace is a product of subspaces. The result is None if there are too many directions.
     """
     axes = [_directions_along(parts, key) for key in keys]
     sizes = [part.size for part in parts]
@@ -455,7 +457,7 @@ def _joint_root(
 ) -> float:
     """Return tr M^(1/2) for M, a sum of Kronecker products of Gram matrices.
 
-    The sum is weighted. A lower bound if M is too large.
+    M is a weighted sum. If M is too large, the result is a lower bound.
     """
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     wide = [parts[position] for position in positions]
@@ -493,8 +495,9 @@ def _joint_root(
             )
         return multiplicity * trace_of_root(
             gram if total else gram[1:, 1:]
-        )  # the first direction is equal in all cells
-    # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+        )  # the first direction is the vector of equal cells
+    # Each term is a lower bound. Another lower bound is a product of sums that lies below the sum
+    # of all terms.
     singles = []
     for key, weight in weights.items():
         traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
@@ -515,7 +518,7 @@ def _joint_root(
     return multiplicity * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
-_LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0
+_LARGE_EPSILON = 200.0  # above this epsilon, the bound for pure releases is practically 0
 
 
 def lower_bound(
@@ -526,7 +529,7 @@ def lower_bound(
     It holds for every unbiased plan.
     """
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
-    # measured together; loose for Laplace.
+    # measured together. It is loose for Laplace noise.
     if workload.domain.measures:
         units = {product.measure for product in workload if product.is_per_unit}
     else:
@@ -538,7 +541,7 @@ def lower_bound(
         row_products = tuple(product for product in workload if product.measure not in units)
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
-        )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
+        )  # parts with shares s of the budget have the error: sum of error / s^(power - 1)
         separate_bounds = []
         for name in units:
             quantity = Workload(workload.domain, tuple(workload.of(name)))
@@ -558,12 +561,13 @@ def lower_bound(
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     """Return a lower bound on the squared error of unbiased pure releases.
 
-    It holds for all noise that does not depend on the data. It is 0 where no bound is known.
+    It holds for all noise that does not depend on the data. It is 0 if no bound is known.
     """
-    # By the bound of Hammersley, Chapman and Robbins: for a change of the counts that costs
-    # epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1, hence a
-    # variance of at most (exp(epsilon) - 1) (1 - exp(-epsilon)) = 4 sinh(epsilon / 2)^2 (Bhatia,
-    # Davis). It takes the place of the squared length of a column in the bound for Gaussian noise.
+    # The proof uses the bound of Hammersley, Chapman and Robbins. For a change of the counts that
+    # costs epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1. So
+    # its variance is at most (exp(epsilon) - 1) (1 - exp(-epsilon)) = 4 sinh(epsilon / 2)^2
+    # (Bhatia, Davis). This number replaces the squared length of a column in the bound for Gaussian
+    # noise.
     if privacy.max_per_cell is not None or any(product.is_per_unit for product in workload):
         return 0.0
     epsilon = allowed_epsilon(privacy.budget)
@@ -577,14 +581,15 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return the privacy with each bound on a unit's rows that a unit can reach."""
+    """Return the privacy with each bound on rows that a unit can reach."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
-    if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
+    if bound is None and noise is Noise.DISCRETE_LAPLACE:  # all rows cost as the largest
         return [replace(view, max_per_cell=None)]
     if bound is None or view.max_per_cell is None:
         return [view]
-    # As many rows as one cell may have, wherever they are; or one row in each cell of the bound.
+    # Either the number of rows that one cell may have, in any cells; or one row in each cell of the
+    # bound.
     possible = [replace(view, max_rows=min(bound.rows, view.max_rows))]
     if {*bound.attributes} <= {*view.max_per_cell.attributes}:
         cells = math.prod(map(domain.cells, bound.attributes))
@@ -597,11 +602,11 @@ def _attainable_bounds(
 def _bound_of_quantity(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a lower bound on the total squared error of rows or a unit count."""
+    """Return a lower bound on the error of queries on rows or on units."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
-    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
-    # factor 2 and the total is free.
+    # For ``replace``, the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has
+    # a factor 2 and the total costs nothing.
     if privacy.neighbours == "replace":
         times = 2
     else:
@@ -610,14 +615,14 @@ def _bound_of_quantity(
         unit = 2 * norm**2
     else:
         unit = max(norm**2, unit_bound)
-    # A query has at least the noise for as many rows as a unit may have in one cell.
+    # The noise of a query is at least the noise for the rows that a unit may have in one cell.
     if privacy.max_per_cell is None:
         rows = privacy.max_rows
     else:
         rows = privacy.max_per_cell.rows
     if noise is Noise.DISCRETE_LAPLACE:
-        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete
-        # variance over 2 b^2 grows with b.
+        # A query with entries of at least 1 has a scale of at least rows / epsilon, and the
+        # discrete variance over 2 b^2 grows with b.
         cells = times * norm**2 * _cells_paid_for(workload, privacy)
         return max(unit, cells) * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
@@ -627,9 +632,10 @@ def _bound_of_quantity(
 def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound for units with rows in several cells.
 
-    The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
-    at most those of one long column, or of n columns that share the cost evenly; the latter where
-    every table has the cells apart, so that none of them can do without.
+    The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
+    is then at most that of one long column, or that of n columns that share the cost evenly. The
+    second case applies if every table distinguishes the cells, so that each cell must have a
+    column.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -656,7 +662,7 @@ def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -
     if not apart or bound is None:
         return _norm_of_all(workload, privacy)
     cells = math.prod(map(workload.domain.cells, bound.attributes))
-    # A unit may have fewer rows than its bound: rows in half of the cells tell these apart.
+    # A unit may have fewer rows than its bound: rows in half of the cells distinguish the cells.
     most = min(privacy.max_rows, bound.rows * cells)
     numbers = {most, min(most, bound.rows * max(1, cells // 2)), bound.rows}
     return max(_norm_apart(workload, privacy, rows, cells) for rows in numbers)
@@ -666,10 +672,10 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
     """Return the nuclear norm for units whose rows fill random cells.
 
     Args:
-        workload: of one or several measures.
-        privacy: with a bound on the rows in a cell.
-        rows: of a unit, in all cells.
-        cells: of the attributes of the bound.
+        workload: a workload on one or several measures.
+        privacy: the privacy, with a bound on the rows in a cell.
+        rows: the number of rows of a unit, in all cells.
+        cells: the number of cells of the attributes of the bound.
     """
     bound = privacy.max_per_cell or PerCellBound(rows, workload.domain.names[0])
     along = rows / bound.rows
@@ -701,9 +707,9 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
 
     Args:
         products: the tables.
-        name: the attribute along which a unit's rows are apart.
-        along: the root of what its rows do to the total of the cells.
-        across: the root of their effect on all other directions.
+        name: the attribute along which the rows of a unit are in different cells.
+        along: the root of the effect of a unit's rows on the total of the cells.
+        across: the root of the effect of these rows on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
     for product in products:
@@ -724,9 +730,9 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
 
 
 def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
-    """Return the nuclear norm of all measures for rows in the same cell."""
+    """Return the nuclear norm of all measures, for rows in the same cell."""
     total = privacy.neighbours != "replace"
-    weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
+    weighted = len(workload.measures) == 1  # cell weights suit only one measure
     norms = {
         name: nuclear_norm(workload.of(name), total=total, weighted=weighted)
         for name in workload.measures
@@ -737,21 +743,23 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return a lower bound on the joint nuclear norm of counts and sums.
 
-    It follows from the bound of each. The proof is in docs/mathematics.md, section 8.
+    It follows from the bounds of the single quantities. The proof is in docs/mathematics.md,
+    section 8.
     """
-    # Let a measure's values be their larger end with some probability and else the other, and M the
-    # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
-    # probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
+    # Let every value of a measure be its larger end with some probability, and else its other end.
+    # Let M be the matrix of E t_i t_j with t_0 = 1 for counts, and otherwise t_i the value over the
+    # largest value. For any such probabilities, the norm is at least the nuclear norm of
+    # diag(norms) M^(1/2).
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
-    # Only values that are independent of each other in rows of the largest weight: of those with
-    # and without weights, and of their squares and products, the first.
+    # Use only values that are independent of each other in rows of the largest weight. Of a measure
+    # with and without weights, its squares and its products, use the first.
     norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
-        # Rows without a value, and of smaller weights, change less: the bound is for rows
-        # with a value and the largest weight.
+        # Rows without a value and rows of smaller weights change less. The bound is for rows with a
+        # value and the largest weight.
         counts = measure is None or measure in heaviest
         counts |= isinstance(value, (CompleteCount, ValueCount))
         if isinstance(measure, DeviationProduct):
@@ -763,14 +771,14 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
                 continue
             values.add(value)
         if isinstance(measure, SquaredDeviation):
-            value = measure  # whose ends are 0 and the square of the farther bound
+            value = measure  # its ends are 0 and the square of the farther bound
         norm_pairs[name] = (1.0, 1.0)
         if (
             not counts and value is not None
-        ):  # both ends over the largest absolute value, the larger first
+        ):  # both ends over the largest absolute value; the larger end first
             ends = value.low_units / value.largest, value.high_units / value.largest
             norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
-    if not norm_pairs:  # only values that are their own weights
+    if not norm_pairs:  # all values are weights
         return max(norms.values())
     if len(norm_pairs) == 1:
         return max(norms[name] for name in norm_pairs)
@@ -802,8 +810,8 @@ def _norm_at_corners(
     """Return the bound of `_joint_norm` with products of values at their bounds.
 
     Every value is at each of its bounds with probability 1/2, so that products of different values
-    that are symmetric around their centres are uncorrelated. It is 0 without products of
-    deviations, and for too many values.
+    that are symmetric around their centres are uncorrelated. The bound is 0 if there are no
+    products of deviations, or too many values.
     """
     products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
     bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]
@@ -834,9 +842,10 @@ def _norm_at_corners(
 
 
 class Terms(NamedTuple):
-    """Sets of one size, with the weight that each of their subsets counts.
+    """Sets of one size, with the values of their subsets.
 
-    A subset counts the weight times ``inside`` of its members times ``outside`` of the others.
+    The value of a subset is the weight, times ``inside`` of its members, times ``outside`` of the
+    members of the set that it leaves out.
     """
 
     sets: IntArray

@@ -1,13 +1,14 @@
 """Errors and intervals of differences and ratios of two quantities.
 
-Each quantity is a count or sum, or a quotient N / D of two (a mean, a share). The error of a
-quotient r is about (n - r d) / D, with the errors n and d of N and D. Least squares has exact
-covariances for all of these, so two quantities of one release have a known correlation.
+Each quantity is a count or a sum, or a quotient N / D of two of them (a mean, a share). The error
+of a quotient r is about (n - r d) / D, where n and d are the errors of N and D. Least squares has
+exact covariances for all counts and sums, so two quantities of one release have a known
+correlation.
 
 The interval of a difference or a ratio follows from the intervals of both quantities and their
-correlation (the method of variance estimates recovery). For counts it is the exact interval of the
-difference, and Fieller's of the ratio. It stays valid where a quotient has an asymmetric interval
-because its divisor is small.
+correlation (the method of variance estimates recovery). For counts, it is the exact interval of the
+difference and Fieller's interval of the ratio. It is also valid if a quotient has an asymmetric
+interval because its divisor is small.
 
 Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
     Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
@@ -27,8 +28,8 @@ from leastnoise._trusted.linop import Total, dense
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, Quotient, matrix, queries
 
-_ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may leave of it
-_MOST_ENTRIES = 2**24  # of the matrix of differences along an attribute
+_ROUNDING = 2.0**-40  # a smaller part of a variance may be the rounding error of a difference
+_MOST_ENTRIES = 2**24  # the most entries of the matrix of differences along an attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class PairCovariances:
     """Covariances between corresponding answers of two products.
 
     Args:
-        measurements: the past or planned measurements.
+        measurements: the measurements of a release or a plan.
         covariance_of: the covariance of least squares for a measure; None for counts of rows.
-        variances_of: the variances of a product's answers, 0 for public answers.
+        variances_of: the variances of a product's answers; 0 for public answers.
     """
 
     measurements: Measurements
@@ -48,13 +49,13 @@ class PairCovariances:
     def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
         """Return covariances of answers to two products in the same group.
 
-        A product with one query along an attribute, or none, has it for every place of the other.
-        Sums and counts of one measure share the errors of its counts; other measures have
-        uncorrelated errors.
+        If a product has one query or none along an attribute, its answer is paired with every
+        answer of the other product along this attribute. Sums and counts of one measure share the
+        errors of its counts; different measures have uncorrelated errors.
 
         Args:
             first: a product on some of ``names``.
-            second: another one.
+            second: another product.
             names: all attributes, in the order of the domain.
         """
         if first.measure != second.measure:
@@ -77,13 +78,13 @@ class PairCovariances:
     def _between_measures(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
-        """Return the covariances of answers about two different measures."""
+        """Return the covariances of answers to queries on two measures."""
         for sums, counts in ((first, second), (second, first)):
             if sums.measure is None:
                 continue
             if sums.domain.count_of(sums.measure) == counts.measure:
-                # A sum is the centred sum, with uncorrelated errors, plus the midpoint times the
-                # count.
+                # A sum is the centred sum plus the midpoint times the count, and their errors are
+                # uncorrelated.
                 midpoint = centring_midpoint(self.measurements, sums.measure)
                 if not midpoint:
                     break
@@ -99,10 +100,10 @@ class PairCovariances:
         name: str,
         rows: Array | None,
     ) -> FloatArray | None:
-        """Return covariances from the variance of the difference along one attribute.
+        """Return covariances from the variances of differences along an attribute.
 
-        The result is None if the difference is no query: a hidden cell is counted by one of the
-        two.
+        The result is None if the difference is not a query, because only one of the two counts a
+        hidden cell.
         """
         kind = first.domain.kind(name)
         if rows is None or rows[:, kind.published :].any():
@@ -174,13 +175,13 @@ class Estimated(NamedTuple):
 
     Attributes:
         value: the estimate.
-        low: the lower end of its interval.
-        high: the upper end.
-        std_error: its standard error; NaN where a divisor is not clear of 0.
-        is_clear: whether its divisor is; always true for counts and sums.
-        divisor: of the error: the estimated denominator, 1 for counts and sums.
-        quotient: the estimate within the interval, by which the error of the denominator counts;
-            0 for counts and sums.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
+        std_error: the standard error; NaN where the divisor is not clear of 0.
+        is_clear: whether the divisor is clear of 0; always true for counts and sums.
+        divisor: the divisor of the error: the estimated denominator, or 1 for counts and sums.
+        quotient: the estimate within the interval, which multiplies the error of the denominator; 0
+            for counts and sums.
         bounds: the least and the largest possible value.
     """
 
@@ -206,11 +207,11 @@ def estimate_quotient(
     """Return a quotient of two answers, with its interval.
 
     Args:
-        quantity: the queries of the parts.
+        quantity: the queries of the numerator and the denominator.
         numerator: the estimated counts or sums, with an axis for each of ``names``.
-        denominator: the estimated counts that divide them; None for counts and sums.
-        covariance: of the estimates.
-        names: the attributes of all axes.
+        denominator: the estimated counts that divide the numerator; None for counts and sums.
+        covariance: the covariance of the estimates.
+        names: the attributes of the axes.
         bounds: the least and the largest possible value, in rows or units.
         multiplier: half the width of an interval in standard errors.
     """
@@ -231,13 +232,14 @@ def estimate_quotient(
         )
     bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
-    # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
+    # The errors of the denominator, and of the numerator less ``slope`` times the denominator, are
+    # uncorrelated.
     slope = np.where(
         bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
     )
     rest_variance = np.maximum(top_variance - slope * shared, 0.0)
     rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
-    # The noise of whole numbers needs half a step more; public and explained numbers have none.
+    # Intervals of integer noise are half a step longer. Public numbers have no noise.
     is_mean = quantity.numerator.measure is not None
     numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
     has_noise = float(np.max(bottom_variance, initial=0.0)) > 0
@@ -311,8 +313,8 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
 
     Args:
         first: the first quantity.
-        second: the second one.
-        correlation: of their errors.
+        second: the second quantity.
+        correlation: the correlation of the errors.
     """
     value = first.value - second.value
     below = _joint_reach(first.value - first.low, second.high - second.value, correlation)
@@ -356,8 +358,8 @@ def linear_difference(
 def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
     """Return the interval of the first quantity divided by the second.
 
-    It has no end where the interval of the second one holds 0: any ratio is possible then, and the
-    value is NaN.
+    If the interval of the second quantity contains 0, any ratio is possible. Then the interval is
+    unbounded, and the value is NaN.
     """
     is_negative = second.high < 0
     sign = np.where(is_negative, -1.0, 1.0)
@@ -403,14 +405,14 @@ def _lower_ratio(
     """Return the lower end of the interval of a ratio (Fieller).
 
     Args:
-        value: of the dividend.
-        below: how far its interval reaches below.
-        divisor: of the other, above 0 with its whole interval.
-        divisor_ends: how far its interval reaches below and above.
-        correlation: of the errors.
+        value: the value of the dividend.
+        below: the distance from the value to the lower end of the dividend's interval.
+        divisor: the value of the divisor, whose whole interval is above 0.
+        divisor_ends: the distances from the divisor to the lower and the upper end of its interval.
+        correlation: the correlation of the errors.
     """
-    # The lower end of value - r divisor is 0 at a root of a r^2 - 2 b r + c. Where r is at least 0
-    # the divisor may be larger than it seems, else smaller.
+    # The lower end of the interval of value - r divisor is 0 at a root of a r^2 - 2 b r + c. If r
+    # is at least 0, the upper end of the divisor counts; otherwise its lower end.
     c = value**2 - below**2
     is_positive = value - below >= 0
     above_b = value * divisor - correlation * below * divisor_ends[1]

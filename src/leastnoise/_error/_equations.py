@@ -1,18 +1,18 @@
 """The queries that the blocks of a plan measure, and their noise.
 
-Along which attributes; of counts or of the sums of a measure.
+Each equation is on the counts, or on the sums of a measure.
 
 A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
 v) + y with noise x and y. It is split into counts, (a + b) / (high - low), and *centred sums*, (a -
-b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is estimated as if they
-had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain
-counts them (`Domain.count_of`), else of rows.
+b) / 2, of v less the middle. The noise of counts and centred sums is uncorrelated, so each is
+estimated as if it had been measured separately (docs/mathematics.md, section 8). The counts are
+counts of values if the domain has them (`Domain.count_of`), otherwise counts of rows.
 
 A group of blocks with K-norm noise is split into its total and contrasts of every block, whose noise
 is uncorrelated (``_k_norm``).
 
-`Covariance` is the interface of every form of the covariance of least squares; a `Structure` also gives
-the estimate.
+`Covariance` is the interface of every form of the covariance of least squares. A `Structure` also
+gives the estimate.
 """
 
 import math
@@ -44,12 +44,13 @@ from leastnoise._workload import Product
 
 Names = tuple[str, ...]
 Quantity = str | None
-"""None for counts of rows, or a measure for its sums, centred where distances from both ends are measured."""
-MOST_COVARIANCES = 2**24  # numbers of a covariance matrix; 128 MiB of doubles
+"""None for counts of rows, or a measure for its sums. The sums are centred if distances from both
+ends are measured."""
+MOST_COVARIANCES = 2**24  # the most numbers of a covariance matrix; 128 MiB of doubles
 _WHOLE = (1.0,)
-_LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
-# Noise of less is 0 in practice, as it is whole: least squares whose weights differ by far more
-# than doubles have digits would lose the answers of the other tables.
+_LEAST_VARIANCE = 1e-250  # a sum of inverses of smaller variances leaves the range of doubles
+# Integer noise of a smaller variance is 0 in practice. With weights that differ by more digits than
+# doubles have, least squares would lose the answers of the other tables.
 _LEAST_WEIGHED = 1e-9
 
 
@@ -65,11 +66,11 @@ def is_nontrivial(factor: Factor) -> bool:
 
 
 def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return the attributes of a block, and those where it leaves out totals.
+    """Return a block's attributes, and the attributes without a total.
 
-    The second part is the attributes whose total it leaves out.
+    The second part has the attributes along which the block leaves out the total.
 
-    An attribute with levels is among both, because it is in every tau.
+    An attribute with levels is in both parts, because it is in every tau.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(name for name, factor in along if name == leveled or is_nontrivial(factor))
@@ -81,7 +82,7 @@ def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
 def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
     """Yield all subsets of ``names`` that contain ``across``.
 
-    These are the tau about which such a block is informative.
+    These are the sets tau whose residual spaces such a block measures.
     """
     if not across:
         return subsets(names)
@@ -98,12 +99,12 @@ def _subsets_with(names: Names, across: Names, free: Names) -> Iterator[Names]:
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a row of weight 1 of a block.
 
-    Divide it by w^2 for a row of weight w. It is at least 1e-9, which is more than the variance of
-    noise that is never there.
+    Divide it by w^2 for a row of weight w. It is at least 1e-9, which is more than the true
+    variance if the noise is practically always 0.
     """
-    # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
-    # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
-    # does not exceed.
+    # The variance is exact if all rows have the same weight. Otherwise, for Laplace noise it is 2
+    # b^2, which exceeds the exact variance by a relative amount below 1 / (12 b^2). Along contrasts
+    # it is sigma^2, which the variance of the discrete Gaussian does not exceed.
     scale = float(block.scale)
     if block.k_norm_group is not None:
         group = plan.k_norm_groups()[block.k_norm_group]
@@ -127,7 +128,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     """Return a block's weighted queries over the joint cells of ``names``.
 
-    Shape (block.rows, cells).
+    The result has shape (block.rows, cells).
     """
     rows: FloatArray = np.ones((1, 1))
     for factor in block.factors:
@@ -147,9 +148,10 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equations:
-    """The observation equations of a block for a quantity.
+    """The observation equations of a block, for one quantity.
 
-    They have its queries, the variance of a row, and the shares or the combination of its answers.
+    They have the queries of the block, the variance of a row, and the shares or the combination of
+    the block's answers.
     """
 
     index: int
@@ -159,7 +161,7 @@ class Equations:
     combination: Operator | None = None
 
     def values(self, measured: Any) -> FloatArray:
-        """Return the answers about the quantity, from a block's noisy answers."""
+        """Return the answers for the quantity, from a block's noisy answers."""
         if self.combination is not None:
             return np.asarray(apply(self.combination, np.asarray(measured, dtype=np.float64)))
         if self.shares == _WHOLE:
@@ -175,10 +177,10 @@ class Equations:
 def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
     """Return the equations of every block for a quantity, in plan order.
 
-    Sums are of values less the midpoint if ``centred``.
+    If ``centred``, sums are of values less the midpoint.
     """
 
-    def counted(block: Block) -> Quantity:  # what distances from both ends add up to
+    def counted(block: Block) -> Quantity:  # the quantity to which distances from both ends add up
         if block.ends:
             return plan.domain.count_of(str(block.measure))
         return block.measure
@@ -215,7 +217,7 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
 def _k_norm_equations(plan: Measurements) -> list[Equations]:
     """Return the uncorrelated parts of all groups of K-norm noise.
 
-    The total of each group, from its first block, and contrasts of every block.
+    The parts are the total of each group, from its first block, and the contrasts of every block.
     """
     parts: list[Equations] = []
     contrasts: dict[tuple[Names, Operator], _Contrasts] = {}
@@ -234,7 +236,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
             names = plan.blocks[index].attributes
             operator = plan.blocks[index].factors[0].operator
             size = operator.rows
-            if size == 1:  # it is the total
+            if size == 1:  # a single cell is the total
                 continue
             if (names, operator) not in contrasts:
                 contrasts[names, operator] = _contrasts(names, operator)
@@ -255,7 +257,7 @@ class _Contrasts(NamedTuple):
 
     Attributes:
         factor: the contrasts as queries on the attribute's cells.
-        of_rows: as queries on the rows of the block.
+        of_rows: the contrasts as queries on the rows of the block.
         times: the noise variance of a row, divided by the variance of a contrast of norm 1.
     """
 
@@ -306,7 +308,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
     """Return the midpoint of a measure's bounds if its sums are centred there.
 
-    It is in units, and None if the sums are not centred.
+    It is in units. It is None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
@@ -333,9 +335,9 @@ class NoisyBlock(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """The sum and the largest of the variances of a table's answers.
+    """The sum and the maximum of the variances of a table's answers.
 
-    If not exact, the largest is an upper bound.
+    If not ``exact``, the second number is an upper bound on the largest variance.
     """
 
     total: float
@@ -344,17 +346,17 @@ class Errors(NamedTuple):
 
 
 class Cells(ABC):
-    """Estimated cells, right only for queries that are determined."""
+    """Estimated cells, which are correct only for determined queries."""
 
     __slots__ = ()
 
-    names: Names  # along other attributes all cells are equal
+    names: Names  # along all other attributes, the cells are equal
 
     @abstractmethod
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape, axes in the order of the domain.
+        """Return stacked marginals of one shape; axes are in domain order.
 
-        Each of them is on some of ``names``. The array must not be written to.
+        Each marginal is on some of ``names``. The array must not be written to.
         """
 
     def marginal(self, names: Names) -> FloatArray:
@@ -382,7 +384,7 @@ class JointCells(Cells):
 
 
 class Covariance(ABC):
-    """The covariance of least squares for the counts or the sums of one measure.
+    """The covariance of least squares for the counts, or for a measure's sums.
 
     Every method refuses a product that the measurements do not determine.
     """
@@ -391,9 +393,9 @@ class Covariance(ABC):
 
     @property
     def solver_cells(self) -> int:
-        """The joint cells over which a linear solver must work for errors.
+        """The number of joint cells of the linear solver that errors need.
 
-        It is 0 if the errors have a closed form.
+        It is 0 if the errors do not need a linear solver.
         """
         return 0
 
@@ -425,12 +427,12 @@ class Covariance(ABC):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Return the covariance between the answers of two products.
 
-        Shape (product.rows, other.rows).
+        The result has shape (product.rows, other.rows).
         """
 
 
 class Structure(Covariance):
-    """The covariance and estimate from blocks about one table of cells."""
+    """The covariance and the estimate, from blocks on one table of cells."""
 
     __slots__ = ()
 
@@ -445,15 +447,15 @@ class Structure(Covariance):
 def covariances(
     structure: Covariance, product: Product, other: Product | None = None
 ) -> FloatArray:
-    """Return the covariance of the answers of two tables, or of one table."""
+    """Return the covariance of the answers of one table or of two tables."""
     if other is None:
         second = product
     else:
         second = other
     if product.measure != second.measure:
         raise InputError(
-            f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for "
-            "each of them."
+            f"Covariances must be of one measure; got {product.name} and {second.name}. Request "
+            "them one by one."
         )
     if not product.rows * second.rows <= MOST_COVARIANCES:
         raise InputError(

@@ -1,11 +1,11 @@
-"""Variances and quantiles of the noise, and intervals.
+"""Variances and quantiles of the noise, and intervals of answers and means.
 
-The intervals are of answers, and of means (Fieller's).
+Intervals of means are Fieller's intervals.
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
-standard error of S - r C. At the true r that has the level's probability whatever C is, so the set
-of all such r covers the truth. It is an interval if C is clear of 0; else it is unbounded, and the
-public bounds of the quotient remain.
+standard error of S - r C. At the true r, this has the probability of the level for every C, so the
+set of all such r covers the truth. The set is an interval if C is clear of 0. Otherwise it is
+unbounded, and the interval is the public bounds of the quotient.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
@@ -21,7 +21,7 @@ from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95
-"""Default coverage of intervals."""
+"""The default confidence level of intervals."""
 
 
 def checked_level(value: object) -> float:
@@ -54,7 +54,7 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 def interval_multiplier(noise: Noise, level: float) -> float:
     """Return the half width of an interval at ``level``, in standard errors.
 
-    To cover small noise, add half a step.
+    To cover small discrete noise, add half a step.
     """
     from statistics import NormalDist
 
@@ -76,16 +76,16 @@ def ratio_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of part / whole.
 
-    The noise of part and whole must be uncorrelated. Where the whole is not clearly different from
-    0, the ends are the bounds.
+    The noise of part and whole must be uncorrelated. Where the whole is not clear of 0, the ends
+    are the bounds.
     """
     low, high = bounds
     if not low <= high:
         raise InputError(
-            f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}."
+            f"The bounds of a quotient must be a lower and an upper bound; got {low} and {high}."
         )
-    # Each standard error is widened so that an interval for the part or the whole alone gets wider
-    # by its half step.
+    # Each standard error is widened so that the interval of the part, or of the whole, is longer by
+    # its half step.
     spread_part = (np.sqrt(part_variance) + steps[0] / multiplier) ** 2
     spread_whole = (np.sqrt(whole_variance) + steps[1] / multiplier) ** 2
     square = multiplier**2
@@ -105,7 +105,8 @@ def ratio_interval(
 class ConstrainedLeastSquares:
     """Least squares given that some unknowns are 0.
 
-    It has their covariance, and how much the zero unknowns are subtracted from the others.
+    It has the covariance of the other unknowns, and the coefficients with which the zero unknowns
+    are subtracted from them.
     """
 
     kept: BoolArray
@@ -115,9 +116,9 @@ class ConstrainedLeastSquares:
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
         """Return the map to least squares with the excluded unknowns set to 0."""
-        # With i for the kept cells and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o
-        # with the covariance C_ii - C_io C_oo^-1 C_oi: least squares on the same measurements
-        # without the columns of the rest.
+        # Let i be the kept cells and o the other cells. The estimates are x_i - C_io C_oo^-1 x_o
+        # with the covariance C_ii - C_io C_oo^-1 C_oi. This is least squares on the same
+        # measurements without the columns of the other cells.
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]
         inside = np.flatnonzero(kept)

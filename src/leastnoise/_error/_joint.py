@@ -1,24 +1,24 @@
 """The joint form of the covariance, for any blocks.
 
-Over the joint cells of the attributes that the blocks measure.
+The covariance is over the joint cells of the attributes that the blocks measure.
 
 With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
-z, M = A^T D^-1 A. Up to 4096 joint cells the inverse of M is one dense matrix. Beyond, M is a sum
-of Kronecker products of Gram matrices, one a block, and is never formed: a product with it costs a
-few passes over the joint cells, and conjugate gradients solve for the estimate. The preconditioner
-turns every short attribute into the eigenvectors of the partial trace of M along it and divides by
-the diagonal of M in that basis; it is exact where all blocks have common eigenvectors, as marginals
-of cells have.
+z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that, M
+is a sum of Kronecker products of Gram matrices, one for each block, and is never formed. A product
+with M costs a few passes over the joint cells, and conjugate gradients solve for the estimate. The
+preconditioner transforms every short attribute to the eigenvectors of the partial trace of M along
+it, and divides by the diagonal of M in that basis. It is exact if all blocks have common
+eigenvectors, which is true for marginals of cells.
 
-Beyond 4096 cells error bars are exact, by one solve for each query, for products of at most 2048
-queries, and else simulated. R draws of Gaussian noise with the variances of the plan go through the
-same estimator. It is linear, so the error of an answer in one draw is normal with the wanted
-variance, whatever the plan's own noise, and the mean of its squares over R draws is that variance
-times chi^2_R / R. The published variance is the mean divided by the 0.1% quantile of chi^2_R / R:
-for every answer too small with a probability of 1 in 1000. The draws come from a fixed public seed,
-so a release prints the error bars that its plan promised.
+Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
+query. For larger products they are simulated. R draws of Gaussian noise with the variances of the
+plan go through the same estimator. The estimator is linear, so the error of an answer in one draw
+is normal and has the true variance, for any noise of the plan. The mean of the squared errors over
+R draws is that variance times chi^2_R / R. The published variance is the mean divided by the 0.1%
+quantile of chi^2_R / R. For each answer, it is too small with a probability of 1 in 1000. The draws
+come from a fixed public seed, so a release has the error bars that its plan stated.
 
-Source: conjugate gradients with many right-hand sides together, each with its own steps; Hestenes
+Source: conjugate gradients for many right-hand sides together, with separate step sizes; Hestenes
     and Stiefel 1952.
 """
 
@@ -74,22 +74,22 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-MOST_JOINT = 2**24  # joint cells; 128 MiB of doubles
+MOST_JOINT = 2**24  # the most joint cells; 128 MiB of doubles
 TOLERANCE = 1e-9  # relative residual of a solution
-_MOST_STEPS = 3000  # of conjugate gradients
-# after so many steps without a residual half as large, the system is inconsistent or hopeless
+_MOST_STEPS = 3000  # the most steps of conjugate gradients
+# if the residual is not halved in this number of steps, the system has no accurate solution
 _PATIENCE = 300
-_MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
-_AT_ONCE = 2**24  # numbers
-_MOST_EXACT = 2048  # queries whose variances are solved for one by one
-_MOST_EXACT_NUMBERS = 2**28  # queries times joint cells of these solutions
-_MOST_SIMULATED = 2**26  # queries whose variances are simulated
-_MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
-_DRAWS = (16, 256)  # fewest and most simulated errors behind a variance
-_DRAWN_NUMBERS = 2**27  # joint cells times draws; 1 GiB of doubles
+_MOST_TURNED = 1024  # the most cells of an axis that the preconditioner transforms
+_AT_ONCE = 2**24  # the most numbers in memory
+_MOST_EXACT = 2048  # the most queries whose variances are solved for one by one
+_MOST_EXACT_NUMBERS = 2**28  # the most queries times joint cells of these solutions
+_MOST_SIMULATED = 2**26  # the most queries whose variances are simulated
+_MOST_COLUMNS = 2**20  # the most numbers in a batch of columns, to fit into the cache
+_DRAWS = (16, 256)  # the fewest and the most simulated errors for a variance
+_DRAWN_NUMBERS = 2**27  # the most joint cells times draws; 1 GiB of doubles
 _DOUBT = 1e-3  # probability that a simulated variance is stated too small
-_ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
-_SEED = 20240229  # of simulated errors, so that equal plans state equal errors
+_ERROR_TOLERANCE = 1e-6  # tolerance of a solution; the relative error of its variance is the square
+_SEED = 20240229  # seed of simulated errors, so that equal plans state equal errors
 
 
 def _factors_by_name(factors: Sequence[Factor]) -> dict[str, Factor]:
@@ -145,7 +145,7 @@ class JointBlocks:
 
     @property
     def cells(self) -> int:
-        """Number of joint cells."""
+        """The number of joint cells."""
         return math.prod(self.shape)
 
     def operators(self, product: Product) -> list[Operator]:
@@ -160,7 +160,7 @@ class JointBlocks:
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
-        """The nontrivial factors, summed axes and variance of every block."""
+        """The nontrivial factors, the summed axes and the variance of every block."""
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if is_nontrivial(factor)]
@@ -176,7 +176,7 @@ class JointBlocks:
 
     @cached_property
     def _grams(self) -> dict[Factor, FloatArray]:
-        """The Gram matrices of the factors that are applied faster by them."""
+        """The Gram matrices of the factors for which they are faster."""
         factors = {
             factor
             for factors, _, _ in self._tables
@@ -194,7 +194,7 @@ class JointBlocks:
     ) -> FloatArray:
         """Sum x over some axes, and reshape it to one axis for each factor.
 
-        One more axis is for the columns.
+        The last axis is for the columns.
         """
         return (
             x.reshape(*self.shape, -1)
@@ -237,7 +237,7 @@ class JointBlocks:
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
             cube = rows.reshape(
                 *(factor.operator.rows for factor in factors), count
-            )  # totals have one row, so their axes are left out
+            )  # totals have one row, so they have no axes
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
@@ -284,8 +284,8 @@ class JointBlocks:
                 "queries without a coefficient",
                 "at least one query that sees a cell",
             )
-        # Directions that nothing measures get a small positive value, so that the matrix stays
-        # definite.
+        # Directions that no block measures get a small positive value, so that the matrix stays
+        # positive definite.
         return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def _diagonalize_along_axes(
@@ -352,8 +352,8 @@ class JointBlocks:
         x = np.zeros_like(b)
         before = math.inf
         worst = math.inf
-        # The residual that conjugate gradients update drifts from the true one by rounding, so the
-        # true one is solved for again.
+        # By rounding, the residual that conjugate gradients update drifts from the true residual.
+        # So the system is solved again for the true residual.
         for _ in range(4):
             if before < math.inf:
                 residual = b - self.gram(x)
@@ -390,7 +390,8 @@ def conjugate_gradients(
 ) -> FloatArray:
     """Return the solution x of M x = b, by preconditioned iteration.
 
-    Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
+    Each column is iterated until its residual r has r^T P r of at most its goal, where P is an
+    approximate inverse of M.
     """
     x = np.zeros_like(right)
     residual = right.copy()
@@ -429,7 +430,7 @@ def conjugate_gradients(
 class DiagonalInBasis(NamedTuple):
     """A symmetric matrix that is diagonal in a basis along each axis.
 
-    None stands for the basis of cells.
+    A basis of None stands for the basis of cells.
     """
 
     bases: tuple[FloatArray | None, ...]
@@ -438,7 +439,7 @@ class DiagonalInBasis(NamedTuple):
     def times(self, x: FloatArray) -> FloatArray:
         """Return the product of the matrix and columns, shape (cells, columns).
 
-        Transform to the basis, multiply, transform back.
+        The columns are transformed to the basis, multiplied and transformed back.
         """
         cube = x.reshape(
             *(
@@ -477,8 +478,9 @@ def joint_rows_in_parts(
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
     """Return q C q for every row q of a product, shape (rows,)."""
-    # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance
-    # matrix over the cells of the others. Intervals are differences of its prefix sums.
+    # The loop is over attributes. For each row along the previous attributes, ``left`` has a
+    # covariance matrix over the cells of the other attributes. Intervals are differences of its
+    # prefix sums.
     remaining = covariance[None]
     for operator in operators:
         before = len(remaining)
@@ -514,7 +516,7 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
 class JointStructure(Structure):
     """The covariance over joint cells.
 
-    Along attributes that nothing measures, only multiples of the total are determined.
+    Along attributes that no block measures, only multiples of the total are determined.
     """
 
     __slots__ = ()
@@ -531,7 +533,7 @@ class JointStructure(Structure):
     def listed(self, product: Product) -> FloatArray:
         """Return the variance of each query over the joint cells.
 
-        Flat or of its shape.
+        The array is flat or has the shape of the product.
         """
 
     def summed(self, product: Product) -> float:
@@ -597,7 +599,7 @@ class DenseStructure(JointStructure):
         """Raise unless the measurements determine every query of a product."""
         every = self.joint.operators(split_product(product, self.joint.names)[0])
         if not self.space.is_full:
-            # All ranges span the same space as cells.
+            # The set of all ranges spans the same space as cells.
             operators = [
                 Identity(operator.size) if operator == AllRanges(operator.size) else operator
                 for operator in every
@@ -632,7 +634,7 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
-    """Return the structure that holds the covariance as a dense matrix."""
+    """Return the structure with the covariance as a dense matrix."""
     gram = np.zeros((joint.cells, joint.cells))
     counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -655,7 +657,7 @@ def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
 def confidence_factor(draws: int) -> float:
     """Return the factor that turns a simulated variance into an upper bound.
 
-    Multiplied by it, the variance is too small once in 1000 times.
+    After multiplication, the variance is too small with a probability of 1 in 1000.
     """
     from scipy.special import gammaincinv
 
@@ -666,7 +668,7 @@ def confidence_factor(draws: int) -> float:
 class IterativeStructure(JointStructure):
     """The covariance by conjugate gradients, for large joint tables.
 
-    It serves blocks without a product form on more than 4096 joint cells.
+    It is for blocks without a product form on more than 4096 joint cells.
     """
 
     joint: JointBlocks
@@ -678,8 +680,8 @@ class IterativeStructure(JointStructure):
         inner, _, _ = split_product(product, self.joint.names)
         if inner in self._known or inner in self._determined:
             return
-        # A random combination of all queries lies in the span, with probability 1, only if every
-        # one of them does.
+        # With probability 1, a random combination of all queries lies in the span only if every
+        # query does.
         generator = np.random.default_rng(_SEED)
         operators = self.joint.operators(inner)
         mixed = apply_along_axes(
@@ -689,12 +691,12 @@ class IterativeStructure(JointStructure):
         )
         with np.errstate(
             over="ignore", invalid="ignore"
-        ):  # without a solution the steps may grow beyond all bounds
+        ):  # without a solution, the steps may grow without bound
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)
 
     def listed(self, product: Product) -> FloatArray:
-        """Return the variance of each query: exact for few queries, else simulated."""
+        """Return the variance of each query, exact for few and else simulated."""
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -720,7 +722,7 @@ class IterativeStructure(JointStructure):
                     for _, rows in parts
                 ]
                 variances = np.concatenate(each)
-            else:  # simulated, and as large as the draws make sure
+            else:  # simulated: an upper bound from the draws
                 squares = np.zeros(product.rows)
                 count = 0
                 for drawn in self._errors:
@@ -742,7 +744,7 @@ class IterativeStructure(JointStructure):
 
     @property
     def solver_cells(self) -> int:
-        """Number of cells that the iterative solver holds."""
+        """The number of cells of the iterative solver."""
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:

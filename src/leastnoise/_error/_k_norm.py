@@ -1,12 +1,13 @@
-"""The law of K-norm noise.
+"""The probability law of K-norm noise.
 
-Variances of its totals and cells, and quantiles of a cell.
+This file computes the variances of its totals and cells, and quantiles of a cell.
 
-All tables of a group have the same noisy total t. With z a table's noise of n cells, t / n and the
-differences z - t / n from the mean are uncorrelated, and so are the differences in different
-tables: the covariance of z is T / n^2 J + s (I - J / n), with T the variance of t. So a group tells
-what its total with the variance T, and contrasts of each table with the variance s, would tell by
-themselves (docs/mathematics.md, section 10).
+All tables of a group have the same noise t in their total. Let z be the noise of a table of n
+cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and the differences
+in different tables are uncorrelated too. The covariance of z is T / n^2 J + s (I - J / n), with T
+the variance of t. So a group carries the same information as separate measurements of the total
+with the variance T and of the contrasts of each table with the variance s (docs/mathematics.md,
+section 10).
 
 Source: the exact law on whole numbers; PROOFS-shared-total.md counts its points.
 """
@@ -42,7 +43,7 @@ class KNormVariances:
     """The variances of one draw of K-norm noise."""
 
     total: float
-    cells: Mapping[int, float]  # of a cell, by the number of cells of its table
+    cells: Mapping[int, float]  # the variance of a cell, by the number of cells of its table
 
     def contrast(self, size: int) -> float:
         """Return the variance of a unit contrast in a table of ``size`` cells."""
@@ -60,8 +61,8 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     >>> k_norm_variances((2, 2), Fraction(1)).total < k_norm_variances((2, 2), Fraction(2)).total
     True
     """
-    # With points counted by m, the sums over B_m of 1 and of z^2 have the generating functions
-    # h(x) / (1 - x)^(D + 1) and g(x) / (1 - x)^(D + 3): the variance is g(q) / (h(q) (1 - q)^2).
+    # The sums over B_m of 1 and of z^2 have the generating functions h(x) / (1 - x)^(D + 1) and
+    # g(x) / (1 - x)^(D + 3) in m. So the variance is g(q) / (h(q) (1 - q)^2).
     ratio = -math.expm1(-1 / scale)
     weights = _log_polynomial(numerators(sizes), scale)
     total, cells = _square_numerators(sizes)
@@ -91,7 +92,7 @@ def _square_numerators(
     number = Counter(sizes)
     counts = {size: count_grid(size, half) for size in number}
     squares = {size: _square_grid(size, half) for size in number}
-    # By P + Q. All is symmetric in P and Q, so that only P >= Q is looked at.
+    # The sums are by P + Q. Everything is symmetric in P and Q, so only P >= Q is computed.
     totals = np.zeros(half + 1, object)
     cells = {size: np.zeros(half + 1, object) for size in number}
     for negative in range(half // 2 + 1):
@@ -121,7 +122,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
     """Return the sum of the first cell's square over integer tables, by P and Q.
 
-    P is the sum of a table's positive cells, Q that of its negative cells with the sign changed.
+    P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 
     Returns:
         Exact sums of shape (largest_sum + 1, largest_sum // 2 + 1).
@@ -130,7 +131,7 @@ def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
     if cells == 1:  # the only cell is the total
         places = np.array(range(largest_sum + 1), object)
         return np.asarray((places[:, None] - places[None, :half]) ** 2)
-    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
+    # The squares of a cell have the power series x (1 + x) / (1 - x)^3, plus the same series in y.
     others = count_grid(cells - 1, largest_sum)
     return _times_squares(others, 0) + _times_squares(others, 1)
 
@@ -152,11 +153,11 @@ def _log_grids(
 ) -> Mapping[int, tuple[FloatArray, FloatArray]]:
     """Return log counts of tables by size, P and Q, also of one cell fewer.
 
-    They are in floating point, for all P and Q up to ``largest_sum``. Without cells only P = Q has
-    a table.
+    They are in floating point, for all P and Q up to ``largest_sum``. With no cells there is one
+    table, at P = Q = 0.
     """
-    # One more cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y): sums of what is
-    # before along both axes. Nothing is subtracted, so no digits are lost.
+    # Each further cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y), which adds
+    # cumulative sums along both axes. Nothing is subtracted, so no digits are lost.
     grids: dict[int, tuple[FloatArray, FloatArray]] = {}
     grid = np.eye(largest_sum + 1)
     shift = 0.0
@@ -178,8 +179,8 @@ Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
     """Return the joint probabilities of positive and negative sums P and Q."""
-    # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
-    # P + Q = m and m - 1.
+    # The ball has the norm P + Q with a probability in proportion to q^(P + Q) W(P, Q), because the
+    # points of norm m are the points with P + Q = m and m - 1.
     steps = np.arange(float(len(grids[sizes[0]][0])))
     logarithms = -np.add.outer(steps, steps) / scale
     for size, number in Counter(sizes).items():
@@ -194,18 +195,18 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-_NODES = 256  # of the quadrature: more change the variances by less than 1e-9
+_NODES = 256  # nodes of the quadrature; more nodes change the variances by less than 1e-9
 
 
 class LargeScaleVariances:
-    """The variances of K-norm noise over b^2, for large scales b.
+    """The variances of K-norm noise, divided by b^2, for large scales b.
 
-    With P = s (1 + r) / 2 and Q = s (1 - r) / 2 the number of tables of n cells tends to s^(n - 1)
-    v_n(r), from the leading terms of the power series of J2. So s has a gamma law, and r has a
-    density in proportion to the product of the v_n(r).
+    With P = s (1 + r) / 2 and Q = s (1 - r) / 2, the number of tables of n cells tends to s^(n - 1)
+    v_n(r), by the leading terms of the power series of J2. So s has a gamma distribution, and r has
+    a density in proportion to the product of the v_n(r).
 
     Args:
-        sizes: the numbers of cells of all tables that a group may have.
+        sizes: the numbers of cells of all tables that a group may contain.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -235,7 +236,7 @@ class LargeScaleVariances:
 def _log_volume(size: int, shares: FloatArray) -> FloatArray:
     """Return the log volume of tables of norm 1, at each total in ``shares``.
 
-    Up to a constant.
+    The result is up to a constant.
     """
     return _log_sum(size - 1, 0, shares)
 
@@ -243,11 +244,11 @@ def _log_volume(size: int, shares: FloatArray) -> FloatArray:
 def _log_square(size: int, shares: FloatArray) -> FloatArray:
     """Return the log integral of a cell's square, at each total in ``shares``.
 
-    Over tables of norm 1, up to a constant.
+    The integral is over tables of norm 1. The result is up to a constant.
     """
     if size == 1:  # the only cell is the total
         return np.log(shares**2)
-    # A cell's squares have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
+    # The squares of a cell have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
     both = np.logaddexp(_log_sum(size - 2, 3, shares), _log_sum(size - 2, 3, -shares))
     return np.asarray(math.log(2) + both)
 
@@ -270,18 +271,18 @@ def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
     return np.asarray(logsumexp(terms, axis=0))
 
 
-# P and Q for quantiles; fewer where tables are long
+# the most values of P and Q for quantiles; fewer for long tables
 _FINE = 512
-_FINE_CELLS = 2**18  # grid points times cells of a table
-_LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
+_FINE_CELLS = 2**18  # the most grid points times cells of a table
+_LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser grid
 
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
     """Return the half width of a cell's interval, in standard errors.
 
-    It follows from the law of a cell, and is the largest over the tables. It is None if it takes
-    too long to compute.
+    It follows from the law of a cell, and is the largest number over all tables. It is None if the
+    computation would take too long.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.
@@ -303,7 +304,8 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
         return None
     grids = _log_grids(tuple(sorted(set(sizes))), most)
     law = _sum_probabilities(grids, sizes, float(used))
-    # On a coarser grid a step is added: the quantile of the noise itself lies below that.
+    # On a coarser grid, one step is added, because the quantile of the noise lies below the next
+    # grid point.
     step = -0.5 if is_exact else 0.5
     return max(
         max(0.0, _cell_quantile(law, grids[size], level) + step) / std for size, std in stds.items()
@@ -314,11 +316,11 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
     """Return the least c with P(|cell noise| <= c) at least the level."""
     tables, fewer = grids
     top = fewer.max()
-    beyond = np.cumsum(np.exp(fewer - top), axis=0)  # of P - c and less: the cell is at least c
+    beyond = np.cumsum(np.exp(fewer - top), axis=0)  # sums up to P - c: the cell is at least c
     with np.errstate(invalid="ignore"):
         weights = np.where(law > 0, law * np.exp(top - tables), 0.0)
 
-    def outside(reach: int) -> float:  # probability of a cell above ``reach`` or below minus it
+    def outside(reach: int) -> float:  # P(|cell noise| > reach)
         return 2 * float((weights[reach + 1 :] * beyond[: len(law) - reach - 1]).sum())
 
     low = 0
@@ -335,13 +337,14 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
     """Return the half width of products' intervals, in standard errors.
 
-    Cells of tables with K-norm noise have the larger of the quantiles of the normal and of a cell.
-    All other answers have the quantile for independent noise. To cover small noise, add half a step.
+    For cells of tables with K-norm noise, it is the larger of two quantiles: of the normal
+    distribution and of a cell. All other answers have the quantile for independent noise. To cover
+    small discrete noise, add half a step.
 
     Args:
         plan: the measured queries.
         level: the probability with which an answer's noise is covered.
-        products: whose answers the intervals are of.
+        products: the products for whose answers intervals are needed.
     """
     general = interval_multiplier(plan.noise, level)
     groups = plan.k_norm_groups()
@@ -356,7 +359,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether products request only cells measured with K-norm noise."""
+    """Return whether products request only cells with K-norm noise."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:
@@ -371,7 +374,7 @@ def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool
 
 
 def _has_rows_of(requested: Operator, measured: Operator) -> bool:
-    """Return whether all rows of an operator are rows of a measured one."""
+    """Return whether all rows of an operator are rows of a measured operator."""
     if requested == measured:
         return True
     if requested.rows > measured.rows:
@@ -381,7 +384,7 @@ def _has_rows_of(requested: Operator, measured: Operator) -> bool:
 
 
 def noise_name(plan: Measurements) -> str:
-    """Return the name of a plan's noise, as reports and manifests print it."""
+    """Return the name of a plan's noise for reports and manifests."""
     grouped = sum(map(len, plan.k_norm_groups().values()))
     if not grouped:
         return plan.noise.value

@@ -1,6 +1,6 @@
-"""Available memory, and the refusal of what needs more.
+"""Available memory, and the refusal of computations that need more.
 
-Before anything is computed or paid.
+The checks run before anything is computed or paid.
 """
 
 import os
@@ -12,14 +12,15 @@ from pathlib import Path
 from leastnoise._trusted.check import InputError
 
 VARIABLE = "LEASTNOISE_MEMORY"
-_NEGLIGIBLE = 2**26  # bytes that are never checked
+_NEGLIGIBLE = 2**26  # needs below this number of bytes are never checked
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def available_memory() -> int | None:
     """Return the bytes that may be used.
 
-    LEASTNOISE_MEMORY, else the least that the machine and its control groups have left.
+    It is the value of LEASTNOISE_MEMORY if that is set. Otherwise it is the least memory that the
+    machine and the control groups of this process have left.
     """
     setting = os.environ.get(VARIABLE, "").strip()
     if setting:
@@ -54,9 +55,10 @@ def in_bytes(size: int) -> str:
 
 
 def _number(path: str, name: str = "") -> int | None:
-    """Return the number in a system file, or in its line with a name.
+    """Return the number in a system file such as /proc/meminfo.
 
-    Such as of /proc/meminfo; None if there is none.
+    With ``name``, it is the number in the line with that name. It is None if there is no such
+    number.
     """
     try:
         words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
@@ -85,7 +87,7 @@ def _groups() -> list[str]:
 
 
 def _free_of_group(folder: str) -> int | None:
-    """Return the bytes that a control group has left, None without a limit.
+    """Return the bytes that a control group has left; None without a limit.
 
     Droppable file caches count as free.
     """

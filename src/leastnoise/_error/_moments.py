@@ -1,9 +1,10 @@
 """Errors of covariances and regressions, from the errors of their sums.
 
-A value less the middle of its bounds, over the largest distance of a value from it, is u between -1
-and 1. The sums of a group are a symmetric matrix of moments: its first row has the number of rows
-and the sums of u, the others have the sums of products of two u. The variables are in the order of
-the statistic, so that row 1 of a regression is of its response.
+A scaled value u is the value less the middle of its bounds, divided by the largest distance of a
+value from the middle, so it is between -1 and 1. The sums of a group are a symmetric matrix of
+moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
+products of two u. The variables are in the order of the statistic, so row 1 of a regression belongs
+to its response.
 """
 
 import math
@@ -31,14 +32,14 @@ from leastnoise._workload import (
 )
 
 _MEANS_TRIED = 33
-"""Means of each variable over which the largest error of a covariance is searched; the bounds are
-among them."""
+"""The number of means of each variable, including the bounds, over which the largest error of a
+covariance is searched."""
 PUBLIC_STD_RATIO = 0.25
-"""The standard deviation for which a plan states the errors of coefficients, over the distance of
-the bounds; evenly spread values have 0.29."""
+"""The standard deviation for which a plan states the errors of coefficients, relative to the
+distance of the bounds. For uniformly distributed values this ratio is 0.29."""
 
 Entry = tuple[int, int]
-"""The row and the column of an entry of the matrix of moments, of its upper triangle."""
+"""The row and the column of an entry in the upper triangle of the matrix of moments."""
 
 
 class Gradient(NamedTuple):
@@ -46,7 +47,7 @@ class Gradient(NamedTuple):
 
     Attributes:
         value: the number of each group.
-        slopes: of shape (..., rows, rows), the derivative by each entry of the upper triangle.
+        slopes: the derivatives by each entry of the upper triangle, shape (..., rows, rows).
     """
 
     value: FloatArray
@@ -55,17 +56,17 @@ class Gradient(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MomentScales:
-    """The measured sums of complete rows, and how they are scaled to moments.
+    """The measured sums of complete rows, and their scaling to moments.
 
     Attributes:
         variables: the measures, in the order of the statistic.
-        names: the measure of the sums of each entry of the matrix.
-        centres: of each variable the middle of its bounds, in its units.
-        reaches: of each variable the largest distance of a value from the middle, in its units.
+        names: for each entry of the matrix, the measure of its sums.
+        centres: the middle of the bounds of each variable, in units of the variable.
+        reaches: the largest distance of a value of each variable from the middle, in its units.
         units: the amount of one unit of each variable.
-        steps: the amount in the matrix of one unit of the sums of each entry.
-        offsets: for each entry the amount to subtract from every product, so that the noise of the
-            sum has nothing in common with the noise of the number of rows.
+        steps: for each entry, the amount in the matrix that one unit of its sums represents.
+        offsets: for each entry, the amount to subtract from every product, so that the noise of the
+            sum is uncorrelated with the noise of the number of rows.
         lows: the lower bound of each u.
         highs: the upper bound of each u.
     """
@@ -86,14 +87,15 @@ class MomentScales:
         return np.asarray(self.reaches * self.units)
 
     def noise(self, stds: Mapping[Entry, FloatArray | float], extra_width: float = 0) -> FloatArray:
-        """Return standard errors of the entries, without noise shared with the count.
+        """Return standard errors without the noise that is shared with the count.
 
         Args:
-            stds: the standard errors of the sums of each entry, in their units.
-            extra_width: an amount that is added to each, in their units.
+            stds: the standard errors of the sums of each entry, in units of the sums.
+            extra_width: an amount that is added to each standard error, in the same units.
 
         Returns:
-            An array of shape (groups, rows, rows); entries without sums have 0.
+            The standard error of each entry, shape (groups, rows, rows); 0 for entries without
+            sums.
         """
         counts = np.asarray(stds[0, 0], dtype=np.float64)
         noise = np.zeros((*counts.shape, *self.steps.shape))
@@ -181,7 +183,7 @@ def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradien
     Args:
         moments: matrices of shape (..., rows, rows), whose counts are above 0.
         first: the row of a variable.
-        second: the row of another variable, or of the same one for its variance.
+        second: the row of another variable, or the same row for the variance.
     """
     row, column = sorted((first, second))
     count = moments[..., 0, 0]
@@ -229,7 +231,7 @@ def coefficient_gradients(
     Args:
         moments: matrices of shape (..., rows, rows), both triangles.
         weight_rows: a row for each combination, a column for the intercept and each predictor.
-        ridge: the amount added to the diagonal of G, for each group.
+        ridge: for each group, the amount that is added to the diagonal of G.
     """
     rows = predictor_rows(moments.shape[-1])
     predictor_block = np.ix_(rows, rows)
@@ -266,11 +268,11 @@ def smallest_eigenvalue(moments: FloatArray) -> Gradient:
 
 
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
-    """Return how coefficients in amounts follow from coefficients of u.
+    """Return the map from coefficients of u to coefficients in amounts.
 
     Returns:
-        The combinations of the coefficients of u, a row for the intercept and each slope, and the
-        constants that are added to them.
+        The linear combinations of the coefficients of u, with a row for the intercept and each
+        slope, and the constants that are added to these combinations.
     """
     widths = scales.widths
     middles = scales.centres * scales.units
@@ -288,18 +290,18 @@ def expected_statistic_errors(
     """Return the expected error of each covariance or coefficient by name.
 
     The error of a covariance is the largest over all means and covariances that the bounds allow.
-    The error of a coefficient assumes measures with means in the middle of their bounds and
-    standard deviations of `PUBLIC_STD_RATIO` times the distance of the bounds, uncorrelated
-    predictors, and a response that they explain wholly and in equal parts.
+    The error of a coefficient is for assumed moments: all means are in the middle of the bounds,
+    all standard deviations are `PUBLIC_STD_RATIO` times the distance of the bounds, the predictors
+    are uncorrelated, and they explain the whole response in equal parts.
 
     Args:
         measured: the measurements of a plan.
         statistic: correlations or a regression.
-        stds: the standard error of each of its tables, in their units.
+        stds: the standard error of each table of the statistic, in units of the table.
         size: the number of complete rows of a group.
 
     Returns:
-        For each pair or term its name and its error, in amounts of the measures.
+        The name and the error of each pair or term, in amounts of the measures.
     """
     scales = moment_scales(measured, statistic.variables, statistic.sum_factors)
     stds_of_entries = dict(zip(scales.names, stds, strict=True))

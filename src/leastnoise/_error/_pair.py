@@ -2,11 +2,11 @@
 
 The tables have a common basis along each attribute.
 
-Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
-information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
-p and q one over the noise variances. A query has the variance sum over k of prod_i (q_i
-V_i^+)[k_i]^2 / lambda(k). It is determined if it lies within the space of V, with no part where
-lambda is 0.
+Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V, the
+information matrix of both tables is diagonal with the entries lambda(k) = p prod_i a_i[k_i] + q
+prod_i b_i[k_i], where p and q are one over the noise variances. The variance of a query is the sum
+over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k). The query is determined if it lies within the space
+of V and has no part where lambda is 0.
 
 Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """
@@ -27,14 +27,14 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product
 
-_ZERO = 1e-9  # relative size of what counts as zero after rounding
+_ZERO = 1e-9  # numbers of a smaller relative size count as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAxis:
     """Two strategies along one attribute in their common basis of r vectors.
 
-    ``determined`` is the projector on the basis, None if it spans everything.
+    ``determined`` is the projector on the span of the basis; None if it spans the whole space.
     """
 
     outward: FloatArray
@@ -45,20 +45,21 @@ class PairAxis:
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
         """Return the basis in which the Gram matrices of two tables are diagonal.
 
-        None stands for summing over the attribute.
+        A factor of None sums over the attribute.
         """
         forms = [
             np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
         ]
-        # Scaled to the same size, so that shares tell which form a vector belongs to.
+        # Both forms are scaled to the same size, so that shares show to which form a vector
+        # belongs.
         sizes = [float(np.trace(form)) / size for form in forms]
         first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
         values, vectors = np.linalg.eigh(first + second)
         is_positive = values > 1e-10 * values[-1]
         whitened = vectors[:, is_positive] / np.sqrt(values[is_positive])
         shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
-        # The largest share of the first form comes first; shares that are 0 but for rounding become
-        # 0.
+        # The vector with the largest share of the first form comes first. Shares that differ from 0
+        # only by rounding become 0.
         shares = np.clip(shares[::-1], 0.0, 1.0)
         outward = whitened @ turn[:, ::-1]
         a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
@@ -132,7 +133,7 @@ class PairStructure(JointStructure):
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine a product.
 
-        Also raise if their noise is too unequal for the solver.
+        Also raise if the noise of the measurements is too unequal for the solver.
         """
         inner, _, _ = split_product(product, self.joint.names)
         self._require_determined(inner)
@@ -150,7 +151,7 @@ class PairStructure(JointStructure):
         """Return the variance of each query, with one axis for each attribute."""
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
-        # The factor that shrinks the array most comes first.
+        # The factor that reduces the array most comes first.
         for axis_number, (axis, operator) in sorted(
             operators, key=lambda pair: pair[1][1].rows / pair[1][1].size
         ):
@@ -181,7 +182,7 @@ class PairStructure(JointStructure):
     def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
         """Return the estimated cells, with one correction for rounding.
 
-        It matters if weights are very unequal.
+        The correction matters if weights are very unequal.
         """
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
@@ -219,7 +220,7 @@ def pair_structure(
 ) -> PairStructure:
     """Compute the covariance from two tables over joint cells.
 
-    The joint cells are of some attributes.
+    The joint cells combine the attributes of both tables.
     """
     along = []
     for block, _ in tables:

@@ -1,27 +1,30 @@
 """The product form of the covariance, and its estimate.
 
-Unbiased, of least variance, and consistent across all tables.
+The estimate is unbiased, has the least variance, and is consistent across all tables.
 
-Along every attribute all blocks use one strategy (or sum over it); along one of them they may use
-levels that lie in each other. Without levels the information matrix of all measurements is diagonal
-in the residual basis of the families (docs/mathematics.md, section 1): with tau a set of
-attributes, p_B one over a block's noise variance and S_B its attributes,
+Along every attribute, all blocks use the same strategy or sum over the attribute. Along one
+attribute, the blocks may use nested levels instead. Without levels, the information matrix of all
+measurements is diagonal in the residual basis of the families (docs/mathematics.md, section 1). Let
+tau be a set of attributes, p_B one over the noise variance of block B, and S_B the attributes of B.
+Then
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in
     tau of 1 / kappa_i
     Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
     u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
-for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the
-components u(tau) within it, spread by the means; every component is computed once, so tables agree.
+for a query q that is a product of q_i over the attributes T. The estimate of a marginal is the sum
+of the components u(tau) within it, spread by the means. Every component is computed once, so tables
+agree.
 
-With levels along an attribute that attribute is in every tau, with all its cells, and lambda(tau)
-is a matrix over these,
+If an attribute has levels, it is in every tau with all its cells, and lambda(tau) is a matrix over
+these cells:
 
     X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as
     above * P_B^T diag(w^2) P_B
 
-with P_B the groups of the block's level, whatever their sizes, and w the weights of its rows.
+with P_B the groups of the block's level, which may have any sizes, and w the weights of the rows of
+the block.
 
 Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv
     2410.01091).
@@ -68,19 +71,19 @@ Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
-_FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
-_MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
-_MOST_SORTED = 2**20  # queries along all attributes whose rows are sorted
-_ZERO_PART = 1e-7  # of a query's norm: a smaller part along the total counts as none
-_MANY = 16  # from so many products on arrays are quicker
+_FEW = 4  # components that more than this number of blocks contain are summed in one pass
+_MOST_TOGETHER = 2**20  # the most numbers of blocks in one batch
+_MOST_SORTED = 2**20  # the most queries along all attributes whose rows are sorted
+_ZERO_PART = 1e-7  # a part of a query along the total counts as 0 below this share of the norm
+_MANY = 16  # from this number of products on, arrays are quicker
 
 
 class ProductCells(Cells):
     """Components u(tau) of the residual basis, computed when first needed.
 
-    Computed for many similar tables together.
+    They are computed for many similar tables together.
 
-    Only components that are small compared with the tables are kept: see ``_stacked_marginals``.
+    Only components that are small compared with the tables are stored: see ``_stacked_marginals``.
     """
 
     def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
@@ -90,9 +93,9 @@ class ProductCells(Cells):
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         self._few = (
             _FEW if structure.leveled is None else 0
-        )  # with levels all components are summed together
+        )  # with levels, all components are summed together
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
-        # Blocks of the same kind differ only in attributes.
+        # Blocks of the same kind differ only in their attributes.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {
@@ -107,7 +110,7 @@ class ProductCells(Cells):
             factor_kinds = [kind_of[id(factor)] for factor in table.block.factors]
             table_kind = (table.grid, table.variance, *factor_kinds)
             self._kinds.append(numbers.setdefault(table_kind, len(numbers)))
-        # The blocks whose subsets are not listed, and for every tau the other blocks that contain
+        # The blocks whose subsets are not listed; and for every tau, the other blocks that contain
         # it.
         self._wide = [
             at
@@ -121,7 +124,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """Residual components summed over blocks, for sets that many blocks hold.
+        """The residual components of sets that many blocks contain.
 
         One pass over the blocks computes them.
         """
@@ -154,7 +157,7 @@ class ProductCells(Cells):
     def _components(self, taus: Sequence[Names], *, store: bool) -> FloatArray:
         """Return the residual component u(tau) of each attribute set tau.
 
-        All are on attributes with the same bases.
+        The attributes of all sets have the same bases.
         """
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not store:
@@ -183,7 +186,7 @@ class ProductCells(Cells):
                 for number in self._wide
                 if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])
             ]
-            for turn, number in enumerate(numbers + within):  # within one group no tau is twice
+            for turn, number in enumerate(numbers + within):  # no tau occurs twice within a group
                 rows, blocks = groups.setdefault(
                     (turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], [])
                 )
@@ -212,7 +215,7 @@ class ProductCells(Cells):
     ) -> dict[Positions, FloatArray]:
         """Return the contributions of equal blocks to residual components.
 
-        There is one for each requested tau, and perhaps for others.
+        There is one contribution for each requested tau, and possibly for other tau.
         """
         block = self.measured[numbers[0]].block
         if len(requested) == 1:
@@ -221,8 +224,8 @@ class ProductCells(Cells):
             only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
         is_requested = every in requested
-        # Every factor takes the first axis and puts the result last, so in the end the
-        # blocks are first, and their axes in order.
+        # Every factor removes the first axis and appends its result as the last axis. In the end
+        # the blocks are on the first axis, followed by their other axes in order.
         parts: dict[Positions, FloatArray] = {
             (): np.stack([self.measured[number].values for number in numbers], axis=1)
         }
@@ -254,7 +257,7 @@ class ProductCells(Cells):
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return stacked marginals of one shape.
 
-        Those whose attributes have the same bases in turn are computed together.
+        Tables whose attributes have the same bases in the same order are computed together.
         """
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
@@ -271,12 +274,12 @@ class ProductCells(Cells):
             answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
         if (
             self.structure.leveled is not None
-        ):  # the next question is often about another level of the same tables
+        ):  # the next call is often for another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
     def _with_leveled(self, names: Names) -> Names:
-        """Return attributes together with the one that has levels."""
+        """Return attributes, together with the attribute that has levels."""
         level = self.structure.leveled
         if level is None or level in names:
             return names
@@ -284,9 +287,9 @@ class ProductCells(Cells):
 
     def _stacked_marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Return marginals whose attributes have the same bases, stacked."""
-        # Components of proper subsets are kept, because other tables need them too. That of the
-        # table itself is about as large as the table, and a release of many tables would keep them
-        # all.
+        # Components of proper subsets are stored, because other tables need them too. The component
+        # of a table's full set is about as large as the table, and a release of many tables would
+        # store them all.
         level = self.structure.leveled
         with_levels = [*map(self._with_leveled, tables)]
         width = len(with_levels[0])
@@ -307,7 +310,7 @@ class ProductCells(Cells):
                         parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True),
                         1,
                     )
-        for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
+        for axis in range(width - 1, -1, -1):  # from the last attribute to the first
             mean = self.structure.bases[with_levels[0][axis]].mean
             behind = sizes[axis + 1 :]
             for chosen in _subsets(axis):
@@ -321,7 +324,7 @@ class ProductCells(Cells):
                 before = part.shape[: len(chosen) + 1]
                 spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
                 parts[chosen] = np.add(spread, component, out=spread)
-        answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
+        answer = parts[()] if width else np.array(parts[()])  # callers do not get stored arrays
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
@@ -378,7 +381,7 @@ class _Rows:
     def highest(self) -> FloatArray:
         """The rows that no other row exceeds in both values, shape (rows, 2).
 
-        One of them has the largest variance.
+        One of these rows has the largest variance.
         """
         order = np.argsort(-self.mean, kind="stable")
         above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
@@ -393,9 +396,9 @@ class ProductStructure(Structure):
     bases: Mapping[str, GramInverse]
     narrow: Mapping[
         Names, Any
-    ]  # by tau: lambda, or for each level its precision or its groups' precisions
+    ]  # by tau: lambda, or for each level its precision or the precisions of its groups
     wide: tuple[tuple[Names, Names, float], ...]
-    apart: frozenset[str]  # attributes along which some table leaves out the total
+    apart: frozenset[str]  # the attributes along which some table leaves out the total
     leveled: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
@@ -412,8 +415,8 @@ class ProductStructure(Structure):
             self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
         ]
         for tau in subsets(names):
-            # Some query has a component in tau if along every attribute some row has one in the
-            # part that tau takes.
+            # Some query has a component in tau if, along every attribute, some row has a component
+            # in the part that belongs to tau.
             is_determined = all(
                 needs is None or needs[name in tau]
                 for name, needs in zip(names, needed, strict=True)
@@ -434,8 +437,8 @@ class ProductStructure(Structure):
             except UndeterminedQuery:
                 self._needed[key] = None
                 return None
-            # Only where the total is left out can it be missing. All ranges have single cells among
-            # them, and some of these need it.
+            # The total can be missing only along attributes where it is left out. The set of all
+            # ranges includes single cells, and some of these need the total.
             total = True
             if name in self.apart and operator != AllRanges(basis.size):
                 squares = IdentityInverse.of_identity(basis.size).variances(operator) * (
@@ -468,7 +471,8 @@ class ProductStructure(Structure):
     def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
         """Return the inverse of a residual space's precision; None if unmeasured.
 
-        tau leaves out the attribute with levels. None if no measured table contains tau.
+        ``tau`` leaves out the attribute with levels. The result is None if no measured table
+        contains tau.
         """
         if self.levels is None:
             strength = self.strength(tau)
@@ -482,7 +486,7 @@ class ProductStructure(Structure):
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
         """Return the queries along levels, other attributes, and queries on these.
 
-        The first are a total if no attribute has levels.
+        If no attribute has levels, the first queries are a total.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
         if self.leveled is None:
@@ -539,7 +543,8 @@ class ProductStructure(Structure):
         Args:
             queries: the queries along the attribute with levels, or a total.
             names: the other attributes.
-            row_parts: for each of them (q mean)^2 and q R q of its rows, shape (rows, 2).
+            row_parts: for each of these attributes, (q mean)^2 and q R q of the rows q, shape
+                (rows, 2).
 
         Returns:
             Variances of shape (queries, rows of the first attribute, ...).
@@ -547,7 +552,7 @@ class ProductStructure(Structure):
         total = np.zeros([queries.rows, *map(len, row_parts)])
         for tau in subsets(names):
             inverse = self.inverse(tau)
-            if inverse is not None:  # else no query has such a part
+            if inverse is not None:  # otherwise no query has such a part
                 term = inverse.variances(queries)
                 for name, parts in zip(names, row_parts, strict=True):
                     term = np.multiply.outer(term, parts[:, 1 if name in tau else 0])
@@ -560,8 +565,8 @@ class ProductStructure(Structure):
         queries, names, operators = self._split_queries(product)
         if (
             len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
-        ):  # takes less than finding those that are alike
-            # where all variances are q G^-1 q over one precision
+        ):  # this takes less time than finding equal rows
+            # all variances are q G^-1 q over one precision
             basis = self.bases[names[0]]
             precision = self.strength(names)
             is_single_block = precision > 0 and math.isclose(
@@ -586,12 +591,12 @@ class ProductStructure(Structure):
         exact = queries.rows * math.prod(map(len, row_parts)) <= MOST_LISTED
         if not exact and self.levels is None:
             return Errors(summed, self._variance_bound(product), exact=False)
-        if not exact:  # no answer is above what it would be with the largest of all parts
+        if not exact:  # no variance exceeds the variance with the largest of all parts
             row_parts = [kind.max(axis=0, keepdims=True) for kind in row_parts]
         return Errors(summed, float(self._answer_variances(queries, names, row_parts).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
-        """Return the variances of each product, equal ones computed once."""
+        """Return the variances of each product; equal ones are computed once."""
         pairs = zip(products, self._equal_errors(products), strict=True)
         return [
             self.variances(product) if even is None else np.full(product.shape, even.largest)
@@ -599,16 +604,16 @@ class ProductStructure(Structure):
         ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        """Return the errors of each product, equal ones computed once."""
+        """Return the errors of each product; equal ones are computed once."""
         return [
             self.errors(product) if even is None else even
             for product, even in zip(products, self._equal_errors(products), strict=True)
         ]
 
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return, for each product with equal variances, its errors; else None.
+        """Return the errors of products whose answers have equal variances.
 
-        Many together; None for other products.
+        Many products are computed together. The errors of other products are None.
         """
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
@@ -643,7 +648,7 @@ class ProductStructure(Structure):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(strengths > 0)
                 totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
-            for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
+            for at in np.flatnonzero(missing).tolist():  # maybe the part is not needed
                 self.require(products[chosen[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
             for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
@@ -653,11 +658,11 @@ class ProductStructure(Structure):
     def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return the precision lambda(tau) of each attribute set in ``rows``.
 
-        Given by positions in ``along``.
+        A set is represented by positions in ``along``.
         """
         distinct = rows
         every = np.arange(len(rows))
-        if rows.shape[1] <= 2:  # few distinct sets, which repeat
+        if rows.shape[1] <= 2:  # there are few distinct sets, which repeat
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
@@ -674,7 +679,7 @@ class ProductStructure(Structure):
     def _variance_bound(self, product: Product) -> float:
         """Return an upper bound on all variances of a product's answers.
 
-        See docs/mathematics.md, section 2.
+        The bound is derived in docs/mathematics.md, section 2.
         """
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         variances = []
@@ -718,8 +723,8 @@ class ProductStructure(Structure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Return the covariance between the answers of two products.
 
-        Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the
-            tables has gives 1^T R = 0.
+        Source: docs/mathematics.md, (3): in q M^+ q'^T, an attribute of tau that only one of the
+            tables has contributes 1^T R = 0.
         """
         self.require(product)
         self.require(other)
@@ -770,7 +775,7 @@ class ProductStructure(Structure):
         """Return the least-squares cells of noisy blocks."""
         if self.leveled is None:
             return ProductCells(self, measured)
-        # A block that sums over the attribute with levels gets a total along it.
+        # A block that sums over the attribute with levels gets a total along this attribute.
         total = {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))}
         tables = []
         for table in measured:

@@ -1,12 +1,12 @@
 """The covariance of a plan's least squares estimate, and expected errors.
 
-Product form where along every attribute all blocks use one strategy (``_product``). Else two tables
-on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis
-(``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at most 4096
-of them; beyond, up to 2^24, by conjugate gradients.
+The covariance has product form if all blocks use one strategy along every attribute (``_product``).
+Otherwise, two tables on a joint domain of more than 512 and at most 2^24 cells are inverted in a
+common basis (``_pair``). Any other blocks are inverted over their joint cells (``_joint``): as one
+matrix on at most 4096 cells, and by conjugate gradients on at most 2^24 cells.
 
-The expected error of a workload follows from it, by the same formula for planners, for plans and
-for error bars.
+The expected error of a workload follows from the covariance. Planners, plans and error bars use the
+same formula.
 """
 
 import math
@@ -80,22 +80,23 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._workload import Product, Statistic, Workload
 
 MOST_LONG = 2048
-"""The longest attribute whose eigenvectors are affordable."""
-_FEW = 512  # cells whose inverse takes no time
-_MOST_PRECISIONS = 2**22  # numbers of a matrix that is searched for weights in about a second
+"""The most cells of an attribute whose eigenvectors are affordable."""
+_FEW = 512  # the most cells whose inverse takes almost no time
+_MOST_PRECISIONS = 2**22  # the most numbers of a matrix whose weights are found in a second
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
-_EXACT = (
-    2.0**-22
-)  # variance of exact counts over the least other one: much less would cost the rest digits
+# the variance of exact counts over the least other variance; with a much smaller ratio, the other
+# answers would lose digits
+_EXACT = 2.0**-22
 ROUNDING = 2.0**-46
-"""A variance that is subtracted keeps this part, which is more than rounding: the difference is never too small."""
+"""When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
+difference is never too small."""
 
 
 def exact_variance(plan: Measurements) -> float:
     """Return the tiny variance with which exact counts enter least squares.
 
-    The estimate corrects the difference.
+    The estimate corrects the effect of this variance.
     """
     variances = []
     for table in equations(plan, None):
@@ -119,7 +120,7 @@ def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = (
 def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
-    """Return a measure's covariance, from its centred quantities."""
+    """Return the covariance of a measure from its centred quantities."""
     counted = [
         (quantity, factor)
         for quantity, factor in centred_quantities(plan, measure).items()
@@ -159,7 +160,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
             structure = _product_structure(domain, tables, along)
         except (
             UndeterminedQuery
-        ):  # a strategy that does not determine every cell may still determine the queries
+        ):  # a strategy that does not determine every cell may determine the queries
             structure = None
         if structure is not None:
             return structure
@@ -183,7 +184,7 @@ def _product_structure(
     tables: Sequence[tuple[Block, float]],
     strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
-    """Return the covariance in product form, or None if it has none.
+    """Return the covariance in product form; None if it has no such form.
 
     It is also None if too many sets of attributes have levels.
     """
@@ -207,7 +208,7 @@ def _product_structure(
         levels = _levels_along(domain, leveled, strategies[leveled], tables)
         if levels is None:
             return None
-        # its own object, as bases are distinguished by object
+        # a separate object, because bases are distinguished by object
         bases[leveled] = IdentityInverse.of_identity(levels.size)
     shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
     precisions = _Precisions(shrink, leveled, levels)
@@ -227,7 +228,7 @@ def _product_structure(
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
     """Return the first attribute with measured groups; None without one.
 
-    A partition of the cells is a level: no matrix is needed, however many groups there are.
+    A partition of the cells is a level, which needs no matrix for any number of groups.
     """
     for name, factor in measured.items():
         operator = factor.operator
@@ -244,9 +245,9 @@ def _levels_along(
 ) -> Levels | None:
     """Return the nested levels that are measured along an attribute.
 
-    The result is None if the measured queries are no nested levels.
+    The result is None if the measured queries are not nested levels.
 
-    Contrasts are no level, although next to cells of one weight they serve as cells.
+    Contrasts are not a level, although in combination with evenly weighted cells they act as cells.
     """
     for block, _ in tables:
         for factor in block.factors:
@@ -260,9 +261,10 @@ class _FactorFacts:
     """The terms of one factor that determine the precision of a block.
 
     Attributes:
-        strength: by which it multiplies the precision.
-        names: its attribute; empty if it measures only the total.
-        names_without_total: its attribute, if its rows leave out the total; else empty.
+        strength: the number by which the factor multiplies the precision.
+        names: the attribute of the factor; empty if it measures only the total.
+        names_without_total: the attribute of the factor if its rows leave out the total; else
+            empty.
     """
 
     strength: float
@@ -276,11 +278,12 @@ class _Precisions:
     Args:
         shrink: the share of a block's precision that its total along an attribute keeps.
         leveled: the attribute along which levels are measured, if any.
-        levels: its levels.
+        levels: the levels along that attribute.
 
     Attributes:
-        narrow: the precision of each tau, or with levels a list with one for each level.
-        wide: blocks about too many tau: their attributes, those without the total, and precision.
+        narrow: the precision of each tau, or with levels a list with a precision for each level.
+        wide: the blocks that contain too many tau: for each, its attributes, the attributes without
+            the total, and its precision.
     """
 
     def __init__(
@@ -291,7 +294,8 @@ class _Precisions:
         self._shrink = shrink
         self._leveled = leveled
         self._levels = levels
-        # Very many blocks share few factors: the facts of each are computed once, by object.
+        # Very many blocks share few factors, so the facts of each factor are computed once, by
+        # object.
         self._facts: dict[int, _FactorFacts] = {}
 
     def attributes_without_total(self) -> frozenset[str]:
@@ -356,7 +360,7 @@ class _Precisions:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
     """Return the inverse Gram matrix of the strategy along each attribute.
 
-    Equal factors share one object, which shows that tables are alike.
+    Equal factors share one object, which shows that tables have the same bases.
     """
     measured: dict[object, GramInverse] = {}
     for factor in factors.values():
@@ -364,7 +368,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
             measured[factor.key()] = (
                 contrast_basis(factor) if excludes_total(factor.operator) else invert_gram(factor)
             )
-    # Along an attribute that nothing measures only multiples of the total are determined.
+    # Along an attribute that no block measures, only multiples of the total are determined.
     summed = {size: IdentityInverse.of_identity(size) for size in domain.shape}
     return {
         name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size]
@@ -400,13 +404,13 @@ class CentredSumCovariance(Covariance):
 
     @property
     def solver_cells(self) -> int:
-        """Number of cells that the larger of the two solvers holds."""
+        """The number of cells of the larger of the two solvers."""
         return max(self.centred.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine a product.
 
-        Blocks with centred sums have the counts too.
+        Blocks with centred sums also have the counts.
         """
         self.centred.require(product)
 
@@ -417,7 +421,7 @@ class CentredSumCovariance(Covariance):
     def errors(self, product: Product) -> Errors:
         """Return the total and the largest variance of the answers.
 
-        For very many answers, the second is a bound on the largest variance.
+        If there are very many answers, the second number is a bound on the largest variance.
         """
         centred = self.centred.errors(product)
         counts = self.counts.errors(product)
@@ -442,7 +446,7 @@ class CentredSumCovariance(Covariance):
 def covariance_by_measure(
     workload: Workload, plan: Measurements, exact: Exact = ()
 ) -> dict[str | None, Covariance]:
-    """Return the covariance of every measure that a workload asks about."""
+    """Return the covariance of every measure of a workload."""
     quantities = dict.fromkeys(
         quantity for measure in workload.measures for quantity in centred_quantities(plan, measure)
     )
@@ -462,9 +466,9 @@ def evaluate_plan(
     exact: Exact = (),
     earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
-    """Return the plan of measurements, with its expected error for a workload.
+    """Return the plan with some measurements, for a workload.
 
-    It has expected errors and a lower bound.
+    The plan has expected errors and a lower bound.
 
     Args:
         workload: the queries to answer.
@@ -473,12 +477,12 @@ def evaluate_plan(
         details: further facts of the plan.
         iterate: whether error bars may need a linear solver over joint cells, which takes long.
         exact: tables that are known without noise; the lower bound is 0 then.
-        earlier: releases whose measurements count too. The lower bound is then of one release
-            that costs as much as all of them together.
+        earlier: earlier releases whose measurements are used too. The lower bound then holds for
+            one release that costs as much as all of them together.
 
     Raises:
-        InputError: a query that the measurements do not determine, or error bars that need a linear
-            solver where ``iterate`` is false.
+        InputError: the measurements do not determine a query, or error bars need a linear solver
+            and ``iterate`` is false.
     """
     measured = joint_measurements(measurements, earlier)
     covariances = covariance_by_measure(workload, measured, exact)
@@ -511,8 +515,8 @@ def evaluate_plan(
 def _privacy_of_all(measured: Measurements) -> Privacy:
     """Return the privacy of several releases as one release.
 
-    Its budget is their exact cost: they are one strategy, to which every bound for strategies of
-    that cost applies.
+    The budget is the exact cost of all releases. Together they are one strategy, so every bound for
+    strategies of that cost applies.
     """
     spent = cost(measured)
     budget: Budget
@@ -526,8 +530,8 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
 
 
 @singledispatch
-def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - of another form
-    """Return a structure with an error by residual spaces; None for others."""
+def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - another form
+    """Return a structure with errors by residual space; None for others."""
     return None
 
 
@@ -541,14 +545,14 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the squared error of counts by the precision of each block.
+    """Return the squared error of counts as a function of block precisions.
 
-    The error is the sum of c / (K p) over the residual spaces, if the precision of block b is p_b
-    times what it is in the plan.
+    If the precision of block b is p_b times its precision in the plan, the error is the sum of c /
+    (K p) over the residual spaces.
 
     Returns:
-        c, shape (spaces,), and K, shape (spaces, blocks); None where the error has no such form:
-        with sums of measures, K-norm noise, levels, or without a product form.
+        c, shape (spaces,), and K, shape (spaces, blocks). None if the error has no such form: with
+        sums of measures, with K-norm noise, with levels, or without a product form.
     """
     if workload.measures != (None,) or plan.k_norm_groups():
         return None
@@ -587,7 +591,7 @@ def _table_errors(
     }
     total = 0.0
     tables = []
-    # Very many tables share few weights: each is converted once, by object.
+    # Very many tables share few weights, so each weight is converted once, by object.
     converted: dict[tuple[int, str | None], tuple[float, float]] = {}
     for product in workload:
         errors = next(errors_by_measure[product.measure])
@@ -625,13 +629,13 @@ class StatisticError:
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     """Return the expected errors of the statistics of a plan's workload.
 
-    Only errors that are known before the release are among them.
+    Only errors that are known before the release are included.
     """
-    # For variances see `variance_error`, for several measures `expected_statistic_errors`. The mean
-    # S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size
-    # and r the mean itself: at most the larger of its public bounds. Of quantiles and distribution
-    # functions, the counts up to a cell have a known error, and so has their share of a known
-    # number of rows.
+    # `variance_error` has the formulas for variances, and `expected_statistic_errors` for several
+    # measures. The error of a mean r = S / C is about (s - r c) / C, where s and c are the errors
+    # of sum and count and C is the size; |r| is at most the larger of its public bounds. For
+    # quantiles and distribution functions, the counts up to a cell have a known error, and so have
+    # their shares of a known number of rows.
     if not plan.workload.statistics:
         return ()
     expected = plan.expected_error().tables
@@ -670,7 +674,7 @@ def _several_measures_error(
 ) -> StatisticError:
     """Return the expected error of correlations or of a regression.
 
-    ``std_error`` is the largest error of its pairs or terms.
+    ``std_error`` is the largest error over the pairs or terms.
     """
     parts: tuple[tuple[str, float], ...] = ()
     if statistic.size is not None:
@@ -691,12 +695,12 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
     Args:
         measured: the measurements of a plan.
-        measure: whose sums S are; with weights, C is the sum of the weights.
-        counts: the standard error of C, in units of the measure that counts.
+        measure: the measure of the sums S. If it has weights, C is the sum of the weights.
+        counts: the standard error of C, in units of the count or the weight.
         sums: the standard error of S, in units of the measure.
     """
-    # (r - m)^2 c^2 next to the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
-    # where sums are not centred, as those with weights never are.
+    # The variance is (r - m)^2 c^2 plus the variance of the centred sums, s^2 - m^2 c^2, at the r
+    # farthest from m. If sums are not centred, m is 0; weighted sums are never centred.
     centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (
         sums**2
@@ -711,7 +715,7 @@ def largest_mean_deviation(measured: Measurements, measure: str) -> float:
 
     The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 
-    It is in units of the values of which the mean is, without their weights.
+    The distance is in units of the averaged values, without their weights.
     """
     values, *_ = factor_measures(measured.domain.measure(measure))
     centre_offset = centring_midpoint(measured, measure) or 0.0

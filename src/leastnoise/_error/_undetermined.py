@@ -1,8 +1,8 @@
 """Errors for queries that the measurements do not determine.
 
-Those outside the row space of everything that was measured.
+These queries lie outside the row space of all measured queries.
 
-Every form of the covariance decides it for itself (docs/mathematics.md, section 7).
+Every form of the covariance has its own test for such queries (docs/mathematics.md, section 7).
 """
 
 from collections.abc import Collection
@@ -48,7 +48,7 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return a product's part on some attributes, its shape and the factors.
+    """Return a product's part on some attributes, its shape, and factors.
 
     The shape has length 1 along the other attributes; the factors are the multiples of the total
     along them.

@@ -11,14 +11,15 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import square_measure
 
 _MEANS_TRIED = 257
-"""Means over which the largest error of a variance is searched; both bounds are among them."""
+"""The number of means, including both bounds, over which the largest error of a variance is
+searched."""
 
 
 def squared_deviation(measured: Measurements, measure: str) -> SquaredDeviation:
-    """Return the domain's measure of squares that belongs to ``measure``.
+    """Return the measure of the squared deviations of ``measure``.
 
     Raises:
-        InputError: the domain has none.
+        InputError: the domain has no such measure.
     """
     name = square_measure(measured.domain, measure)
     declared = None if name is None else measured.domain.measure(name)
@@ -45,7 +46,7 @@ def variance_error(
         measure: the measure.
         counts: the standard error of the number of values.
         sums: the standard error of the sums, in units of the measure.
-        squares: the standard error of the sums of squares, in units of theirs.
+        squares: the standard error of the sums of squares, in units of the squared deviation.
 
     Returns:
         The error, in squared values of the measure.
@@ -59,8 +60,9 @@ def variance_error(
     squares_error = squares * deviation.divisor
     square_variance = squares_error**2 - (square_offset * counts) ** 2
     # Values less the centre have the mean m. The error of V n is the noise of the squares, less 2 m
-    # times the noise of the sums, and for each count too many V - m^2 + 2 m d - e too little, with
-    # the offsets d of the sums and e of the squares. It is convex in V, so largest at an end.
+    # times the noise of the sums, less (V - m^2 + 2 m d - e) times the noise of the count, with the
+    # offsets d of the sums and e of the squares. It is convex in V, so it is largest at an end of
+    # the range.
     low, high = of.low_units - deviation.centre, of.high_units - deviation.centre
     means = np.linspace(low, high, _MEANS_TRIED)
     offset = sum_offset - deviation.centre

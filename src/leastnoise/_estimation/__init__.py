@@ -1,6 +1,6 @@
 """Estimates from noisy measurements.
 
-Least squares, non-negative answers, means, quantiles, records.
+They are least squares, non-negative answers, means, quantiles and records.
 """
 
 from leastnoise._estimation._ab_test import (

@@ -36,7 +36,7 @@ from leastnoise._trusted.check import refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, read_comparison, read_quantity
 
-_PRIOR_ROWS = 4.0  # added to a group for its sampling error, as Agresti and Coull (1998) do for 95%
+_PRIOR_ROWS = 4.0  # rows added to a group for its sampling error: Agresti and Coull (1998), for 95%
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -45,14 +45,15 @@ class ABTest(TabularMixin):
 
     Attributes:
         measure: the outcome.
-        numbers: the columns, one value each. ``treatment`` and ``control`` are the means;
-            ``difference`` and ``lift`` have intervals that cover the effect in the population from
-            which the rows were drawn: noise and sampling error together. ``noise_std`` and
-            ``sampling_std`` are the two parts of the standard error of the difference.
+        numbers: the columns, each with one value for each group. ``treatment`` and ``control`` are
+            the means; ``difference`` and ``lift`` have intervals that cover the effect in the
+            population from which the rows were drawn: noise and sampling error together.
+            ``noise_std`` and ``sampling_std`` are the two parts of the standard error of the
+            difference.
         level: each interval contains the effect with this probability.
         by: the names of the columns of the groups.
-        labels: of the groups along each of ``by``.
-        library: of its data frames; None where the data came as none.
+        labels: the labels of the groups along each column of ``by``.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     measure: str
@@ -97,25 +98,25 @@ def ab_test(
     Args:
         source: a release or an estimate; it costs no budget.
         along: the attribute with the arms.
-        treatment: its cell, or a list of cells.
-        control: the cell, or cells, against which it is compared.
-        mean: the outcome: a measure, 0 or 1 for rates.
-        std: the public standard deviation of the outcome within an arm. None for the largest that
-            the mean and the bounds of the measure permit, which is exact for outcomes of 0 and 1
-            and too large for others.
+        treatment: the cell of the treated arm, or a list of cells.
+        control: the cell of the arm to compare with, or a list of cells.
+        mean: the measure of the outcome; its values are 0 and 1 if the outcome is a rate.
+        std: the public standard deviation of the outcome within an arm. None stands for the largest
+            that the mean and the bounds of the measure permit. This is exact for outcomes of 0 and
+            1, and too large for other outcomes.
         by: the groups within which the effect is estimated.
-        level: of the intervals; None for the level of the release.
+        level: the confidence level of each interval; None for the level of the release.
 
     Returns:
         The effect, its interval and the parts of its error.
 
     Raises:
-        InputError: no such arm or measure, a standard deviation that is not above 0, or means that
-            the measurements do not determine.
+        InputError: the arm or the measure does not exist, the standard deviation is not above 0, or
+            the measurements do not determine the means.
 
-    Guarantees: post-processing. The interval covers the effect in the population where rows are
-        independent draws; with ``max_rows`` rows of a unit, the sampling variance is multiplied by
-        ``max_rows``, the most that rows of one unit can add.
+    Guarantees: post-processing. The interval covers the effect in the population if rows are
+        independent draws from it. If a unit has up to ``max_rows`` rows, the sampling variance is
+        multiplied by ``max_rows``, the most that dependence between the rows of a unit can add.
 
     Source: Fieller 1954 for the noise; Agresti and Coull, The American Statistician 52 (1998), for
         the variance of rates near 0 and 1; Bhatia and Davis 2000 for its bound.
@@ -207,8 +208,9 @@ def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
     """Return the sampling variance of a mean, in squared units.
 
     Args:
-        estimated: the mean; its divisor is the number of rows.
-        std: the standard deviation of the values; None for the largest that mean and bounds permit.
+        estimated: the estimated mean; its divisor is the number of rows.
+        std: the standard deviation of the values; None for the largest that the mean and the bounds
+            permit.
     """
     rows = np.maximum(estimated.divisor, 1.0)
     if std is not None:

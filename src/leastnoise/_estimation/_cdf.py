@@ -1,24 +1,26 @@
 """Distribution functions and quantiles of a number, by group.
 
-Computed from the counts up to every cell.
+They are computed from the counts up to every cell.
 
-With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
-estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
-probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates simultaneously, and
-every share F_i = N_i / (N_i + R_i) lies between the quotients of the ends. c is the right order
-statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
-a real error and the simulated ones are exchangeable and the coverage is at least the level for any
-noise, however few the simulations. The truth does not fall, so neither do the ends. Every group has
-a separate c. Without simulations c is the multiplier of an interval whose level leaves each of
-the 2 n - 1 counts its part of the rest: wider, sooner.
+Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i the errors of their
+least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
+level of the band. Then with that probability all N_i and R_i lie within c sigma_i and c tau_i of
+their estimates simultaneously, and every share F_i = N_i / (N_i + R_i) lies between the quotients
+of the ends. c is an order statistic of simulated releases of pure noise. Errors of least squares do
+not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
+coverage is at least the level for any noise, however few the simulations. The true function does
+not fall, so the ends are made not to fall either. Every group has a separate c. Without
+simulations, c is the multiplier of an interval for one count, and 1 less its level is an equal
+part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a band is wider and
+takes less time.
 
-Each quantile separately: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
-Both it and the cell before it are tested with half of what the level leaves: cells whose D_i lies
-clearly below 0 come before the quantile, and those behind a cell that does not lie clearly at or
-above 0 may have it. So the interval misses on either side with at most half of what the level
-leaves, for any distribution of the values, and nothing is simulated: D is a linear combination of
-counts, whose error is known. With u, b and t the variances of N_i, R_i and N_i + R_i, that of D_i
-is (1 - p) u + p b - p (1 - p) t.
+The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
+D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side, with half of 1 less the level as
+the probability of an error. Cells whose D_i lies clearly below 0 come before the quantile. Cells
+after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
+misses on either side with at most half of 1 less the level, for any distribution of the values. D_i
+is a linear combination of counts, so its error is known: with u, b and t the variances of N_i, R_i
+and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 - p) t.
 """
 
 import math
@@ -65,7 +67,7 @@ class HasLeastSquares(Protocol):
 
     @property
     def library(self) -> str | None:
-        """The library of the data frames: the library of the data if it was a frame."""
+        """The library of the data frames; None if the data was no data frame."""
 
     def least_squares(self) -> Estimate:
         """Return the estimate that answers queries outside the workload."""
@@ -74,7 +76,7 @@ class HasLeastSquares(Protocol):
 def estimate_of(source: HasLeastSquares) -> Estimate:
     """Return the estimate of a release; an estimate is returned unchanged.
 
-    A domain is refused: it is the first argument of the queries for these statistics.
+    A domain is refused; the functions that request these statistics take a domain instead.
     """
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
@@ -91,7 +93,7 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
 class CumulativeQuery:
     """The queries for the counts up to every cell of a number, by group.
 
-    ``ends`` of the cells has shape (n, 2).
+    ``ends`` has both ends of every cell, shape (n, 2).
     """
 
     product: Product
@@ -135,7 +137,7 @@ def cumulative_query(
 ) -> CumulativeQuery:
     """Return the queries for the counts up to each cell of a number.
 
-    They count rows or their weights, a measure that is never negative.
+    They count rows, or add up the weights of rows: a measure that is never negative.
     """
     if weighted_by is not None:
         _check_weight(domain, weighted_by)
@@ -184,8 +186,8 @@ def cumulative_counts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cumulative counts with variances, and variances of complements.
 
-    They are least squares estimates. A complement is the count behind a cell. The cells are the
-    last axis.
+    All are least squares estimates. The complement of a cumulative count is the count after the
+    cell. The cells are the last axis.
     """
     answer = estimate.estimate(query.product)
     upto = query.reshape_answers(answer.values)
@@ -201,7 +203,7 @@ def cumulative_counts(
 def quantile_difference(
     upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return counts up to each cell less share times total, and variances."""
+    """Return D_i, counts up to a cell less a share of the total, and variances."""
     spread = (
         (1 - share) * variances
         + share * complement_variances
@@ -239,15 +241,15 @@ class Quantile:
     """A quantile with an interval.
 
     Attributes:
-        share: p, the part of the rows at or below it.
+        share: p, the part of the rows at or below the quantile.
         value: the estimate, in the attribute's own values.
         low: the quantile is at least this.
         high: the quantile is at most this.
-        group: labels of its group; empty for all rows.
-        may_be_below: whether it may lie below ``low``: the interval reaches to the first cell, in
-            which values below the lowest bound are counted.
-        may_be_above: whether it may lie above ``high``: the interval reaches to the last cell, in
-            which values above the highest bound are counted.
+        group: the labels of the quantile's group; empty for all rows.
+        may_be_below: whether the quantile may lie below ``low``, because the interval reaches to
+            the first cell and this cell also counts values below the lowest bound.
+        may_be_above: whether the quantile may lie above ``high``, because the interval reaches to
+            the last cell and this cell also counts values above the highest bound.
     """
 
     share: float
@@ -264,10 +266,9 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
     """Quantiles by group: a sequence that prints as a table.
 
     Attributes:
-        quantiles: each with its interval and its group.
-        by: the names of the columns of their groups: attributes, or ``store:region`` for a
-            level.
-        library: of its data frames; None where the data came as none.
+        quantiles: the quantiles, each with its interval and its group.
+        by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     quantiles: tuple[Quantile, ...]
@@ -287,7 +288,8 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
     def columns(self) -> Columns:
         """Return the columns of a data frame with one row for each quantile.
 
-        One column per key, then share, value, low, high, may_be_below and may_be_above.
+        The columns are the keys of the groups, then ``share``, ``value``, ``low``, ``high``,
+        ``may_be_below`` and ``may_be_above``.
         """
         names = ("share", "value", "low", "high", "may_be_below", "may_be_above")
         groups = zip(*(quantile.group for quantile in self), strict=True)
@@ -307,24 +309,25 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cdf(TabularMixin):
-    """A distribution function with a simultaneous band, or one for every group.
+    """The distribution function of each group, with a simultaneous band.
 
     Attributes:
-        attribute: the number.
+        attribute: the attribute, a number.
         values: upper end of every cell, in the attribute's own values, shape (n,).
         starts: lower end of every cell, shape (n,).
-        share: estimated part of the rows at or below each value; does not fall; shape (n,), with
-            the sizes of ``by`` before it where there are groups.
+        share: estimated part of the rows at or below each value, non-decreasing; shape (n,), or
+            with groups the numbers of groups along ``by``, then n.
         low: lower end of the band, of the same shape.
         high: upper end of the band.
-        clips: whether the first and the last cell also count values beyond the bounds: the share
-            of the last value is then the share of all rows, some of which may lie above it.
+        clips: whether the first and the last cell also count values beyond the bounds. If so, the
+            share at the last value is the share of all rows, and some of them may lie above that
+            value.
         count: estimated number of rows, or sum of their weights, by group.
-        level: with this probability a band contains the whole true function; each group's by
-            itself.
+        level: the band of each group contains the whole true function of that group with this
+            probability.
         by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
-        labels: of the groups along each attribute of ``by``.
-        library: of its data frames; None where the data came as none.
+        labels: the labels of the groups along each attribute of ``by``.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     attribute: str
@@ -342,13 +345,13 @@ class Cdf(TabularMixin):
 
     @property
     def title(self) -> str:
-        """Such as ``distribution of age, a 95% band``."""
+        """The title, such as ``distribution of age, a 95% band``."""
         return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
 
     def columns(self) -> Columns:
         """Return the columns: keys, upper end of each cell, share, low, high.
 
-        One row for each cell of a group.
+        There is one row for each cell of each group.
         """
         numbers = {"share": self.share, "low": self.low, "high": self.high}
         return grouped_columns(
@@ -389,10 +392,10 @@ def _interpolate_quantiles(
     """Return quantiles by group, with values spread evenly within cells.
 
     Args:
-        ends: of the cells, shape (n, 2).
-        shares: of the rows up to every cell, the cells last.
-        labels: of the groups along each attribute.
-        cell_ranges: each share with the first and the last cell that its quantile may lie in.
+        ends: the ends of the cells, shape (n, 2).
+        shares: the shares of the rows up to every cell, the cells on the last axis.
+        labels: the labels of the groups along each attribute.
+        cell_ranges: for each share, the first and the last cell that may contain the quantile.
         clips: whether the first and the last cell also count values beyond the bounds.
     """
     quantiles = []
@@ -436,14 +439,14 @@ def place_at_choices(
 
     Args:
         estimated: the quantiles by the distribution function, group by group.
-        domain: of the release.
-        statistic: the quantiles, by cells of attributes.
+        domain: the domain of the release.
+        statistic: the requested quantiles, with the attributes whose cells are their groups.
         choices: the chosen cells, of shape (shares, cells of the groups).
     """
     ends = [(float(start), float(end)) for start, end in number_cells(domain, statistic.of)]
     last = len(ends) - 1
     clips = domain.kind(statistic.of).outside == "clip"
-    # choices of one group are independent, and quantiles do not fall with their shares
+    # the choices of one group are independent, so make its quantiles non-decreasing in the share
     order = np.argsort([float(share) for share in statistic.at])
     rising = np.empty_like(choices)
     rising[order] = np.sort(choices, axis=0)
@@ -482,35 +485,36 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    Among the rows that were counted. The band holds everywhere simultaneously.
+    It is about the rows that were counted. The band holds for all values simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
-            the function with the workload, and they are counted.
-        where: labels of further attributes, one or a list each, or groups such as ``{"region":
-            "north"}``: only rows with them.
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip". If the
+            workload requests the function, these rows are counted.
+        where: a selection of rows: for each further attribute a label or a list of labels, or
+            groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``; each group has a separate band.
-        level: probability that a band contains the whole true function, above 0 and below 1.
+        level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
-        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over
-            33,000 cells, which hold the level too; 0 for none, with a band that is wider.
-        seed: of the simulation, which is public.
+        draws: the number of simulated releases; (draws + 1) level should be whole. None stands for
+            1999, or for 199 if there are over 33,000 cells; both numbers keep the level. With 0
+            nothing is simulated and the band is wider.
+        seed: the seed of the simulation, which is public.
 
     Returns:
-        The function; see ``Cdf.quantiles``.
+        The distribution function; ``Cdf.quantiles`` returns quantiles from it.
 
     Raises:
-        InputError: an attribute that is no number, counts that the measurements do not determine,
-            or too large a simulation.
+        InputError: the attribute is not a number, the measurements do not determine the counts, or
+            the simulation is too large.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
         the noise of the release and of the simulation. It does not cover rows that the domain
         dropped or clipped.
 
-    Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
+    Edge cases: if the noise hides whether a group has any rows, its band is from 0 to 1.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
@@ -565,7 +569,7 @@ def cdf(
 def _least_draws(level: float) -> int:
     """Return the least number of simulations whose maximum covers ``level``.
 
-    The largest of so many draws holds with a probability of at least ``level``.
+    The largest error of this number of draws covers with a probability of at least ``level``.
     """
     return math.ceil(level / (1 - level) - 1e-9)
 
@@ -582,8 +586,8 @@ def _band_widths(
 
     No error of a group exceeds the factor times its size.
     """
-    # Widths come from other draws than the factor, so that those stay exchangeable with the
-    # release.
+    # The widths and the factor come from separate draws, so that the draws for the factor stay
+    # exchangeable with the release.
     pilot = min(_PILOT, draws)
     noise = (
         _join_complements(query.reshape_answers(noise_of_draw))
@@ -603,7 +607,7 @@ def _union_bound_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return error sizes and factors of a band by the union bound.
 
-    Nothing is simulated. Half a step of the noise is part of each size.
+    Nothing is simulated. Each size includes half a step of the noise.
     """
     (_, variances, complement_variances), measured = (
         cumulative_counts(estimate, query),
@@ -624,8 +628,8 @@ def _row_unit(product: Product) -> float:
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    It is as many as the level needs, for a band within a release. The measure is the weight of the
-    rows.
+    The band is part of a release. The least number follows from the level. The measure is the
+    weight of the rows.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))
@@ -645,7 +649,8 @@ def simulated_noise(
 
     Each array has shape ``product.shape``.
     """
-    # Least squares is linear: its errors are its answers to pure noise.
+    # Least squares is linear: the errors of its answers are the answers that it computes from pure
+    # noise.
     plan = estimate.observation.measurements
     blocks = estimate.block_indices(product.measure)
     rows = sum(plan.blocks[index].rows for index in blocks)
@@ -701,26 +706,28 @@ def quantiles(
             left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
             quantiles with the workload, and they are counted.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
-        where: labels of further attributes, one or a list each, or groups such as ``{"region":
-            "north"}``: only rows with them.
+        where: a selection of rows: for each further attribute a label or a list of labels, or
+            groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``, each with its own quantiles.
-        level: of the intervals, each separately; the intervals of `cdf` hold simultaneously.
+        level: the confidence level of each interval separately; the intervals of `cdf` hold
+            simultaneously.
         weighted_by: the measure by which rows are weighted; None for equal weights.
 
     Returns:
-        One for each share, group by group in the order of the domain. The p-quantile is the least
-        value with at least p of the rows at or below it; only its cell is known, so an interval
-        reaches from the lower end of one cell to the upper end of another.
+        The quantiles, one for each share, group by group in the order of the domain. The p-quantile
+        is the least value with at least a share p of the rows at or below it. Only the cell of a
+        value is known, so an interval reaches from the lower end of one cell to the upper end of
+        another.
 
     Raises:
-        InputError: an attribute that is no number, counts that the measurements do not determine,
-            or a share or level that is none.
+        InputError: the attribute is not a number, the measurements do not determine the counts, or
+            a share or the level is out of range.
 
     Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as
         the release's own intervals do.
 
-    Edge cases: of a group without rows no quantile is defined; its interval says nothing.
+    Edge cases: a group without rows has no quantiles; the interval for such a group has no meaning.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
     >>> plan = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1))
@@ -741,7 +748,7 @@ def quantiles(
     for share in checked_shares:
         difference, spread = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(spread) + half
-        # by cells: the quantile may lie there, or lies behind
+        # may: the quantile may lie in the cell or before it; before: it may lie after the cell
         may = difference + margin >= 0
         before = (difference - margin < 0)[..., :last_cell]
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)

@@ -57,13 +57,14 @@ class Differences(TabularMixin):
     Attributes:
         heading: the comparison, such as ``mean of pay, arm=B against arm=A``.
         by: the names of the columns of the groups.
-        labels: of the groups along each of ``by``.
+        labels: the labels of the groups along each column of ``by``.
         numbers: the columns, each with the shape of the groups. ``value`` and ``against`` are the
-            two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) have standard
-            errors and the ends of intervals. Where ``ratio_bounded`` is 0 the interval of the
-            ratio has no end, because the interval of ``against`` holds 0.
+            two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) each have
+            columns for the standard error and the ends of the interval. Where ``ratio_bounded`` is
+            0, the interval of the ratio is unbounded because the interval of ``against`` contains
+            0.
         level: each interval contains its true value with this probability.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     heading: str
@@ -256,21 +257,23 @@ def compare_groups(
         source: a release or an estimate; it costs no budget.
         along: the attribute that divides the groups, such as ``"year"`` or ``"arm"``.
         group: a cell, a list of cells, or groups of a level: ``{"region": "north"}``.
-        against: the cells from which the difference is taken, and by which is divided.
+        against: the cells of the second group, whose quantity is subtracted for the difference and
+            divides for the ratio.
         mean: compare means of this measure.
         sum: compare sums of this measure.
         share: compare shares of rows with these cells, such as ``{"status": "active"}``.
-        count: compare counts of "rows" or of privacy "units", if none of the above is given.
+        count: compare counts of "rows" or of privacy "units". It is used without ``mean``, ``sum``
+            and ``share``.
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
-        level: of each interval; None for the level of the release.
+        level: the confidence level of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
 
     Raises:
-        InputError: no such cells, groups that overlap, or the measurements do not determine an
-            answer or its error.
+        InputError: the cells do not exist, the groups overlap, or the measurements do not determine
+            an answer or its error.
 
     Guarantees: post-processing. Errors have their exact covariances, so each interval covers its
         true value about as often as the release's own intervals do, whatever the counts are.
@@ -341,27 +344,29 @@ def compare_releases(
 
     You can, for example, compare this year with last year. Releases with separate payments have
     independent noise, so their variances add up. Two releases of one payment, such as two periods
-    of a series, share noise, and so do a release and a later one that counts its measurements;
-    their intervals are as wide as any shared noise can make them. To compare periods exactly, use
-    `compare_groups` on the later release.
+    of a series, share noise. A release also shares noise with a later release that uses its
+    measurements. The intervals of two releases that share noise are as wide as any correlation can
+    make them. To compare periods exactly, use `compare_groups` on the later release.
 
     Args:
         release: the release whose numbers are compared.
-        against: the release from which the difference is taken, and by which is divided.
+        against: the second release, whose quantity is subtracted for the difference and divides for
+            the ratio.
         mean: compare means of this measure; both releases need it.
         sum: compare sums of this measure.
         share: compare shares of rows with these cells, such as ``{"status": "active"}``.
-        count: compare counts of "rows" or of privacy "units", if none of the above is given.
+        count: compare counts of "rows" or of privacy "units". It is used without ``mean``, ``sum``
+            and ``share``.
         where: only rows with these cells, such as ``{"sex": "F"}``.
         by: compare within each of these groups, which both releases must have.
-        level: of each interval; None for the level of the first release.
+        level: the confidence level of each interval; None for the level of the first release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
 
     Raises:
-        InputError: groups that differ, a measure with different bounds, or answers that the
-            measurements of a release do not determine.
+        InputError: the groups differ, the bounds of a measure differ, or the measurements of a
+            release do not determine an answer.
 
     >>> domain = ln.Domain(sex=["F", "M"])
     >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
@@ -474,10 +479,11 @@ class Shares(TabularMixin):
     Attributes:
         heading: the share, such as ``share of region in the count``.
         by: the names of the columns of the groups and of the cells.
-        labels: of the groups and cells along each of ``by``.
-        numbers: the columns share, low, high and std_error; NaN where the total is not clear of 0.
+        labels: the labels of the groups and cells along each column of ``by``.
+        numbers: the columns ``share``, ``low``, ``high`` and ``std_error``; NaN where the total is
+            not clear of 0.
         level: each interval contains its true share with this probability.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     heading: str
@@ -512,18 +518,18 @@ def shares(
         source: a release or an estimate; it costs no budget.
         of: attributes whose cells divide the total, or mappings such as ``{"store":
             ln.level("region")}``.
-        sum: shares of the sum of this measure, whose values must not be negative; None for shares
-            of the rows.
-        by: the groups, within each of which the shares add up to 1.
-        level: of each interval; None for the level of the release.
+        sum: the measure whose sum is divided into shares; its values must not be negative. None for
+            shares of the rows.
+        by: the groups; the shares add up to 1 within each group.
+        level: the confidence level of each interval; None for the level of the release.
 
     Returns:
         A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of
-        ``of`` are neither in a part nor in the total, as in the table of the release.
+        ``of`` count neither in a part nor in the total, as in the table of the release.
 
     Raises:
-        InputError: an attribute in both ``of`` and ``by``, a measure that may be negative, or
-            answers that the measurements do not determine.
+        InputError: an attribute is in both ``of`` and ``by``, the measure may be negative, or the
+            measurements do not determine an answer.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F"] * 300 + ["M"] * 700}), seed=7)

@@ -1,9 +1,9 @@
 """Controlled rounding: tables that add up after rounding.
 
-The cells of the finest table are rounded down or up to whole numbers such that every cell of every
-other table, as the sum of its rounded parts, is rounded down or up too (Cox 1987). For tables that
-nest, and for two tables that cross, such a rounding always exists. For others the sums that must
-miss their neighbours by more do so by as little as possible.
+The cells of the finest table are rounded down or up to whole numbers. Every cell of every other
+table is the sum of rounded cells, and this sum is again the true sum rounded down or up (Cox 1987).
+For tables that nest, and for two tables that cross, such a rounding always exists. For other tables
+some sums may have to differ by more than 1, and they differ by as little as possible.
 """
 
 from collections.abc import Sequence
@@ -15,29 +15,29 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product
 
 MOST_CONTROLLED_CELLS = 20_000
-"""The most cells of the finest table. Two crossing tables of so many cells take 2 seconds, all tables
-of two of three attributes 4 seconds for 3600 cells (one core of 2026)."""
-_TOLERANCE = 1e-7  # differences by which a sum of doubles may miss a whole number
-_MISS_COST = 1e4  # of one step that a sum misses, against rounding one cell the wrong way
-_SECONDS = 60.0  # for the solver; then the best rounding that it has found is used
+"""The most cells of the finest table. With this number of cells, two crossing tables take 2
+seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
+_TOLERANCE = 1e-7  # a sum of doubles that is this near to a whole number counts as that number
+_MISS_COST = 1e4  # cost of a miss by one step; rounding one cell the wrong way costs at most 1
+_SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
     """Round cells so that the sums of all tables are rounded down or up.
 
     Args:
-        cells: the estimates of the finest table, in rounding steps, shape as the table.
+        cells: the estimates of the finest table, in rounding steps, of the shape of the table.
         finest: the finest table; the queries of all tables partition its cells.
         products: the tables whose cells are sums of the finest cells.
 
     Returns:
-        Whole numbers, each less than 1 from its cell. The sums of a table are less than 1 from the
-        sums of the cells, if there is such a rounding and the solver finds it in a minute;
-        otherwise they miss that by little.
+        Whole numbers, each less than 1 from its cell. If such a rounding exists and the solver
+        finds it in a minute, every sum of a table is less than 1 from the sum of the cells.
+        Otherwise some sums differ by slightly more.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the
-        conditions; solved as an integer program that rounds as many cells as possible to the
-        nearest.
+        conditions. They are solved as an integer program that rounds as many cells as possible to
+        the nearest whole number.
     """
     floors = np.floor(cells + _TOLERANCE)
     up = (cells - floors).clip(0.0).reshape(-1)
@@ -57,7 +57,7 @@ def _choose_raised(
     Args:
         up: how far each cell lies above the whole number below it.
         is_free: which cells lie between two whole numbers.
-        sums_of_cells: for each table, the position of the sum that has a cell.
+        sums_of_cells: for each table, the position of the sum to which each cell belongs.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack, vstack
@@ -99,7 +99,7 @@ def _identity(size: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - SciP
 
 
 def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
-    """Return by coarser table the sum to which each finest cell belongs."""
+    """Return for each coarser table the sum to which each cell belongs."""
     finest_groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
     first_cells = {
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()
@@ -109,7 +109,7 @@ def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
     for product in products:
         groups = groups_of_cells(product)
         if product == finest or len(groups) != len(product.attributes):
-            continue  # queries that overlap are sums of many cells, and have no rounding of their own
+            continue  # queries that overlap need no rounding: they are sums of many cells
         groups_of = dict(zip(product.attributes, groups, strict=True))
         positions = np.zeros(shape, dtype=np.int64)
         for axis, name in enumerate(finest.attributes):

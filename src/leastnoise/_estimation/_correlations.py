@@ -16,16 +16,16 @@ from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, pair_names
 
-_LARGEST_COVARIANCE = 0.25  # over the product of the distances of the bounds of two measures
+_LARGEST_COVARIANCE = 0.25  # of two measures on [0, 1]: the largest absolute covariance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    They are of the rows with a value of every one of the measures, as they are: the divisor of a
-    covariance is the number of these rows, n, not n - 1. Arrays have the shape of the groups along
-    ``by``, whose last key is the pair.
+    They describe the rows that have a value of every one of the measures, not a population: the
+    divisor of a covariance is the number n of these rows, not n - 1. Arrays have the shape of the
+    groups along ``by``, whose last key is the pair.
 
     Attributes:
         measures: the measures.
@@ -42,9 +42,9 @@ class Correlations(GroupIntervals):
             of 0.
         counts: the estimated numbers of rows with all values.
         level: each interval contains its true value with this probability.
-        labels: of the groups along each attribute of ``by``, and the pairs.
+        labels: the labels of the groups along each attribute of ``by``, and the pairs.
         groups: the names of the groups, such as ``sex x store:region``.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     measures: tuple[str, ...]
@@ -70,7 +70,7 @@ class Correlations(GroupIntervals):
     def numbers(self) -> dict[str, FloatArray]:
         """Return the columns of numbers: correlation, covariance and count.
 
-        ``low``, ``high`` and ``std_error`` are of the correlation.
+        The columns ``low``, ``high`` and ``std_error`` belong to the correlation.
         """
         return {
             "correlation": self.correlation,
@@ -91,26 +91,27 @@ def correlations(
 ) -> Correlations:
     """Estimate covariances and correlations of all pairs of measures by group.
 
-    They are of the rows with a value of every one of the measures, and follow from the number of
-    these rows, sums of deviations and sums of products of deviations, all measured.
+    They describe the rows that have a value of every one of the measures. They follow from measured
+    numbers: the number of these rows, the sums of deviations and the sums of products of
+    deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.
         measures: the names of the measures, exactly those that were measured together.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             ln.level("region")}``; none for all rows.
-        level: of the intervals, each separately.
+        level: the confidence level of each interval, separately.
 
     Returns:
-        The correlations and covariances. The values are those that the measures count: clipped to
-        their bounds.
+        The correlations and covariances. The values of the measures are clipped to their bounds.
 
     Raises:
-        InputError: the measurements do not determine the sums by these groups, or no such measure.
+        InputError: the measurements do not determine the sums by these groups, or the measure does
+            not exist.
 
-    Guarantees: post-processing. Intervals are by the delta method, at the multiplier of the
-        release's own intervals. An interval has all values that the bounds allow where the count,
-        or for a correlation a variance, is not clear of 0. With these, intervals cover with about
+    Guarantees: post-processing. Intervals come from the delta method, with the multiplier of the
+        release's own intervals. If the count (or, for a correlation, a variance) is not clear of 0,
+        the interval contains all values that the bounds allow. Intervals cover with about
         probability ``level`` or more.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})

@@ -1,15 +1,16 @@
 """Estimates along one attribute from a data-dependent mechanism.
 
-Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was
-added for privacy; its variance is exact, with the factors of shrinking held fixed. *Approximation*
-is what is lost by taking cells for alike that are not. It depends on the data, so it is estimated
-from the same noisy numbers: for shrunk answers from how far differences lie from their posterior
-means beyond their noise. What bounds changed is part of it too.
+Given the choices of the mechanism (the regime, the buckets), the error of an answer has two parts.
+*Noise* was added for privacy; its variance is exact if the shrinkage factors are taken as fixed.
+*Approximation* is the error of treating cells as equal that are not. It depends on the data, so it
+is estimated from the same noisy numbers. For shrunk answers, it is estimated from the distances of
+differences to their posterior means that the noise does not explain. The changes that bounds make
+are part of the approximation too.
 
-Levels of blocks are shrunk to their posterior means; with a second step on buckets, to the means
-given both steps.
+Levels of blocks are shrunk to their posterior means. If a second step measured buckets, these are
+the means given both steps.
 
-All are functions of noisy and public numbers alone.
+All estimates are functions of noisy and public numbers only.
 
 Source: docs/decisions/dawa.md.
 """
@@ -39,7 +40,7 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Observation
 from leastnoise._workload import Product
 
-_MOST_EDGES = 2**12 + 1  # edges whose covariance is computed together
+_MOST_EDGES = 2**12 + 1  # the most edges whose covariance is computed together
 _ROWS = 2**9  # queries in a batch
 
 
@@ -51,7 +52,7 @@ def chunks(length: int, most: int) -> Iterator[slice]:
 def operator_of(product: Product, size: int) -> Operator:
     """Return the queries of a product along its only attribute.
 
-    The total if the product does not name it.
+    If the product does not name the attribute, this is the total.
     """
     if product.attributes:
         return product.operators[0]
@@ -64,7 +65,7 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
 
 
 def spread_evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
-    """Return cells among which the counts of runs are spread evenly."""
+    """Return cells with the count of each run spread evenly over its cells."""
     return np.repeat(counts / lengths, lengths)
 
 
@@ -81,9 +82,11 @@ class RowErrors:
 
     Attributes:
         size: the number of cells.
-        up_to: turns edges t into rows, the functions that sum the first t cells.
-        variances: of the errors of rows, (rows,); errors of several kinds are along leading axes.
-        covariance: of the errors of rows, (rows, rows); with the same leading axes.
+        up_to: maps each edge t to a row, the linear function that sums the first t cells.
+        variances: maps rows to the variances of their errors, shape (rows,); kinds of errors are on
+            leading axes.
+        covariance: maps rows to the covariance of their errors, shape (rows, rows), with the same
+            leading axes.
     """
 
     size: int
@@ -110,7 +113,7 @@ class RowErrors:
         return np.concatenate(batches, axis=-1)
 
     def _of_intervals(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Return the variances of sums of the cells from low to before high."""
+        """Return the variances of sums of cells from ``low`` to before ``high``."""
         edges, positions = np.unique(np.concatenate([low, high]), return_inverse=True)
         if len(edges) <= _MOST_EDGES and len(edges) < len(low):
             return self._of_edge_pairs(edges, positions[: len(low)], positions[len(low) :])
@@ -121,7 +124,7 @@ class RowErrors:
         return np.concatenate(batches, axis=-1)
 
     def _of_edge_pairs(self, edges: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """Return the variances of differences of sums up to edges, by position."""
+        """Return the variances of sums between pairs of edges, by edge positions."""
         covariance = self.covariance(self.up_to(edges))
         variances = np.diagonal(covariance, axis1=-2, axis2=-1)
         return np.asarray(
@@ -179,7 +182,7 @@ class BucketExpansion:
 
     @cached_property
     def even(self) -> FloatArray:
-        """The cells with buckets spread evenly, shape (n,)."""
+        """The cells, with each bucket spread evenly over them, shape (n,)."""
         return spread_evenly(self.counts, self.buckets.lengths)
 
     @cached_property
@@ -202,7 +205,7 @@ class BucketExpansion:
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
-        """Return the variances of least squares, with the buckets as fixed."""
+        """Return the variances of least squares, with the buckets taken as fixed."""
         covariance = self.covariance
         errors = RowErrors(
             self.buckets.size,
@@ -240,15 +243,16 @@ def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePoste
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior given shrunk levels of blocks and measured buckets.
+    """The posterior given measured levels of blocks and measured buckets.
 
-    A second step measured the buckets.
+    The first step measured the levels, the second step the buckets.
 
     Attributes:
-        mean: of the vector of total and differences.
-        rows: the measurements of the second step, as queries on such vectors.
-        noise: the variances of its noise.
-        inverse: of the covariance of its answers under the posterior of the first step.
+        mean: the posterior mean of the vector of the total and the differences.
+        rows: the measurements of the second step, as queries on this vector.
+        noise: the variances of the noise of the second step.
+        inverse: the inverse of the covariance of the second step's answers, under the posterior of
+            the first step.
     """
 
     halving: HalvingTree
@@ -287,7 +291,8 @@ class Posterior:
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with their noise and approximation errors.
 
-        The noise holds the shrinkage factors fixed. Checked errors and bounds are added to it.
+        The variance of the noise takes the shrinkage factors as fixed. The approximation error
+        includes the checked errors and the changes that bounds make.
         """
         values = answers_of(product, self.cells)
         noise, all_errors = self._variances(product)
@@ -296,7 +301,7 @@ class Posterior:
         return Answer(values, np.sqrt(noise), approximation)
 
     def _variances(self, product: Product) -> FloatArray:
-        """Return the noise variances and all variances, (2, *product.shape)."""
+        """Return the variances from noise and in all, (2, *product.shape)."""
         errors = _PosteriorErrors(self)
         halving = self.halving
         return RowErrors(
@@ -314,14 +319,14 @@ def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
 
 
 class _PosteriorErrors:
-    """Variances of a posterior's errors: those from noise, and all of them.
+    """Variances of a posterior's errors, from noise and in all.
 
     The methods return both kinds along a new first axis.
     """
 
-    # With R and E the rows and the noise of the second step, V the fitted posterior of the first
-    # and G = V R' (R V R' + E)^-1, errors e of the first step and f of the second leave
-    # ``(1 - G R) e + G f``, whatever the variances of e really are.
+    # Let R and E be the rows and the noise of the second step, V the fitted posterior of the first,
+    # and G = V R' (R V R' + E)^-1. Errors e of the first step and f of the second leave the error
+    # ``(1 - G R) e + G f``, also if e does not have the variances V.
 
     def __init__(self, posterior: Posterior) -> None:
         from scipy.sparse import hstack

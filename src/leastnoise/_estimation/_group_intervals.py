@@ -1,4 +1,4 @@
-"""What results with one value and one interval for each group have in common."""
+"""The common class of results with a value and an interval for each group."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class GroupIntervals(TabularMixin):
     Attributes:
         by: the names of the columns of the groups.
         level: each interval contains its true value with this probability.
-        labels: of the groups along each attribute of ``by``.
+        labels: the labels of the groups along each attribute of ``by``.
         groups: the names of the groups, such as ``sex x store:region``.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     by: tuple[str, ...]
@@ -54,7 +54,7 @@ class GroupIntervals(TabularMixin):
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
     def plot(self) -> Any:
-        """Return an Altair chart with a dot and an interval for each group."""
+        """Return an Altair chart: a dot and an interval for each group."""
         rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
         plot = DotPlot(title=self.quantity, groups=self.groups, rows=rows)
         return make_altair_chart(draw_dots(plot), self.quantity)

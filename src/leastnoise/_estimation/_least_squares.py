@@ -1,10 +1,10 @@
 """Generalised least squares from noisy integers.
 
-Unbiased, of least variance, and consistent across all tables.
+The estimates are unbiased, have the least variance, and are consistent across all tables.
 
 Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error.
-An `Outcome` holds all that the answers of a release are computed from: what was measured, and what
-was chosen on the way.
+An `Outcome` contains everything from which the answers of a release are computed: the measurements,
+and the choices of the mechanism.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ from leastnoise._workload import Product, Statistic, Workload, table_of_all_cell
 class OneSidedBounds:
     """Estimated lower and upper bounds of the true answers.
 
-    They hold whatever else was left out; all have the product's shape.
+    They hold for any amount that the answers leave out. All arrays have the product's shape.
     """
 
     least: FloatArray
@@ -54,9 +54,9 @@ class OneSidedBounds:
     most_std: FloatArray
 
 
-# what floating point may have added to a whole number: rows, and part of the largest value
+# the largest rounding error of a whole number: in rows, and relative to the largest value
 _ROUNDING = 2.0**-20
-_RELATIVE_ROUNDING = 2.0**-44  # of sums of doubles
+_RELATIVE_ROUNDING = 2.0**-44  # of a sum of doubles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,9 +65,9 @@ class Answer:
 
     All arrays have the product's shape, in rows or units of its measure.
 
-    A value that is a whole number but for the rounding of floating point becomes that number.
-    Around a ``centre`` that is given, intervals have the width of the noise alone; with ``sides``
-    they reach to the bounds.
+    A value that differs from a whole number only by floating-point rounding becomes that number.
+    With a ``centre``, intervals are around it and as wide as the noise requires. With ``sides``,
+    intervals extend to these bounds.
     """
 
     values: FloatArray
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def std(self) -> FloatArray:
-        """Standard errors from noise and approximation, as far as known."""
+        """Standard errors from noise, and from approximation where it is known."""
         if self.approximation_std is None:
             return self.noise_std
         return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
@@ -93,7 +93,8 @@ class Answer:
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
         """Return how far intervals extend below and above the values.
 
-        ``times`` is the multiplier of two-sided intervals, ``once`` of one-sided ones.
+        ``times`` is the multiplier of two-sided intervals, ``once`` of one-sided intervals, and
+        ``half_step`` is half a step of the noise.
         """
         half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
@@ -116,9 +117,8 @@ class Estimator(Protocol):
 
 
 Names = tuple[str, ...]
-_NONE = (
-    2.0**10
-)  # times the variance that stands for none: what sums of very many public counts may have
+# sums of very many public counts have at most this multiple of the variance that stands for none
+_NONE = 2.0**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ class Estimate:
 
     observation: Observation
     public: tuple[PublicCounts, ...] = ()
-    library: str | None = None  # of data frames: unknown here
-    earlier_receipts: tuple[str, ...] = ()  # the payments for measurements of earlier releases
+    library: str | None = None  # of data frames; not known here
+    earlier_receipts: tuple[str, ...] = ()  # payments for measurements of earlier releases
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
@@ -167,9 +167,9 @@ class Estimate:
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def covariance_of(self, measure: str | None) -> Covariance:
-        """Return the covariance of the errors about counts or a measure.
+        """Return the covariance of the errors of counts or of a measure.
 
-        It also says which queries have answers.
+        It also determines which queries have answers.
         """
         plan = self.observation.measurements
         return combine_structures(
@@ -216,7 +216,7 @@ class Estimate:
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
         """Return least-squares cells of a marginal, for counts or a measure.
 
-        They are right for queries that the measurements determine, and only for them.
+        They give correct answers only to queries that the measurements determine.
         """
         cells = np.asarray(0.0)
         for quantity, factor in centred_quantities(self.observation.measurements, measure).items():
@@ -225,7 +225,7 @@ class Estimate:
                 tuple(name for name in names if name in cells_of_quantity.names)
             )
             for axis, name in enumerate(names):
-                if name not in cells_of_quantity.names:  # all tables sum over it: spread evenly
+                if name not in cells_of_quantity.names:  # all tables sum over it, so spread evenly
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
             cells = np.asarray(cells + factor * cube)
@@ -236,7 +236,7 @@ class Estimate:
     def estimate(self, product: Product) -> Answer:
         """Return the least squares answers to one product.
 
-        They have the errors that the plan promised.
+        Their errors are the expected errors that the plan states.
         """
         return self.answers([product])[0]
 
@@ -303,7 +303,7 @@ class Estimate:
         return np.stack([self.cells(names, measure) for names in tables])
 
     def block_indices(self, measure: str | None) -> list[int]:
-        """Return the indices of the blocks about counts, or about a measure."""
+        """Return the indices of the blocks that measure counts, or a measure."""
         measurements = self.observation.measurements
         return sorted(
             {
@@ -316,7 +316,7 @@ class Estimate:
     def answer_matrix(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to a product's answers.
 
-        Its columns are the numbers of the blocks in ``block_indices``; answers are in rows or
+        Its columns are the noisy numbers of the blocks in ``block_indices``; answers are in rows or
         units. Public counts add a constant to these answers. The matrix is shared with all
         estimates of `for_observation`.
         """
@@ -337,7 +337,7 @@ class Estimate:
 def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
     """Return answers to several products, in their order.
 
-    Computed together if that is quicker.
+    They are computed together if that is quicker.
     """
     if isinstance(estimator, Estimate):
         return estimator.answers(products)
@@ -356,10 +356,11 @@ class Finding:
 
     Attributes:
         linear: whether answers are unbiased least squares on queries that the plan had fixed.
-        answers_new_questions: whether least squares has known errors for questions that were not asked, as no
-            query was chosen by another one's noise.
-        interval: the name in the catalogue of how low and high come about.
-        reading: the name in the catalogue of what both errors mean.
+        answers_new_questions: whether least squares has known errors for queries outside the
+            workload, because no measured query was chosen by the noise of another.
+        interval: the name of the text in the catalogue that says how ``low`` and ``high`` are
+            computed.
+        reading: the name of the text in the catalogue that says what both errors mean.
     """
 
     linear: ClassVar[bool] = True
@@ -408,7 +409,7 @@ class Outcome:
     def least_squares(self) -> Estimate:
         """Return least squares from the observation and public counts.
 
-        One object, which computes its covariance once.
+        It is one object for all calls, so its covariance is computed once.
         """
         return self._least_squares
 
@@ -422,7 +423,7 @@ class Outcome:
     def estimator(self) -> Estimator:
         """Return the estimator of the answers.
 
-        One object, so that a model is fitted once.
+        It is one object for all calls, so a model is fitted once.
         """
         return self._estimator
 
@@ -445,7 +446,7 @@ def join_observations(observations: Sequence[Observation], privacy: Privacy) -> 
 def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
     """Return the measurements of several steps as one.
 
-    Called before payment, this shows whether they can be joined.
+    A call before the payment checks whether they can be joined.
     """
     grid = max(step.grid for step in steps)  # grids are powers of two
     return replace(

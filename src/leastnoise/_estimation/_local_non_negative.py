@@ -1,16 +1,16 @@
-"""Non-negative consistent tables, nearest in likelihood.
+"""Non-negative consistent tables of the largest likelihood.
 
-They are published together with the unbiased ones.
+They are published together with the unbiased tables.
 
-In the residual basis the least squares estimate is u(tau), each with its own precision w(tau).
-Asked is the point nearest to it,
+In the residual basis the least squares estimate has a component u(tau) with the precision w(tau)
+for each attribute set tau. The result is the point nearest to these components:
 
     minimise    1/2 sum over tau of w(tau) |v(tau) - u(tau)|^2
-    subject to  every cell of every asked table >= 0,  v(empty) = max(u(empty), 0)
+    subject to  every cell of every requested table >= 0,  v(empty) = max(u(empty), 0)
 
-The total is fixed, as clipped noise would add to it otherwise. Multipliers y_T >= 0, one for each
-cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes are
-the cells at v, is maximised by L-BFGS-B.
+The total is fixed because clipped noise would add to it otherwise. Multipliers y_T >= 0, one for
+each cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes
+are the cells at v, is maximised by L-BFGS-B.
 
 Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all
 tables with the uniform one, so they still agree.
@@ -35,19 +35,19 @@ from leastnoise._workload import Product, table_of_all_cells
 _LEAST_ROUNDS = 30  # iterations of the projection, at least
 _MOST_ROUNDS = 2000  # iterations of the projection
 _ROUNDS_OF_CELLS = 2**27  # iterations times components
-_EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
+_EXACT = 1e-9  # relative gain of a round below which the iteration ends
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
     """Return the residual components of a table, by attribute set.
 
-    Contrasts along some attributes, sums along the others.
+    A component has contrasts along the attributes of its set and sums along the others.
     """
     parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
     for name in names:
         split: dict[Names, FloatArray] = {}
         for tau, part in parts.items():
-            axis = len(tau)  # the axes before it belong to tau, the ones behind are still to come
+            axis = len(tau)  # the axes before it belong to tau; the axes after it follow
             total = part.sum(axis=axis)
             split[tau] = total
             split[*tau, name] = part - np.expand_dims(total / part.shape[axis], axis)
@@ -60,7 +60,7 @@ def from_residual_parts(
 ) -> FloatArray:
     """Return the table whose residual components are ``parts``.
 
-    Each is spread evenly over the attributes it does not have.
+    Each component is spread evenly over the attributes that it does not have.
     """
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
@@ -76,21 +76,21 @@ def from_residual_parts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocallyNonNegative:
-    """Non-negative tables that agree."""
+    """Non-negative tables that agree on their common marginals."""
 
     parts: Mapping[Names, FloatArray]
     sizes: Mapping[str, int]
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
-        """Return the non-negative cells of a table or of a marginal of one.
+        """Return the non-negative cells of a table, or of a marginal of a table.
 
         The table must have been requested.
         """
 
         def near(
             names: Names,
-        ) -> FloatArray:  # negative remains of rounding are far below any noise
+        ) -> FloatArray:  # clips negative rounding errors, which are far below any noise
             return np.maximum(
                 from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0
             )
@@ -112,8 +112,8 @@ class LocallyNonNegative:
 class _Group:
     """Tables of one shape.
 
-    For each pattern of tau, ``indices`` has positions in the vector of components, shape (tables,
-    cells).
+    A pattern gives the axes that belong to tau. For each pattern, ``indices`` has the positions in
+    the vector of components, shape (tables, cells).
     """
 
     tables: int
@@ -140,7 +140,7 @@ class _Group:
             part = multipliers
             for axis in range(
                 len(self.shape) - 1, -1, -1
-            ):  # the mean over an axis, or what differs from it
+            ):  # the mean over an axis, or the deviations from it
                 mean = part.mean(axis=axis + 1, keepdims=True)
                 if axis in axes:
                     part = part - mean
@@ -158,15 +158,15 @@ def locally_non_negative(
 ) -> LocallyNonNegative:
     """Return the non-negative consistent tables of largest likelihood.
 
-    Nearest to the unbiased estimate in the likelihood of its noise.
+    The likelihood is that of the noise of the unbiased estimate.
     """
-    # Post-processing. Every cell of every asked table is at least 0, tables agree on shared
-    # attributes up to rounding, and the total is the estimate's (or 0). Not guaranteed: that a data
-    # set with non-negative cells exists which has all these tables; that a table or a sum of cells
-    # is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are
-    # raised on average, others lowered. Standard errors of the unbiased answers do not apply. Where
-    # the estimate has no negative cell it is returned as it is, after no rounds. An estimated total
-    # of at most 0 gives zeros.
+    # Post-processing. Every cell of every requested table is at least 0, tables agree on shared
+    # attributes up to rounding, and the total is the estimated total (or 0). Not guaranteed: that
+    # any data set with non-negative cells has all these tables; that a table or a sum of cells is
+    # nearer to the truth than the unbiased one; that the answers are unbiased. Cells near 0 are
+    # raised on average, other cells are lowered. Standard errors of the unbiased answers do not
+    # apply. If the estimate has no negative cell, it is returned unchanged, without any round. An
+    # estimated total of at most 0 gives zeros.
     requested = list(dict.fromkeys(tables))
     domain = estimate.observation.measurements.domain
     wide = [names for names in requested if not any(set(names) < set(other) for other in requested)]
@@ -186,10 +186,11 @@ def residual_precisions(
 ) -> dict[Names, float]:
     """Return the precision of every residual component.
 
-    It is the component's dimension over its mean squared error, if all strategies are identities.
+    It is the dimension of the component over its summed variance; this is exact if all strategies
+    are identities.
     """
-    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the
-    # cells that each is spread over.
+    # The components of a table are orthogonal, so the summed variance of a table is the sum of the
+    # variances of its components, each spread over the cells of the table.
     domain = estimate.observation.measurements.domain
     spread: dict[Names, float] = {}
     precision: dict[Names, float] = {}
@@ -209,7 +210,7 @@ def residual_precisions(
 def _groups(
     wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
 ) -> list[_Group]:
-    """Return the tables that no other contains, grouped by shape."""
+    """Return the tables that no other table contains, grouped by shape."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in wide:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
@@ -237,7 +238,7 @@ def nearest_tables(
 
     Distances are weighted by the precisions; the total does not change.
 
-    Of many cells there are fewer than ``rounds`` rounds, so that it takes a bounded time.
+    If there are many cells, fewer than ``rounds`` rounds are made, so that the time is bounded.
     """
     total = max(float(parts[()]), 0.0)
     if total == 0:
@@ -251,7 +252,7 @@ def nearest_tables(
     unbiased = np.concatenate([part.reshape(-1) for part in parts.values()])
     variance = np.zeros(
         len(unbiased)
-    )  # 0 keeps the total, and components of attributes with one value, where they are
+    )  # a variance of 0 fixes the total, and components of attributes with one value
     for tau, index in indices.items():
         if tau and precision[tau] > 0:
             variance[index] = 1 / precision[tau]
@@ -286,8 +287,8 @@ def _nearest(
     def dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
         """Return the dual function and its slopes, both with a minus sign."""
         slopes = cells(unbiased + pulled(multipliers))
-        # The distance that multipliers lead to is half their product with what they change cells
-        # by.
+        # The distance that multipliers cause is half the product of the multipliers with the change
+        # of the cells.
         return float(multipliers @ (slopes + before)) / 2, slopes
 
     before = cells(unbiased)
@@ -303,7 +304,7 @@ def _nearest(
             options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
         )
         vector = unbiased + pulled(descent.x)
-    # The least share of the uniform table that lifts every cell to 0.
+    # The least share of the uniform table that raises every cell to at least 0.
     even = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)
     share = float(np.max(-low / (even - low)))

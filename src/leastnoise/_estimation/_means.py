@@ -1,6 +1,6 @@
 """Means by group and changes over periods.
 
-They are quotients with Fieller's intervals, which stay valid where the divisor is small.
+They are quotients with Fieller's intervals, which are also valid where the divisor is small.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, change, groups_of, queries, ranges
 
 DIVISORS = ("count", "sum_of_weights")
-"""The columns by which sums are divided to means: of rows that count once, and with weights."""
+"""The columns by which sums are divided for means: without weights, and with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -36,8 +36,8 @@ class Means(GroupIntervals):
     Attributes:
         measure: the measure.
         by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
-        mean: estimated means in the measure's own values (not units), shape: the numbers of groups
-            along ``by``; within the public bounds.
+        mean: estimated means in the measure's own values (not units), within the public bounds; the
+            shape is the numbers of groups along ``by``.
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
@@ -47,9 +47,9 @@ class Means(GroupIntervals):
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the
             count is not clear of 0.
-        labels: of the groups along each attribute of ``by``.
+        labels: the labels of the groups along each attribute of ``by``.
         groups: the names of the groups, such as ``sex x store:region``.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     measure: str
@@ -86,29 +86,30 @@ class Means(GroupIntervals):
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
     """Return estimated means of a measure by group, over rows with a value.
 
-    They follow from sums and numbers of values, which are both measured.
+    They follow from the sums and the numbers of values, which are both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums were measured.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; none for the mean of all.
-        level: of the intervals, each separately.
+            ln.level("region")}``; empty for the mean of all rows.
+        level: the confidence level of each interval, separately.
 
     Returns:
-        The means. The values are those that the measure counts: clipped to its bounds, and cut at
-        the limits of the plan if it has some.
+        The means. The values of the measure are clipped to its bounds, and also at the limits of
+        the plan if the plan has limits.
 
     Raises:
-        InputError: the measurements do not determine sums and counts by these groups, or no such
-            measure.
+        InputError: the measurements do not determine the sums and counts by these groups, or the
+            measure does not exist.
 
     Guarantees: post-processing. Fieller intervals cover each true mean with probability at least
-        ``level`` as far as the multiplier of the release's own intervals does; where the count is
-        not clear of 0 they are the measure's public bounds.
+        ``level``, as far as the multiplier of the release's own intervals does. Where the count is
+        not clear of 0, the interval is the public bounds of the measure.
 
-    Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends,
-        have noise that is uncorrelated with the noise of the counts.
+    Source: Fieller 1954. The noise of the sums is uncorrelated with the noise of the counts; so is
+        the noise of the centred sums, which are used where the plan measures distances from both
+        ends.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -123,7 +124,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
     number = _require_count(plan, measure)
-    # a weighted mean is within the bounds of the values
+    # a weighted mean lies within the bounds of the values
     bounds = factor_measures(summed_of)[0]
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
@@ -133,7 +134,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     sums = above.values
     counts = below.values
     times = interval_multiplier(plan.noise, level)
-    # Sums less ``apart`` times the counts have errors that are uncorrelated with the errors of the
+    # The errors of the sums less ``apart`` times the counts are uncorrelated with the errors of the
     # counts.
     centre_offset = centring_midpoint(plan, measure) or 0.0
     common = (centre_offset * below.noise_std) ** 2
@@ -195,7 +196,7 @@ def _require_count(plan: Measurements, measure: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(TabularMixin):
-    """Each period compared with an earlier one, by group.
+    """Each period compared with an earlier period, by group.
 
     Arrays have shape (periods, groups), in the domain's order.
     """
@@ -208,14 +209,14 @@ class Changes(TabularMixin):
     def columns(self) -> Columns:
         """Return the columns: keys, difference and ratio with their intervals.
 
-        Named difference, low, high, std_error, ratio, ratio_low and ratio_high; one row for each
-        change.
+        The columns are named ``difference``, ``low``, ``high``, ``std_error``, ``ratio``,
+        ``ratio_low`` and ``ratio_high``. There is one row for each change.
         """
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Return a sentence that names the measured weighted means, or ""."""
+    """Return a sentence that names the measured weighted means, else ""."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -234,30 +235,30 @@ def changes(
 ) -> Changes:
     """Return difference and ratio of each period to an earlier period.
 
-    The numbers are counts of rows. An example is year over year.
+    The numbers are counts of rows. An example is the change from year to year.
 
     Args:
         source: an estimate or a release; it costs no budget.
         along: an attribute of dates.
-        periods: how many periods lie between, at least 1.
+        periods: the distance between the two compared periods, in periods; at least 1.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             ln.level("region")}``.
-        level: of the intervals, each separately.
+        level: the confidence level of each interval, separately.
 
     Returns:
-        A table, as a data frame by ``frame()``. Standard errors of differences are exact: they know
-        what noise both periods share.
+        A table; ``frame()`` returns it as a data frame. Standard errors of differences are exact:
+        they take into account the noise that both periods share.
 
     Raises:
-        InputError: no dates, too many periods, or the measurements do not determine the counts by
-            period.
+        InputError: the attribute has no dates, there are too many periods, or the measurements do
+            not determine the counts by period.
 
     Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
-        ``level`` as far as the multiplier of the release's own intervals does; where the earlier
-        count is not clear of 0 they have no end.
+        ``level``, as far as the multiplier of the release's own intervals does. Where the earlier
+        count is not clear of 0, the interval is unbounded.
 
-    Source: Fieller 1954, for the later count less the part of its noise that the earlier one
-        shares.
+    Source: Fieller 1954, applied to the later count less the part of its noise that it shares with
+        the earlier count.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month")), month="identity"), ln.PureDP(1))
     >>> visits = pd.DataFrame({"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300})

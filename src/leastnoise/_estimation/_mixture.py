@@ -2,12 +2,13 @@
 
 Within a component (a kind of rows) the attributes are independent.
 
-A table of the model is the sum over kinds of their shares times the outer product of their
-distributions along its attributes, so every table of every size follows from a few thousand
-numbers. The fit minimises half the squared residuals in units of their noise, plus a multiple of
-the information between the kind and each attribute. That multiple is raised and lowered until the
-residuals are as large as noise alone would leave them (the discrepancy principle). The fit is
-deterministic, as it starts from a fixed seed.
+The model has a table for every set of attributes: the sum, over the kinds of rows, of the share of
+the kind times the outer product of its distributions along these attributes. So every table of
+every size follows from a few thousand numbers. The fit minimises half the squared residuals in
+units of their noise, plus a multiple (the penalty) of the mutual information between the kind and
+each attribute. The penalty is raised and lowered until the residuals are as large as noise without
+any misfit would leave them (the discrepancy principle). The fit is deterministic, because it starts
+from a fixed seed.
 
 Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are
     those of Adam (arXiv 1412.6980).
@@ -28,34 +29,34 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 KINDS = 100  # components of the mixture
 _STEP = 0.05  # first step size of Adam
 _SPREAD = 0.2  # standard deviation of the components' first logits
-_SEED = 20_261_124  # of the first logits
+_SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
 _LAST_ROUNDS = 250  # steps in which the step size falls to zero
-_EVERY = 10  # steps between looks at the residual
-# at most: if answers are moved towards what was measured, and if the model stands alone
+_EVERY = 10  # steps between two checks of the residual
+# the most steps, if answers are moved towards the measurements and if they are not
 ROUNDS = 300
 MORE_ROUNDS = 1500
-# factors of the penalty; it is lowered if residuals fall by less in ten rounds
+# factors of the penalty; it is lowered if residuals fall by less than this share in ten rounds
 _RAISED = 1.25
 _LOWERED = 0.85
 _STALLED = 0.01
-# over the first one
+# relative to the first penalty
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
-_CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
+_CLEAR = 0.7  # part of the universal threshold sqrt(2 log n), which pure noise hardly exceeds
 _FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
-_SHIFTS = 16  # of the cells over which Haar smoothing is averaged
-# the mean squared residual, in units of the noise, that a fit should leave: some of the noise is
-# fitted
+_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
+# the mean squared residual, in units of the noise, that a fit should leave; below 1 because a fit
+# follows some of the noise
 RESIDUAL = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
-    """A table that was measured: noisy counts of bins of one to three attributes.
+    """A measured table: noisy counts of bins of one to three attributes.
 
-    ``attributes`` are positions among the model's; ``starts`` has the first cells of the bins along
-    each, and ``counts`` their shape.
+    ``attributes`` are positions among the attributes of the model. ``starts`` has the first cells
+    of the bins along each attribute, and ``counts`` has one number for each bin.
     """
 
     attributes: tuple[int, ...]
@@ -85,7 +86,7 @@ class Mixture:
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Return the outer products of parts, for each component of the mixture."""
+    """Return the outer product of parts for each component of the mixture."""
     joined = np.ones((1, kinds))
     for part in parts:
         joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
@@ -95,7 +96,7 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
     """Return the distribution along an attribute, from noisy counts.
 
-    Steps that noise could have made are removed; all cells are above 0.
+    Steps that could be noise are removed; all cells are above 0.
     """
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
@@ -137,7 +138,7 @@ def fit_mixture(
 ) -> Mixture:
     """Return a mixture fitted to noisy tables of ``total`` rows.
 
-    Starts from a distribution along every attribute, all of whose cells are above 0.
+    The fit starts from a distribution along every attribute, in which every cell is above 0.
     """
     noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
     logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
@@ -153,7 +154,7 @@ def refit_mixture(
 ) -> Mixture:
     """Return a mixture fitted again to the tables with other noise.
 
-    Takes some rounds from the given mixture, with its penalty.
+    The fit takes a number of rounds, starting from a mixture and with its penalty.
     """
     logits, weights = (
         np.log(np.maximum(shares_of, 1e-12))
@@ -166,19 +167,20 @@ def refit_mixture(
 
 
 _Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of its bins
-_Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
+_Rows: TypeAlias = tuple[slice, ...]  # rows of the stacked parts
 
 
 def _side_by_side(
     tables: Sequence[NoisyTable], total: float
 ) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Return tables at unit noise, with pairs joined that share an attribute.
+    """Return tables at unit noise; pairs that share an attribute are joined.
 
     Few large products are quicker than many small ones.
 
     Returns:
-        For each the parts along every axis, the counts of shape (cells of all axes but the last,
-        cells of the last), and the rows in units of noise for every cell of the last axis.
+        For each joined table: the parts along every axis; the counts, of shape (cells of all axes
+        but the last, cells of the last); and, for every cell of the last axis, the number of rows
+        in units of the noise.
     """
     joined = []
     first_parts = []
@@ -272,8 +274,8 @@ class _Fit:
                 for attribute, starts in axis
             ]
             stacked = cuts[-1]
-        # A bin is the difference of two sums from the first cell on; the slope of a bin is that of
-        # all its cells.
+        # The sum of a bin is the difference of two cumulative sums. All cells of a bin have the
+        # slope of the bin.
         self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
         rows = np.arange(stacked)
         ones = np.ones(stacked)
@@ -291,7 +293,7 @@ class _Fit:
     def distributions(self) -> tuple[FloatArray, FloatArray]:
         """Return the stacked distributions of all attributes, and the shares."""
         logits, weights = self.state
-        along = np.exp(logits)  # a fit moves logits by less than a hundred
+        along = np.exp(logits)  # no overflow: a fit moves logits by less than a hundred
         along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
         shares = np.exp(weights - weights.max())
         return along, shares / shares.sum()
@@ -299,14 +301,14 @@ class _Fit:
     def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return the squared residuals and half their gradients.
 
-        Along the distributions (without the factor of shares) and the shares.
+        The gradients are by the distributions (without the factor of the shares) and by the shares.
         """
         parts = self.parts
         pulls = self.pulls
         pull = np.zeros(self.kinds)
         squares = 0.0
         np.cumsum(along, axis=0, out=self.sums[1:])
-        np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
+        np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # this mode needs no copy
         np.subtract(
             parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts
         )
@@ -352,7 +354,7 @@ class _Fit:
         slopes = (spread, shares * (pull - shares @ pull))
         size *= math.sqrt(1 - 0.99**self.rounds) / (
             1 - 0.9**self.rounds
-        )  # means of the first rounds are too small
+        )  # corrects the means of the first rounds, which are too small
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)
             np.square(slope, out=slope)
@@ -362,9 +364,9 @@ class _Fit:
             np.subtract(state, size * mean / slope, out=state)
 
     def run(self, most: int) -> Mixture:
-        """Return the mixture after steps until the residuals stall.
+        """Take steps until the residuals stall, and return the mixture.
 
-        First of one step size, then of falling sizes.
+        The step size is first constant and then falls to zero.
         """
         first = self.scale
         penalty = first

@@ -1,18 +1,20 @@
 """Estimates from a model fitted to noisy tables.
 
-They come with estimates of the error of the model.
+The estimates include the error of the model.
 
-Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
-least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
-model and what was measured, where an unbiased estimate of the squared error is least. On bins that
-is done for all cells of like size together: small cells are hardly ever measured better than
-modelled, large ones are. The same estimates give the published errors. They come from the model
-fitted anew to tables with as much noise again.
+If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
+fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Answers lie between
+the model and the measurements, at the point where an unbiased estimate of the squared error is
+least. On bins, this point is chosen for all cells of similar size together, because the measurement
+is hardly ever better than the model for small cells, but it is for large cells. The same estimates
+of the squared error give the published errors. They come from refits of the model to tables to
+which the same amount of noise is added once more.
 
-Records that agree with a release are rows of codes, made from a model by systematic rounding: every
-kind gets a whole number of records, and within a kind so does every value of each attribute, both
-right to one record. Within a kind attributes are shuffled, as the model has them independent there.
-A record equals a real row only by chance.
+Records that agree with a release are rows of codes, made from a model by systematic rounding. Every
+kind of rows gets a whole number of records, and so does every value of each attribute within a
+kind; both numbers are within one record of the model's numbers. Within a kind, the values of each
+attribute are shuffled, because attributes are independent in the model there. A record equals a
+real row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
     perturbation), Nixon et al. 2201.10545, Madow 1949 (rounding).
@@ -62,30 +64,26 @@ from leastnoise._workload import Product, identity, table_of_all_cells
 
 _REFITS = 3  # mixtures refitted to simulated noise
 _ROUNDS = 150  # steps of a refit
-_SEED = 20_261_125  # of the noise of refits
-# relative standard error of a share that is modelled but not measured: typical of real tables
+_SEED = 20_261_125  # seed of the noise of refits
+# relative standard error of a share that is modelled but not measured; typical of real tables
 _UNSEEN = 0.5
-# for intervals this part of a bin is spread evenly over its cells, the rest as in the model
+# for intervals, this part of a bin is spread evenly over its cells, the rest as in the model
 _EVEN_BINS = 0.5
-_SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
-MOST_RECORDS = 2**27  # synthetic records
-# subtracted from the kept part of residuals: less is not worth its noise where the model is right
+_SIZES = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
+MOST_RECORDS = 2**27  # the most synthetic records
+# subtracted from the kept part of residuals: a smaller part adds more noise than it corrects
 _NOT_KEPT = 0.1
-# of a table that a model is fitted to afterwards
+# the most cells of a table to which a model is fitted after the release
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
-_STEPS_TO_MODEL = (
-    0.0,
-    0.25,
-    0.5,
-    0.7,
-    0.9,
-)  # parts of the way from least squares to the model that are tried
+# the parts of the way from least squares to the model that are tried
+_STEPS_TO_MODEL = (0.0, 0.25, 0.5, 0.7, 0.9)
 _REDRAWN = 100  # attempts to draw records without impossible values
-# public counts are fitted as if they had this part of the noise; tables of at most this number of attributes
+# public counts are fitted as if they had this part of the noise, in tables of at most _FITTED
+# attributes
 _MET = 0.25
 _FITTED = 2
-# where errors are spread over cells, each counts as at least this part of the average cell
+# when errors are spread over cells, a cell counts as at least this part of the average cell
 _EVEN = 0.25
 
 
@@ -93,7 +91,7 @@ _EVEN = 0.25
 class NoisyTables:
     """The data of a model fit.
 
-    Attributes, noisy tables, the number of rows with its error, and initial shares.
+    It has the attributes, the noisy tables, the number of rows with its error, and initial shares.
     """
 
     names: Names
@@ -102,7 +100,7 @@ class NoisyTables:
     total_std: float
     shares: tuple[FloatArray, ...]
     public: tuple[NoisyTable, ...] = ()
-    of_squares: float = 2.0  # the variance of the square of noise of variance 1: 2 if normal
+    of_squares: float = 2.0  # the variance of squared noise of variance 1: 2 if normal
 
     @staticmethod
     def of(
@@ -150,7 +148,7 @@ class NoisyTables:
     ) -> "NoisyTables":
         """Return noisy tables with their total and smoothed one-way shares.
 
-        Public counts are fitted as if they had a part of the noise.
+        Public counts are fitted as if they had a small part of the noise.
         """
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
@@ -167,7 +165,7 @@ class NoisyTables:
             table.attributes[0]: table
             for table in every
             if len(table.starts[0]) == int(table.starts[0][-1]) + 1
-        }  # of all cells
+        }  # the shares of all cells
         shares = tuple(
             smoothed_shares(one_way_tables[attribute].counts, one_way_tables[attribute].std, total)
             for attribute in range(len(names))
@@ -182,7 +180,8 @@ class NoisyTables:
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """Return mixtures refitted to the tables with each added noise.
 
-        The refits run on several cores. The digits do not depend on how many.
+        The refits run on several cores. The results do not depend on the number of cores, not even
+        in the last digit.
         """
         refits: dict[int, Mixture] = {}
 
@@ -205,8 +204,8 @@ class NoisyTables:
         missing = [name for name in names if name not in self.names]
         if missing:
             raise InputError(
-                f"The model is of {', '.join(self.names)}; got a question about "
-                f"{', '.join(missing)}. Ask about these."
+                f"The model has the attributes {', '.join(self.names)}; got a query on "
+                f"{', '.join(missing)}. Leave it out of the query."
             )
         return self.total * mixture.table([self.names.index(name) for name in names])
 
@@ -231,15 +230,16 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
 class _ResidualSums:
     """Sums over the cells of measured tables, each of shape (3, sizes).
 
-    There is one row for tables of one, two and three attributes each, and one column for each class
-    of cells of like size under the model.
+    The rows are for tables of one, two and three attributes. The columns are for the classes of
+    cells that have a similar size in the model.
 
     Attributes:
         cells: the number of cells.
-        squared_gap: of the measured count less the model's.
-        covariance: of the noise that is added before a refit, with what the refit moves by.
+        squared_gap: the squared difference between the measured count and the model's count.
+        covariance: the product of the noise that is added before a refit and the change that the
+            refit causes.
         noise: the variance of the measured counts.
-        squared_move: of what refits move by.
+        squared_move: the squared change that a refit causes.
     """
 
     cells: FloatArray
@@ -259,8 +259,8 @@ class _ResidualSums:
         Args:
             width: the number of the table's attributes, less 1.
             size_class: the class of each cell.
-            name: of the sum.
-            values: of the cells.
+            name: the name of the sum.
+            values: the values of the cells.
         """
         sums: FloatArray = getattr(self, name)
         sums[width] += np.bincount(size_class, values.reshape(-1), sums.shape[1])
@@ -270,10 +270,9 @@ class _ResidualSums:
 class ModelEstimator:
     """Estimates from a mixture fitted to noisy binned tables.
 
-    They are moved towards the tables where that lowers the error.
+    The estimates are moved towards the tables where that lowers the error.
 
-    ``requested`` are the widest tables that were requested; they are moved if all of them were
-    measured.
+    ``requested`` are the widest requested tables. They are moved only if all of them were measured.
     """
 
     measured: NoisyTables
@@ -323,10 +322,10 @@ class ModelEstimator:
 
     @cached_property
     def _shrinkage(self) -> FloatArray:
-        """The share of the gap to the measurement that is kept, (3, sizes).
+        """The kept share of the gap between model and measurement, (3, sizes).
 
-        For tables of one to three attributes and each size class: 1 less the ratio of the noise
-        that the model does not follow to the gap, with two standard errors against the model.
+        For tables of one to three attributes and each size class, it is 1 less a ratio: the noise
+        that the model does not follow, plus two standard errors, over the squared gap.
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
@@ -341,11 +340,12 @@ class ModelEstimator:
     def _model_error(self) -> FloatArray:
         """The mean squared error of the model in each size class, (3, sizes).
 
-        It is the estimated risk beyond what refits to other noise explain.
+        It is the part of the estimated risk that refits to other noise do not explain.
         """
         sums = self._residual_sums
         shrinkage = self._shrinkage
-        # more standard errors where few cells tell the risk, which may look like none
+        # adds more standard errors if there are few cells, because the estimated risk may then be 0
+        # by chance
         above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
         risk = (
             (1 - shrinkage) ** 2 * sums.squared_gap
@@ -388,7 +388,7 @@ class ModelEstimator:
     def _moves(self) -> bool:
         """Whether all of the widest requested tables were measured.
 
-        Pairs always are if both attributes have several cells.
+        Every pair of attributes with several cells is measured.
         """
         return all(
             len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
@@ -425,7 +425,7 @@ class ModelEstimator:
     def estimate(self, product: Product) -> Answer:
         """Return answers with errors from refits and estimated model errors.
 
-        Model errors come from cells of similar size.
+        The model error of an answer is estimated from cells of similar size.
         """
         names = product.attributes
         measured = self.measured
@@ -453,10 +453,11 @@ class ModelEstimator:
     def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variances of answers due to model error.
 
-        They depend on the size class of a cell. Unmeasured tables have typical ones.
+        They depend on the size class of a cell. Tables that were not measured get typical
+        variances.
         """
-        # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
-        # are in one of them.
+        # The variance has three parts: chance, a part of the cell itself, and for the cells of a
+        # bin the possibility that all rows of the bin are in one cell.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
@@ -481,8 +482,9 @@ class ModelEstimator:
             bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, bin_counts, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
-            # As if what a bin's count misses were of each cell by itself, and all of its rows in
-            # one of them.
+            # The error of a bin's count is spread over its cells in proportion to their squares, as
+            # if the cells had independent errors. The variance of a bin with all rows in one cell
+            # is added.
             cells = of_bins * cells**2 + np.where(
                 widths == 1, 0.0, untold + likely * (bin_counts - likely)
             )
@@ -539,7 +541,7 @@ def _apply_public_facts(
 class ShrunkToModel:
     """Estimates between a model and its least squares tables.
 
-    ``tables`` are the widest that were requested.
+    ``tables`` are the widest requested tables.
     """
 
     least_squares: Estimate
@@ -609,12 +611,12 @@ class ShrunkToModel:
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """The gap to the model of each attribute set, over the mean gap.
+        """The gap to the model of each attribute set, relative to the mean gap.
 
-        It covers sets of several attributes. Three standard errors are subtracted, and it is at
-        least 1.
+        Only sets of several attributes are included. Three standard errors are subtracted from a
+        ratio, and then it is at least 1.
         """
-        # Only these are moved. A separate step for each component would follow its noise.
+        # Only these sets are moved. A separate step for each component would follow its noise.
         parts = self._parts
         precision = self._precision
         model = self._model_components(self.mixture)
@@ -643,9 +645,9 @@ class ShrunkToModel:
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """The step to the model with the least estimated risk, and its tables.
+        """The step to the model of least estimated risk, its tables and their error.
 
-        The last number is their squared error in units of noise.
+        The last number is the squared error of the tables in units of the noise.
         """
         parts = self._parts
         precision = self._precision
@@ -696,7 +698,7 @@ class ShrunkToModel:
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
             candidates.append((squares / dimension - 1, step, tables))
-        # Stein's estimate for the published cells: non-negative cells follow less of the noise,
+        # Stein's estimate is for the published cells: non-negative cells follow less of the noise
         # where cells are empty.
         least, step, tables = min(candidates, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
@@ -708,7 +710,7 @@ class ShrunkToModel:
     def estimate(self, product: Product) -> Answer:
         """Return answers from the published tables, or from the model.
 
-        The model answers what lies in none of the tables.
+        The model answers products whose attributes are in none of the tables.
         """
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
@@ -722,8 +724,9 @@ class ShrunkToModel:
         )
         noise = self.least_squares.estimate(product).noise_std
         even = self.measured.total / math.prod(self._sizes[name] for name in names)
-        # Large cells are moved by more than small ones, in proportion to what they hold or leave;
-        # attributes alone are least squares.
+        # The variance of the model error of a cell is in proportion to the rows inside or outside
+        # it, whichever are fewer. Tables of one attribute are least squares and have no model
+        # error.
         clipped = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
         missed = risk * float((noise**2).mean()) / even * clipped
         answer = Answer(
@@ -746,7 +749,7 @@ def _components(
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
     """Return all cells of a table, hidden ones included, and their error.
 
-    Hidden cells that the release does not determine are taken for empty.
+    Hidden cells that the release does not determine count as empty.
     """
     try:
         answer = estimator.estimate(product)
@@ -764,7 +767,8 @@ def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArra
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
     """Return the noisy tables and the mixture of a release.
 
-    One is fitted to every counted attribute and to tables of determined cells.
+    If the release has no mixture, one is fitted to the table of every counted attribute and to the
+    requested tables whose cells the release determines.
     """
     if isinstance(estimator, ModelEstimator | ShrunkToModel):
         return estimator.measured, estimator.measured.mixture()
@@ -784,7 +788,7 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
                 raise InputError(f"more than {_MOST_CELLS} cells")
             cells, std = _published_or_all(estimator, product)
         except InputError as error:
-            if len(table) > 1:  # left out: the model has its attributes alone
+            if len(table) > 1:  # left out: the model has the tables of its single attributes
                 continue
             reason = str(error).rstrip(".")
             raise InputError(
@@ -814,9 +818,9 @@ def draw_records(
 ) -> IntArray:
     """Return records drawn from a model, as codes, in random order.
 
-    Rows with impossible combinations of codes are drawn again. Where a public group has too many
-    rows, some of them get the codes of groups with too few, in the attributes of the public counts
-    alone.
+    Rows with impossible combinations of codes are drawn again. If a public group has too many rows,
+    some of its rows get the codes of groups with too few rows, only in the attributes of the public
+    counts.
     """
     codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
@@ -836,8 +840,8 @@ def _refuse_endless(again: int, wrong: int) -> None:
     """Raise if impossible values are still drawn after the last attempt."""
     if again == _REDRAWN:
         raise InputError(
-            f"{wrong} records had values that are said to be impossible, after {again} tries. Say "
-            "fewer of them."
+            f"{wrong} records still have impossible values after {again} tries. State fewer "
+            "impossible combinations."
         )
 
 
@@ -850,7 +854,7 @@ def _project_to_public_counts(
 ) -> None:
     """Change as few records as possible to meet public shares, in place.
 
-    Every group gets its public share of the rows.
+    Then every group has its public share of the rows.
     """
     shape = sums.counts.shape
     exact = sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
@@ -878,7 +882,7 @@ def _project_to_public_counts(
                 np.repeat(np.arange(sums.counts.size), np.maximum(targets - np.diff(begins), 0))
             )
         ):
-            if begins[group] < begins[group + 1]:  # copied from a row of that group
+            if begins[group] < begins[group + 1]:  # copy the codes from a row of that group
                 moved[row, attributes] = codes[
                     order[random.integers(begins[group], begins[group + 1])], attributes
                 ]
@@ -921,7 +925,8 @@ def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntA
 def round_systematically(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
     """Return integers that sum to ``total`` by systematic sampling.
 
-    Each is within one of its share, and right on average.
+    Each integer differs from its share of the total by less than one, and has that share as its
+    mean.
     """
     ends = np.cumsum(shares)
     steps = np.floor(ends / ends[-1] * total + random.random())

@@ -18,7 +18,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, Factors, groups_of, join_measures, queries
 
-_GROUPS_AT_ONCE = 2**11  # whose matrices of 12 rows, one for each coefficient, take 30 MB
+_GROUPS_AT_ONCE = 2**11  # groups; their matrices of 12 rows, one for each coefficient, take 30 MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,14 +26,15 @@ class EstimatedMoments:
     """The estimated moments of each group, and their noise.
 
     Attributes:
-        scales: of the moments.
+        scales: the scales of the moments.
         moments: matrices of shape (groups, rows, rows), both triangles.
-        noise: standard errors without the part shared with the count, upper triangle.
-        interval_noise: the same with half a step of the noise, which is discrete, in each.
+        noise: standard errors without the part of the noise that is shared with the count, upper
+            triangle.
+        interval_noise: ``noise``, each with half a step added because the noise is discrete.
         multiplier: the half width of an interval in standard errors.
-        level: of the intervals.
+        level: the confidence level of the intervals.
         by: the names of the columns of the groups.
-        labels: of the groups along each attribute of ``by``.
+        labels: the labels of the groups along each attribute of ``by``.
         groups: the name of the groups.
     """
 
@@ -107,7 +108,7 @@ def estimate_moments(
         variables: the measures.
         factors: the factors of each needed sum.
         by: the groups.
-        level: of the intervals.
+        level: the confidence level of the intervals.
 
     Raises:
         InputError: the sums were not measured, or not by these groups.

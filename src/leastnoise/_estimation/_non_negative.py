@@ -1,29 +1,31 @@
 """Answers that look like counts: non-negative, monotone, integers.
 
-They are biased, so they never replace the unbiased answers.
+These answers are biased, so they never replace the unbiased answers.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
 guarantee. A marginal keeps its total, because clipping alone would add mass.
 
-Tables with levels are made to agree from the total down, in time linear in the cells. One table has
-the cells, or the groups of levels, of which all others are sums. It is built attribute by attribute
-and level by level: the estimates of the groups within each group are moved to the nearest numbers
-(least squares) that add up to it, none below 0 where that is requested. Whole numbers are differences of rounded cumulative sums, so that
-each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
-the last one, so they agree.
+Tables with levels are made to agree from the total down, in time linear in the number of cells. One
+table, the finest, has the cells or the groups of levels of which all other tables are sums. It is
+built attribute by attribute and level by level. The estimates of the groups within a larger group
+are moved to the nearest numbers (least squares) that add up to the number of the larger group; none
+is below 0 where that is requested. Whole numbers are differences of rounded cumulative sums, so
+that each number, and the sum of any run of neighbours, changes by less than one. All tables are
+sums of the finest table, so they agree.
 
-The joint table has cells by non-negative least squares: those that explain all measurements best,
-none of them below 0.
+The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
+explain all measurements best.
 
     minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
 with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total
-is fixed because, where measurements hold it weakly, the noise that is cut off below 0 would come
-back as mass. Method: projected gradients in the metric of the diagonal of M, with Nesterov's
-momentum, restarted where it points uphill. Stop rule: a duality gap. With g the gradient at x, f(x)
-- f* is at most x^T g - (sum) * min g, the linear bound on the simplex, and every answer q x is
-  within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
+is fixed, because clipping noise below 0 would otherwise increase it where the measurements
+determine it only weakly. The method is projected gradients in the metric of the diagonal of M, with
+Nesterov's momentum, which restarts where it points uphill. The method stops at a small duality gap.
+With g the gradient at x, f(x) - f* is at most x^T g - (sum) * min g, the linear bound on the
+simplex. Every answer q x then differs from the answer of the exact minimiser by at most sqrt(2
+(f(x) - f*)) times the unbiased standard error of q x.
 
 Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on
     prefix sums: Hay et al. 2010; Li et al., VLDB Journal 2015 (non-negative inference); Nesterov
@@ -54,25 +56,25 @@ from leastnoise._trusted.measurements import Measurements, Observation, draw_poi
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
 GAP = 1e-4  # duality gap of the objective at which a solution is accepted
-MOST_CELLS = 2**20  # joint cells
+MOST_CELLS = 2**20  # the most joint cells
 REPETITIONS = 50
-"""Simulated releases behind the errors of an answer."""
-_MOST_STEPS = 20000  # of the accelerated gradient method
+"""The number of simulated releases from which the errors of an answer are computed."""
+_MOST_STEPS = 20000  # the most steps of the accelerated gradient method
 _CHECK_EVERY = 25  # steps between computations of the gap
-_SEED = 20240301  # of simulated releases, so that equal releases state equal errors
+_SEED = 20240301  # seed of simulated releases, so that equal releases state equal errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsistentCells:
-    """The groups of the finest table, of which all other tables are sums."""
+    """The numbers of the finest table, of which all other tables are sums."""
 
     finest: Product
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a product, from the groups of the finest table.
+        """Return the answers to a product, from the finest table.
 
-        Every query of the table is a sum of such groups.
+        Every query of the product is a sum of groups of the finest table.
         """
         attributes = self.finest.attributes
         without = tuple(
@@ -95,7 +97,7 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return zeros along an axis, with group values at their first cells.
+    """Return the value of each group at its first cell along an axis.
 
     All other cells are 0.
     """
@@ -109,9 +111,10 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table of which all others are sums; None without one.
+    """Return the table of which all others are sums; None if there is none.
 
-    It has cells or groups that divide the cells along every attribute, such as a level's groups.
+    Along every attribute, this table has the cells, or groups that divide the cells, such as the
+    groups of a level.
 
     Args:
         products: the tables.
@@ -152,7 +155,7 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
     """Return whether each query's coefficients are constant within groups."""
     if int(groups.max()) + 1 == len(groups):
         return True
-    # columns that differ have the same product with random numbers with a chance of 2^-30 each
+    # two different columns have the same product with random numbers with probability 2^-30
     numbers = np.random.default_rng(_SEED).integers(1, 2**30, operator.rows)
     columns = apply_transpose(operator, numbers)
     _, first = np.unique(groups, return_index=True)
@@ -162,7 +165,7 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
     """Return public counts as sums of groups; None if the groups do not fit.
 
-    They do not fit if a group of one crosses a group of the other.
+    They do not fit if a group of the finest table overlaps a public group only in part.
     """
     groups_along = groups_of_cells(finest)
     if len(groups_along) < len(finest.attributes):
@@ -186,7 +189,7 @@ def make_consistent(
     non_negative: bool,
     whole: bool,
 ) -> ConsistentCells:
-    """Return cells from which all tables' answers follow consistently."""
+    """Return cells from which the answers of all tables follow."""
     paths = {name: [*refinement_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     if non_negative:
@@ -227,9 +230,9 @@ def refinement_path(
 ) -> Iterator[tuple[QuerySet, IntArray]]:
     """Yield the requested levels along an attribute, coarsest first.
 
-    Each comes with the group of every cell; the groups of the finest table are last.
+    Each level comes with the group of every cell. The last item is the groups of the finest table.
 
-    Only the latter if levels do not nest.
+    If the levels do not nest, it is the only item.
     """
     size = finest.domain.cells(name)
     requested_levels = {}
@@ -314,11 +317,11 @@ def onto_simplices(
 ) -> FloatArray:
     """Return, for each column, the nearest y >= 0 whose sum is in ``sums``.
 
-    Distances are weighted by cell; ``near`` guesses where y is above 0.
+    The distance has a weight for each cell; ``near`` is a guess of the places where y is above 0.
     """
-    # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces,
-    # so Newton's method from any set of cells ends at the right shift; from the second set on each
-    # lies within the one before.
+    # y = max(0, x - shift / weight). The sum of y is a convex, piecewise linear and falling
+    # function of the shift, so Newton's method from any set of cells ends at the right shift. From
+    # the second step on, each set of active cells lies within the previous set.
     inverse = 1 / weights
     target_sums = np.where(sums > 0, sums, 1.0)
     if near is None:
@@ -332,7 +335,7 @@ def onto_simplices(
             (np.einsum("ij,ij->j", x, counted) - target_sums) / (inverse[:, 0] @ counted) * inverse
         )
         is_active = (x > steps) & allowed
-        is_active |= above & ~is_active.any(axis=0)  # where rounding leaves no cell
+        is_active |= above & ~is_active.any(axis=0)  # if rounding leaves no active cell
         if np.array_equal(is_active, above):
             return np.where(sums > 0, np.maximum(x - steps, 0.0), 0.0)
         above = allowed = is_active
@@ -341,7 +344,7 @@ def onto_simplices(
 def projection_method(product: Product) -> str:
     """Return the name of the projection that makes a table non-negative.
 
-    It projects as a marginal, as prefix sums, by clipping, or not at all (none).
+    The name is ``marginal``, ``prefix``, ``clip`` or, without a projection, ``none``.
     """
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
@@ -355,7 +358,7 @@ def projection_method(product: Product) -> str:
 
 
 def _divides_by_levels(product: Product) -> bool:
-    """Return whether each attribute of a table has its cells or one level."""
+    """Return whether a table has cells or one level along each attribute."""
     return all(query_set.kind in ("identity", "level") for query_set in product.query_sets)
 
 
@@ -376,9 +379,9 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 def non_negative(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> FloatArray | None:
-    """Return the non-negative version of one table, None if it has none.
+    """Return the non-negative version of a table; None if it has none.
 
-    A marginal keeps its total, or gets the sums that are public.
+    A marginal keeps its total, or gets the public sums.
     """
     method = projection_method(product)
     if method == "marginal":
@@ -399,7 +402,7 @@ def whole_numbers(
 ) -> IntArray:
     """Return the table rounded to integers.
 
-    A marginal keeps its rounded total, or gets the sums that are public.
+    A marginal keeps its rounded total, or gets the public sums.
     """
     if product.is_marginal or _divides_by_levels(product):
         return whole_with_sums(answers, product, public_on(product, public) or ())
@@ -410,7 +413,7 @@ def whole_numbers(
 class NonNegativeCells:
     """Non-negative least squares cells of one measure.
 
-    They are biased: sums of small cells tend to be too large.
+    The cells are biased: sums of small cells tend to be too large.
     """
 
     plan: Measurements
@@ -423,12 +426,12 @@ class NonNegativeCells:
 
     def estimate(self, product: Product) -> Answer:
         """Return the cells' answers to a product, with simulated errors."""
-        # The errors are from releases that are simulated with these cells as the truth:
+        # The errors come from releases that are simulated with these cells as the truth:
         # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
         # ``std`` the root mean square error. The true errors depend on the true cells, which are
-        # not known: this is their value at the estimate (a parametric bootstrap), not a promise
-        # made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2
-        # repetitions).
+        # not known. These are their values at the estimate (a parametric bootstrap), not an
+        # expected error that a plan states before the data are seen. The relative Monte Carlo error
+        # of these errors is about 1 / sqrt(2 repetitions).
         if product.measure == self.measure:
             self._covariance.require(product)
         values = self.values(product)
@@ -444,9 +447,9 @@ class NonNegativeCells:
     def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
         """Return the cells' answers, shape ``product.shape``.
 
-        They are computed from other cells of the joint table if they are given.
+        If ``cells`` is not None, the answers of these cells of the joint table are returned.
         """
-        # An attribute of one cell has nothing to tell, so the joint table may be without it.
+        # The joint table may lack attributes of one cell.
         added = [
             axis for axis, name in enumerate(product.attributes) if name not in self.joint.names
         ]
@@ -501,8 +504,8 @@ def nnls(
 
     They are published together with the unbiased estimate.
 
-    ``known`` is the covariance of least squares on the same measurements, which decides what can be
-    asked, if the caller has it.
+    A caller that has the covariance of least squares on the same measurements passes it as
+    ``known``. It determines which queries have answers.
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)
@@ -533,7 +536,8 @@ def simulate_noise(
 ) -> dict[int, FloatArray]:
     """Return simulated noise of some blocks, shape (rows, columns) by index.
 
-    It has the plan's distribution, but its generator protects nobody.
+    It has the distribution of the plan's noise. Its generator is not cryptographic, so it must not
+    be used to protect data.
     """
     groups = plan.k_norm_groups()
     noise = dict[int, FloatArray]()
@@ -589,14 +593,14 @@ def _simulate_group(
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
     """Return non-negative cells that minimise the residual, and the gap.
 
-    The number of steps is bounded. The gap is the largest that remains.
+    The number of steps is bounded. The returned gap is the largest that remains.
     """
     unbiased = joint.solve(b, "the unbiased estimate")
     diagonal = joint.diagonal()
     sums = np.maximum(unbiased.sum(axis=0), 0.0)
     weights = np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
-    # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a
-    # positive start.
+    # The bound is slightly more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration
+    # from a positive start.
     scale = np.sqrt(weights)
     vector = scale / np.linalg.norm(scale)
     bound = 1.0

@@ -1,13 +1,13 @@
 """Estimates from a data-dependent mechanism on two attributes.
 
-They have both parts of their error.
+They include both parts of the error: noise and approximation.
 
-The cells fall into blocks that are taken for even. The noise follows from least squares given the
-blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven
-inside as it and its neighbours differ beyond their noise.
+The cells fall into blocks that are treated as even. The variance of the noise follows from least
+squares given the blocks; it is exact if no bounds apply. The approximation error is estimated: a
+part counts as uneven inside to the degree that it differs from its neighbours beyond the noise.
 
-Cells are in an order in which every block is a run; a layer of blocks is given by their first
-cells. All numbers are public.
+Cells are in an order in which every block is a run of neighbours; a layer of blocks is given by the
+first cells of the blocks. All numbers are public.
 """
 
 import math
@@ -25,13 +25,13 @@ from leastnoise._trusted.linop import Coarse, Operator, Ordered, Ranges, Total, 
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product
 
-_AT_ONCE = 2**22  # numbers in a batch
+_AT_ONCE = 2**22  # the most numbers in a batch
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
     """Return variances of discrete Laplace noise, in squared records.
 
-    Infinite for infinite scales.
+    The variance is infinite for an infinite scale.
     """
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
@@ -40,7 +40,8 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
     """Return the inverse for nested layers of noisy blocks, finest first.
 
-    Each layer joins blocks of the one before. An infinite variance means not measured.
+    Each layer joins blocks of the previous layer. An infinite variance stands for a block that is
+    not measured.
     """
     groups = [
         *(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts),
@@ -70,16 +71,16 @@ def shrinkage_factors(
 ) -> list[FloatArray]:
     """Return the shrinkage factors of least error, level by level.
 
-    They shrink the total, and the deviations from evenness of each level.
+    They shrink the total, and on each level the deviations from evenness.
     """
-    # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of
-    # the k squared deviations in units of their noise. Where the first block is even q is about k,
-    # and next to nothing is kept; where its parts differ beyond the noise next to everything. Above
-    # the first blocks the table is one group, of which everything is kept where q is not what noise
-    # alone gives: above ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy
-    # block would lose what many even ones gain. Of the total it is ``1 - 1 / q``: one that is not
-    # clear of its noise would be spread over all cells.
-    # Source: James and Stein 1961, the positive part.
+    # There is a factor for each block of the first round and each level: ``1 - (k - 2) / q``, at
+    # least 0, with q the sum of the k squared deviations in units of their noise. If the block is
+    # even, q is about k and the factor is near 0. If its parts differ far beyond the noise, the
+    # factor is near 1. Above the blocks of the first round, the table is one group. Its factor is 1
+    # if q is larger than noise explains: above ``k + 2 sqrt(5 k)``, where 5 is the variance of
+    # squared Laplace noise. Otherwise a single heavy block would lose more than many even blocks
+    # gain. The factor of the total is ``1 - 1 / q``, because a total that is not clear of its noise
+    # would be spread over all cells. Source: James and Stein 1961, the positive part.
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
     cells, variance = (
@@ -91,7 +92,7 @@ def shrinkage_factors(
         first = np.searchsorted(fine, coarse)
         end = np.append(coarse[1:], size)
         middle = np.append(fine[1:], size)[first]
-        # Within a finest block there is no deviation, and no noise of one.
+        # Within a finest block there is no deviation and no noise of a deviation.
         divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end)
         part = (middle - coarse) / (end - coarse)
         explained_variance = variance[middle] - variance[coarse]
@@ -99,7 +100,7 @@ def shrinkage_factors(
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * explained_variance + part**2 * right
         owner = np.searchsorted(base, coarse, side="right") - 1
-        owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first blocks
+        owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first-round blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
         number, q = (
             np.bincount(owner, values, len(base) + 1)
@@ -115,9 +116,9 @@ def shrinkage_factors(
 def bounded_cells(
     cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Return cells bounded by their blocks, after shrinking deviations.
+    """Return cells bounded by their blocks, after deviations are shrunk.
 
-    No block, of one or two parts each, is below 0 or above the block that contains it.
+    A block has one or two parts. No block is below 0 or above the block that contains it.
     """
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
@@ -130,8 +131,8 @@ def bounded_cells(
         total = sums[level]
         part = lengths[level + 1][first] / lengths[level]
         brood = np.diff(first, append=len(fine))
-        # The parts keep what the first has more than its share of the block, as far as the bounds
-        # allow.
+        # The first part keeps its deviation from an even share of the block, as far as the bounds
+        # allow; the second part gets the remainder.
         deviation = fine[first] - total * part
         first_half = np.clip(
             bounded * part + (deviation if kept is None else kept[level + 1] * deviation),
@@ -148,7 +149,7 @@ def bounded_cells(
 class AdaptiveGridEstimate:
     """The adaptive grid: measured rectangles (parts) that cover a table.
 
-    It also has groups of parts, and the blocks of the first round.
+    It also has the groups of parts, and the blocks of the first round.
     """
 
     attributes: tuple[str, ...]
@@ -176,7 +177,7 @@ class AdaptiveGridEstimate:
         order = second.operator.order
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
-        # The first rows cover the cells one after the other; the others are groups.
+        # The first rows cover the cells one after the other; the other rows are groups.
         count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
         (on_base, on_parts), (base_noise, noise) = zip(
             *(
@@ -187,7 +188,7 @@ class AdaptiveGridEstimate:
             ),
             strict=True,
         )
-        # Blocks of the first round that lie in one part are one.
+        # Blocks of the first round that lie in one part count as one block.
         parts = ranges.low[:count]
         base = coarse.starts
         kept = np.flatnonzero(np.isin(base, parts))
@@ -220,21 +221,21 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """First rows and columns of the parts, and their heights and widths."""
+        """The first rows and columns of the parts, and their heights and widths."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
 
     @property
     def areas(self) -> IntArray:
-        """Numbers of cells of the parts."""
+        """The number of cells of each part."""
         return self._sides[1][0] * self._sides[1][1]
 
     @cached_property
     def cells(self) -> FloatArray:
         """The cells, spread evenly within parts and bounded by blocks.
 
-        No block of the tree of halves is below 0 or above the one that contains it.
+        No block of the tree of halves is below 0 or above the block that contains it.
         """
         cells = self._spread_cells.reshape(-1)
         tree = block_tree(*self.shape)
@@ -244,24 +245,25 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _spread_cells(self) -> FloatArray:
-        """Cells with each region's count spread evenly over its area."""
+        """The cells, with the count of each part spread evenly over its area."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers of the bounded cells."""
-        # The noise follows from least squares given the blocks, before any bounds; the rest of the
-        # error is as if a part were as uneven inside as parts that lie together differ beyond
-        # noise, and what shrinking and the bounds changed. With the square of that change in it an
-        # interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its
-        # own (Cauchy and Schwarz), so at a nominal 95% at least 90.8% of normal errors, wherever
-        # answers are moved to.
+        # The variance of the noise follows from least squares given the blocks, before any bounds.
+        # The remaining error has two parts. A part of the table counts as uneven inside to the
+        # degree that neighbouring parts differ beyond noise. The changes by shrinking and by bounds
+        # are added. Because the square of these changes is included, an interval of t standard
+        # errors contains every truth that the least squares interval of sqrt(t^2 - 1) standard
+        # errors contains (Cauchy and Schwarz). So at a nominal 95% it contains at least 90.8% of
+        # normal errors, for every possible change.
         noise = self._by_queries(
             product, lambda mean, _: np.sqrt(np.maximum(self.known.squares(mean.T), 0.0))
         )
-        # Each part has its deviation in one cell, anywhere: its square times the variance of a
-        # query's entries.
+        # The deviation of a part lies in one cell at any place: its square is multiplied by the
+        # variance of the query's entries.
         uneven = self._by_queries(
             product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square
         )
@@ -285,8 +287,8 @@ class AdaptiveGridEstimate:
     ) -> FloatArray:
         """Return a value for each query, from its mean coefficients by part.
 
-        ``of_means`` computes it from the means and the means of squares, for some queries at a
-        time.
+        ``of_means`` computes the value from the means and the means of squares, for a batch of
+        queries.
         """
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [
@@ -306,7 +308,7 @@ class AdaptiveGridEstimate:
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
         """Return each query's mean coefficient over each part, (queries, parts).
 
-        Computed from running sums.
+        The means are computed from running sums.
         """
         rows, columns = (
             (running[part][:, first + length] - running[part][:, first]) / length
@@ -320,9 +322,10 @@ def _differences(
 ) -> FloatArray:
     """Return the estimated squared differences between cells of each part.
 
-    The mean squared difference of neighbours in its block beyond noise, or its own.
+    It is the mean squared difference of neighbours in the block of a part, beyond the noise, or the
+    squared difference of the part itself if that is larger.
     """
-    # The standard error of the mean is added; a part cannot deviate by more than it holds.
+    # The standard error of the mean is added. A part cannot deviate by more than its count.
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]
@@ -339,11 +342,11 @@ def _differences(
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)
         np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)
-    # Every pair within a block was counted twice: a mean of few squares is uncertain by the root of
-    # 2 over their number.
+    # Every pair within a block was counted twice. The relative standard error of a mean of squares
+    # is the root of 2 over their number.
     number = np.maximum(number, 1)
     hidden = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
-    # A part that stands out may hold all of it in one cell.
+    # A part that differs from its neighbours may have all of the difference in one cell.
     square_of = np.append(square, square[-1]) + np.append(square[0], square)
     hidden = np.maximum(hidden, square_of / 2)
     return np.minimum(hidden, np.maximum(counts, 0.0) ** 2 + variance)

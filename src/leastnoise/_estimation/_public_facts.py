@@ -1,10 +1,10 @@
 """Public facts about cells: impossible combinations and public counts.
 
-A spec states them, and they are not protected.
+A spec states these facts, and they are not protected.
 
-Least squares takes public counts for observations without noise. Tables that are never negative are
-scaled to their sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
-Whole numbers are the nearest that have these sums.
+Least squares treats public counts as observations without noise. Non-negative tables are scaled to
+the public sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
+Tables of whole numbers are the nearest that have these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ from leastnoise._workload import Product, from_json
 Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
-]  # attributes, and the codes of each that do not go together
-_MOST_SHOWN = 5  # counts in a message
-_ROUNDS = 1000  # of proportional fitting
-_EXACT = 1e-10  # relative error of a sum that counts as met
-_LEAST = 1e-6  # of the mean cell: so small cells can be scaled up to public sums
+]  # for each attribute, the codes that cannot occur together with the codes of the others
+_MOST_SHOWN = 5  # the most counts in a message
+_ROUNDS = 1000  # the most rounds of proportional fitting
+_EXACT = 1e-10  # the relative error at which a sum counts as met
+_LEAST = 1e-6  # the least size of a cell, relative to the mean cell, from which it can be scaled up
 
 
 def read_combinations(
@@ -58,7 +58,7 @@ def read_combinations(
 class KnownSums:
     """Known sums of the cells of a table.
 
-    The group of every cell of each attribute, and the counts of all combinations of groups.
+    It has the group of every cell of each attribute, and the counts of all combinations of groups.
     """
 
     names: Names
@@ -94,7 +94,7 @@ class KnownSums:
 class PublicCounts:
     """A table whose counts are public.
 
-    It has queries, which partition the cells of each attribute, and their answers.
+    It has queries that partition the cells of each attribute, and their answers.
     """
 
     product: Product
@@ -114,7 +114,8 @@ class PublicCounts:
     def determines(self, product: Product) -> bool:
         """Return whether the counts answer every query of a product.
 
-        Either every cell of its attributes is public, or the product asks for these groups.
+        They do if every cell of the product's attributes is public, or if the product has the same
+        groups.
         """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
@@ -125,14 +126,14 @@ class PublicCounts:
 
     @property
     def rows(self) -> int:
-        """The number of all rows."""
+        """The total number of rows."""
         return int(self.sums.counts.sum())
 
 
 def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
-    """Return sums of cells as sums of groups of cells.
+    """Return known sums of cells, restated as sums of groups of cells.
 
-    The result is None if a group and one of the sums overlap only in part.
+    The result is None if a group overlaps one of the sums only in part.
 
     Args:
         sums: known sums of cells.
@@ -198,7 +199,8 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
     """Return the checked public counts of a plan's details.
 
-    Those that follow from others are left out; all must agree. The plan may come from a file.
+    Counts that follow from other public counts are left out. All counts must agree. The plan may
+    come from a file.
     """
     tables = [
         public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
@@ -239,7 +241,7 @@ def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
 
 
 def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
-    """Return fine counts summed to coarse groups; None if these are not coarser."""
+    """Return fine counts summed to coarse groups; None if groups cross."""
     if not set(coarse.names) <= set(fine.names):
         return None
     finer = fine.on(coarse.names)
@@ -258,7 +260,7 @@ def possible_cells(
 ) -> BoolArray:
     """Return which cells of a table may hold rows.
 
-    These are all cells except impossible combinations of the table's attributes.
+    These are all cells except impossible combinations of values of the table's attributes.
     """
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:
@@ -280,7 +282,7 @@ def apply_public_facts(
 ) -> FloatArray:
     """Return a table with impossible cells set to 0 and public sums met.
 
-    Along every attribute it has the sums of its smaller tables.
+    Its sums along every attribute are the cells of the table without that attribute.
     """
     known_sums = [
         counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)
@@ -309,7 +311,7 @@ def apply_public_facts(
 
 
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
-    """Return cells scaled until the sums of their groups are the known ones."""
+    """Return cells scaled until their groups have the known sums."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
@@ -327,7 +329,7 @@ def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray
 def sums_within(
     names: Names, shape: Sequence[int], public: Sequence[PublicCounts]
 ) -> list[KnownSums]:
-    """Return the public sums that bind the cells of a table.
+    """Return the public sums that constrain the cells of a table.
 
     The table may have further attributes.
     """
@@ -353,12 +355,12 @@ def sums_within(
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
     """Return cells shifted within groups so that public sums are exact.
 
-    They were met up to a millionth of the noise.
+    Before the shift, the sums are met up to a millionth of the noise.
     """
     known_sums = sums_within(names, cells.shape, public)
     for _ in range(
         len(known_sums)
-    ):  # these share no attribute, so correcting one changes in others the total alone
+    ):  # they share no attribute, so a correction of one changes only the total of the others
         for target in known_sums:
             cells_per_group = target.of(np.ones(cells.shape))
             cells = cells + target.over((target.counts - target.of(cells)) / cells_per_group)
@@ -381,7 +383,7 @@ def whole_with_sums(
 ) -> IntArray:
     """Return cells rounded to integers with the public sums.
 
-    If no sums are public, they have the rounded total.
+    Where no sums are public, the rounded cells add up to the rounded total.
     """
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = KnownSums(
@@ -397,7 +399,7 @@ def whole_with_sums(
         )
         for target in known_sums
     ]
-    if len(known_sums) == 1:  # in every group the largest remainders
+    if len(known_sums) == 1:  # round up the cells with the largest remainders in every group
         order = np.lexsort((-up, rows[0]))
         lacking = np.rint(known_sums[0].counts - known_sums[0].of(floors)).reshape(-1)
         begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))

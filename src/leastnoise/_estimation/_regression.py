@@ -22,26 +22,27 @@ from leastnoise._workload import By, checked_variables, factors_of_sums, join_me
 class Regression(GroupIntervals):
     """The coefficients of a least-squares regression with an intercept, by group.
 
-    It describes the rows with a value of every one of the measures: intervals are for the noise
-    only, not for a sample. Arrays have the shape of the groups along ``by``, whose last key is the
-    term.
+    It describes the rows that have a value of every one of the measures. The intervals cover only
+    the noise, not sampling error. Arrays have the shape of the groups along ``by``, whose last key
+    is the term.
 
     Attributes:
         response: the measure that is explained.
         predictors: the measures that explain it.
         by: the names of the columns of the groups, and ``term``.
-        coefficient: estimated coefficients, in values of the response for one of the predictor.
+        coefficient: estimated coefficients: the change of the response when the predictor rises by
+            1.
         low: lower ends of the intervals; minus infinity where the normal equations are not clear
             of the noise.
         high: upper ends; infinity in the same groups.
         std_error: standard errors by the delta method; NaN in the same groups.
-        ridge: what was added to the diagonal of the normal equations, as a share of the number of
-            rows, because the noise nearly or wholly hides that they have a solution; else 0.
+        ridge: the number that was added to the diagonal of the normal equations, relative to the
+            number of rows. It is 0 unless the noise makes the equations nearly or fully singular.
         counts: the estimated numbers of rows with all values.
         level: each interval contains its true coefficient with this probability.
-        labels: of the groups along each attribute of ``by``, and the terms.
+        labels: the labels of the groups along each attribute of ``by``, and the terms.
         groups: the names of the groups, such as ``sex x store:region``.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     response: str
@@ -85,28 +86,30 @@ def regression(
 ) -> Regression:
     """Estimate a least-squares regression with an intercept, by group.
 
-    It is of the rows with a value of every one of the measures, and follows from the normal
+    It describes the rows that have a value of every one of the measures. It follows from the normal
     equations, whose sums were all measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
         of: the measure that is explained.
-        on: the measures that explain it; together exactly those that were measured together.
+        on: the measures that explain it. The measures in ``of`` and ``on`` must be exactly a set
+            that was measured together.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; none for all rows.
-        level: of the intervals, each separately.
+            ln.level("region")}``; empty for all rows.
+        level: the confidence level of each interval, separately.
 
     Returns:
-        The coefficients. The values are those that the measures count: clipped to their bounds.
+        The coefficients. The values of the measures are clipped to their bounds.
 
     Raises:
-        InputError: the measurements do not determine the sums by these groups, or no such measure.
+        InputError: the measurements do not determine the sums by these groups, or the measure does
+            not exist.
 
-    Guarantees: post-processing. Intervals are by the delta method, at the multiplier of the
-        release's own intervals. Where the smallest eigenvalue of the normal equations is not clear
-        of 0, the noise allows every coefficient: the interval has no ends, and the coefficients
-        are those with the least ridge that makes this eigenvalue one standard error. With these,
-        intervals cover with about probability ``level`` or more.
+    Guarantees: post-processing. Intervals come from the delta method, with the multiplier of the
+        release's own intervals. If the smallest eigenvalue of the normal equations is not clear of
+        0, the noise allows every coefficient. Then the interval is unbounded, and the coefficients
+        are computed with the least ridge that makes this eigenvalue one standard error. Intervals
+        cover with about probability ``level`` or more.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> plan = ln.plan(ln.regression_queries(domain, "pay", on=["age"]), ln.PureDP(1))

@@ -1,15 +1,16 @@
 """Shrinkage of noisy differences of nested blocks towards 0.
 
-Functions of noisy numbers only, so all of it is post-processing.
+All functions use only noisy numbers, so they are post-processing.
 
-Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p
-cells, of which its left half has l and its right half r that are not padding, has the *difference*
+Cells are padded to a power of two by cells that are publicly known to be empty. Let a block of 2^p
+cells have l cells in its left half and r cells in its right half that are not padding, and let L
+and R be the counts of the halves. The *difference* of the block is
 
-    2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
+    2 (r L - l R) / (l + r), which is L - R if no cell is padding,
 
-which is 0 where the block is uniform. The total and all differences determine the cells. After
-least squares on levels of equal weights they are uncorrelated (docs/mathematics.md), but for those
-of the one block of each level at the edge of the padding.
+and is 0 if the block is uniform. The total and all differences determine the cells. After least
+squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md), except for
+the one block of each level that contains the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
     noise variances and empirical Bayes; docs/decisions/dawa.md.
@@ -24,9 +25,9 @@ import numpy as np
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 
-_ROUNDS = 10  # of expectation and maximisation
-_STATES = 18  # standard deviations of differences, each twice the one before
-_PSEUDO = 20  # observations a row that the prior transitions count for
+_ROUNDS = 10  # rounds of expectation-maximisation
+_STATES = 18  # standard deviations of differences, each twice the previous one
+_PSEUDO = 20  # observations per row of the transition matrix for which the prior counts
 
 
 class HalvingTree:
@@ -37,8 +38,8 @@ class HalvingTree:
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size, self.depth = size, (size - 1).bit_length()
         self.padded = 1 << self.depth
-        # By level: how many cells in the halves of every block are not padding, and which share of
-        # them is in the left half (1/2 of none).
+        # For each level: the number of cells in the halves of every block that are not padding, and
+        # the share of them in the left half (1/2 if there are none).
         self.left: list[IntArray] = []
         self.right: list[IntArray] = []
         self.share: list[FloatArray] = []
@@ -70,7 +71,7 @@ class HalvingTree:
     def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
         """Return the cells that have these block differences.
 
-        If bounded, no block is below 0 or above the one that contains it.
+        If bounded, no block is below 0 or above the block that contains it.
         """
         if bounded:
             cells = np.maximum(vector[:1], 0.0)
@@ -86,7 +87,7 @@ class HalvingTree:
     def transposed(self, query: FloatArray) -> FloatArray:
         """Return the query on differences that equals a query on cells.
 
-        The transpose of `cells_of` without bounds.
+        This is the transpose of `cells_of` without bounds.
         """
         padded_query = np.pad(query, (0, self.padded - self.size))
         parts = []
@@ -125,7 +126,7 @@ class HalvingTree:
     def blocks(self) -> tuple[IntArray, IntArray]:
         """Return the first and last run of each aligned block.
 
-        Single runs, then blocks of two, four and so on.
+        First come the single runs, then the blocks of two runs, of four runs and so on.
         """
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate(
@@ -159,7 +160,8 @@ class HalvingTree:
 class ShrinkagePosterior:
     """The posterior of a vector of differences; the total is unchanged.
 
-    Means, variances, variances of the noise in the means, squared errors of the means.
+    It has the means, the variances, the variances of the noise in the means, and the squared errors
+    of the means.
     """
 
     means: FloatArray
@@ -173,18 +175,19 @@ def shrink(
 ) -> ShrinkagePosterior:
     """Return the posterior of differences under a hidden Markov tree.
 
-    The tree is fitted to them (empirical Bayes).
+    The tree is fitted to the differences (empirical Bayes).
 
-    ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its
-    exponential tails.
+    ``noise`` has the variances of the noise of the differences. ``tail`` is None for normal noise,
+    else the scale of the exponential tails of the noise.
     """
-    # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder
-    # (states 1 ...). The state of a block depends on its parent's by one transition matrix, learned
-    # by expectation-maximisation with a prior of 20 observations a row that favours staying near.
-    # The noise is normal, or normal in the middle and exponential in the tails. With a known state
-    # of variance v the posterior is of two normals: with gain g = v / (v + s^2) the mean is g
-    # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
-    # away. Mixed over states, the second part grows by the spread between the states' means.
+    # A difference is 0 (state 0) or normal with a standard deviation from a geometric sequence
+    # (states 1 ...). The state of a block depends on the state of its parent through one transition
+    # matrix. The matrix is learned by expectation-maximisation. Its prior counts as 20 observations
+    # per row and favours nearby states. The noise is normal, or normal in the middle and
+    # exponential in the tails. Given a state of variance v, the posterior is that of a normal prior
+    # with normal noise. With the gain g = v / (v + s^2), the mean is g d, and its squared error is
+    # g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the mixture
+    # over states, the second part grows by the variance between the means of the states.
     has_noise = noise > 0
     has_noise[0] = False
     if not has_noise.any():
@@ -193,7 +196,7 @@ def shrink(
     size = np.abs(vector)[:, None]
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
-    )  # from a quarter of the least noise
+    )  # the sequence starts at a quarter of the least noise
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
     if tail is not None:
@@ -225,12 +228,12 @@ def posterior_states(
 ) -> list[FloatArray]:
     """Return the state probabilities of every block given all blocks.
 
-    They are in one array for each level. Transitions from parents to halves are learned.
+    There is one array for each level. The transitions from parents to halves are learned.
     """
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(
         rung[:, None] - rung
-    )  # favours staying near, and an empty block's halves being empty
+    )  # favours nearby states, and empty halves for an empty block
     prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
     prior /= prior.sum(axis=1, keepdims=True)
     matrix = prior
@@ -250,7 +253,7 @@ def posterior_states(
         for level in range(len(likelihood) - 2, -1, -1):
             parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
             posterior.insert(0, (parent @ matrix) * upward[level])
-            parent[~is_known[level]] = 0.0  # padding teaches nothing
+            parent[~is_known[level]] = 0.0  # nothing is learned from padding
             counts += matrix * (parent.T @ upward[level])
         matrix = counts + _PSEUDO * prior
         matrix /= matrix.sum(axis=1, keepdims=True)
@@ -262,14 +265,15 @@ def checked_errors(
 ) -> FloatArray:
     """Return estimated squared errors of posterior means, without the prior.
 
-    All arrays are of one level. The fitted prior is not trusted.
+    All arrays belong to one level. The fitted prior is not trusted.
     """
-    # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
-    # square over its level. What it lies further away is error that the prior does not know of. An
-    # average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is added, so
-    # that levels of few blocks, from which no prior can be learned, fall back on least squares. No
-    # error is above that of least squares with the square of what was shrunk away.
-    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior
+    # If the prior is right, the mean squared distance of a difference from its posterior mean, over
+    # its level, is ``noise - variance``. Any larger distance is an error that the prior does not
+    # explain. An average of K squares has a standard error of about ``noise * sqrt(2 / K)``. It is
+    # added, so that levels of few blocks, from which no prior can be learned, fall back to least
+    # squares. No squared error exceeds the squared error of least squares plus the square of the
+    # shrinkage. Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the
+    # posterior
     #     variance for the derivative (Tweedie).
     has_noise = noise > 0
     count = max(int(has_noise.sum()), 1)
@@ -289,7 +293,7 @@ def cheapest_blocks(
 ) -> IntArray:
     """Return the first cells of the cheapest buckets.
 
-    A block stays whole if its inner differences cost queries less than splitting it.
+    A block stays whole if ignoring its inner differences costs the queries less than splitting it.
     """
     bias = np.zeros(halving.padded)
     cost = np.zeros(halving.padded)

@@ -1,11 +1,11 @@
 """Smoothed estimates of one attribute's cells after a data-independent plan.
 
 Least squares gives the difference of the halves of every aligned block (`HalvingTree`) and its
-noise. The hidden tree of `shrink` gives each difference its own posterior, as if it had a normal
-prior; Stein's estimate of the risk checks each level. With these priors the cells are
-estimated once more from all measurements, so that the noise's whole covariance counts and what
-queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where
-nothing can be gained the result is least squares.
+noise. The hidden Markov tree of `shrink` gives each difference a posterior, as if the difference
+had a normal prior. Stein's estimate of the risk checks each level. With these priors the cells are
+estimated once more from all measurements, so that the full covariance of the noise is used,
+including errors that cancel within a query. There are few of the widest blocks, so their
+differences have no prior. Where nothing can be gained, the result is least squares.
 
 All estimates are functions only of noisy and public numbers.
 
@@ -38,7 +38,7 @@ from leastnoise._workload import Product, queries
 
 _FREE = 4  # the most blocks of a level that is too small to fit a prior
 _CLEAR = 1e-6  # relative difference from the noise below which a posterior variance counts as equal
-# simulations with added noise
+# the number of simulations with added noise
 _DRAWS = 3
 _SEED = 20_261_126
 # squared standard errors, summed over all differences, at which the equations count as solved
@@ -75,7 +75,7 @@ class RunTree:
         return RunTree(starts, lengths, halving, cells.with_operators((block_ranges,)))
 
     def spread(self, counts: FloatArray) -> FloatArray:
-        """Return cells among which the counts of runs are spread evenly."""
+        """Return cells with the count of each run spread evenly over its cells."""
         return spread_evenly(counts, self.lengths)
 
     def cells_of(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
@@ -84,7 +84,7 @@ class RunTree:
 
 
 def _common_starts(measurements: Measurements, size: int) -> IntArray:
-    """Return the first cells of runs; of single cells where blocks disagree."""
+    """Return the first cells of runs; blocks that disagree get single cells."""
     starts = [
         starts_of(factor.operator)
         for block in measurements.blocks
@@ -121,8 +121,8 @@ class SmoothedEstimate:
     def of(observation: Observation) -> "SmoothedEstimate":
         """Return the smoothed estimate of an observation along one attribute.
 
-        All means move back to least squares, to the point where Stein's estimate of the squared
-        error of the measured answers is least.
+        All means move back towards least squares, to the point where Stein's estimate of the
+        squared error of the measured answers is least.
         """
         smoothed = posterior_means(observation)
         change = smoothed.change
@@ -136,7 +136,7 @@ class SmoothedEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with the intervals of least squares.
 
-        The intervals hold the truth whatever was shrunk.
+        The intervals of least squares cover the truth for any amount of shrinkage.
         """
         values = answers_of(product, self.cells)
         plain = self.plain.estimate(product)
@@ -146,7 +146,7 @@ class SmoothedEstimate:
 def _change_with_noise(observation: Observation, smoothed: "PosteriorMeans") -> float:
     """Return the mean product of added noise and the change's response to it.
 
-    The change is of posterior means from least squares; the noise is drawn a few times.
+    The change is the posterior means less the least squares cells. The noise is drawn a few times.
     """
     measurements = observation.measurements
     random = np.random.default_rng(_SEED)
@@ -179,8 +179,8 @@ class PosteriorMeans:
     """Cells by least squares and by their posterior means.
 
     Attributes:
-        plain: least squares.
-        joint: its blocks over the cells.
+        plain: the least squares estimate.
+        joint: the blocks of the measurements, over the cells.
         least_squares: the cells by least squares, spread evenly within runs.
         means: the posterior means of the cells.
     """
@@ -269,7 +269,7 @@ class _PosteriorEquations:
     """Normal equations of a vector of differences with normal priors.
 
     Attributes:
-        precision: of the prior of each difference.
+        precision: the precision of the prior of each difference.
         pull: precisions times the means of the priors.
     """
 
@@ -301,7 +301,7 @@ class _PosteriorEquations:
         return (self.has_noise * (from_values + self.pull))[:, None]
 
     def solve(self, observation: Observation, start: FloatArray) -> FloatArray:
-        """Return the solution for an observation, searched from a start."""
+        """Return the solution for an observation; the search begins at ``start``."""
         diagonal = (1 / np.where(self.has_noise, self.noise, 1.0) + self.precision)[:, None]
         gap = self.right_side(observation) - self.multiply(start[:, None])
         step = conjugate_gradients(self.multiply, lambda residual: residual / diagonal, gap, _NEAR)
@@ -313,7 +313,7 @@ def level_prior(
 ) -> FloatArray:
     """Return the normal priors that imply a level's posteriors.
 
-    They are precisions, and precisions times means; shape (2, blocks).
+    The result has the precisions, and the precisions times the means; shape (2, blocks).
     """
     shrink_factor = _stein_factor(part - mean, posterior_noise, noise)
     mean = part + shrink_factor * (mean - part)
@@ -325,11 +325,11 @@ def level_prior(
 
 
 def _stein_factor(distance: FloatArray, posterior_noise: FloatArray, noise: FloatArray) -> float:
-    """Return the part of the way to its means that a level should move.
+    """Return the part of the way to the posterior means that a level moves.
 
-    If the posteriors are right, measured differences lie as far from their means as the noise that
-    these take away. Where they lie further, all means of the level are moved back by the same part
-    of the way: the factor of least risk by Stein's unbiased estimate.
+    If the posteriors are right, the noise that they remove explains the distances of measured
+    differences from their means. If the distances are larger, all means of the level are moved back
+    by the same factor: the factor of least risk by Stein's unbiased estimate.
     """
     has_noise = noise > 0
     before = np.where(has_noise, noise, 1.0)

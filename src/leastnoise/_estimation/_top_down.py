@@ -12,21 +12,22 @@ parent's cells are divided among its children in two parts.
 
    The components are the sums over all other attributes and the differences along each set of
    them (level by level, where they have levels); P(c) is the projection on a component, and 1/w(c)
-   its variance given the parent. Method: alternating direction method of multipliers. A basis of
-   the components meets all equations exactly; clipping meets the inequalities.
+   its variance given the parent. The method is the alternating direction method of multipliers
+   (ADMM). In a basis of the components all equations are met exactly; clipping meets the
+   inequalities.
 
 2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
    the parent's whole cells and public counts hold. The sums of a child's cells that other tables
-   ask for are rounded down or up too, as far as these tables nest. The linear program prefers the
+   need are rounded down or up too, as far as these tables nest. The linear program prefers the
    nearest whole number of each cell. The sums over children and the sums over cells are two nested
    families of sets, so its matrix is totally unimodular and its vertices are whole.
 
-A division always exists: impossible cells that do not name the attribute of a step are 0 in the
-parent already, and those that do are refused together with public counts of that attribute.
+A division always exists. Impossible cells that do not name the attribute of a step are already 0 in
+the parent. Impossible cells that do name it are refused if that attribute also has public counts.
 
 Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
-    Boyd et al. 2011. Weights by component, with which every table of a step counts by its own
-    precision, are of this project.
+    Boyd et al. 2011. The weights by component, with which every table of a step counts by its own
+    precision, come from this project.
 """
 
 import math
@@ -57,10 +58,11 @@ from leastnoise._workload import Product
 MOST_TOP_DOWN_CELLS = 2**23
 """The most cells of the table of which all others are sums."""
 MOST_CELLS_ALONG = 2048
-"""The most cells along every attribute but the largest; they have a dense basis."""
+"""The most cells along every attribute but the largest, because each has a dense basis."""
 MOST_CELLS_OF_SMALLER = 2**16
-"""The most cells of all attributes but the largest together; a linear program has twice as many."""
-_MOST_PUBLIC_TABLES = 2  # three of them that cross need not have whole cells
+"""The most cells of all attributes but the largest together; a linear program has twice as many
+variables."""
+_MOST_PUBLIC_TABLES = 2  # for three tables that cross, whole cells need not exist
 
 
 def make_top_down(
@@ -75,13 +77,13 @@ def make_top_down(
     Args:
         estimator: unbiased estimates with standard errors.
         products: the tables of one quantity.
-        finest: the table of which all of them are sums.
-        public: counts of rows that hold exactly.
+        finest: the table of which all these tables are sums.
+        public: public counts of rows, which are met exactly.
         impossible: combinations of values whose cells are 0.
 
     Returns:
-        Cells of the finest table, at least 0 and whole. Public counts hold, impossible cells are 0,
-        and the total is the rounded unbiased one (at least 0) where it is not public.
+        Cells of the finest table, at least 0 and whole. Public counts hold and impossible cells are
+        0. If the total is not public, it is the rounded unbiased total (at least 0).
     """
     cells = np.zeros((), dtype=np.int64)
     for step in list_steps(products, finest, public):
@@ -163,7 +165,7 @@ def _check_facts(
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
 ) -> None:
-    """Raise for public facts that no whole tables may be able to keep."""
+    """Raise for public facts that whole tables may not be able to keep."""
     if public_on(finest, public) is None:
         raise InputError(
             f"top_down = true needs public counts that are sums of the cells of {finest.name}. "
@@ -216,10 +218,10 @@ def _divide(
     """Return the children's cells, shape (children, *others).
 
     Args:
-        estimator: of all tables.
+        estimator: the estimator of all tables.
         step: the split.
         parents: the parents' whole cells, shape (parents, *others).
-        public: counts that hold exactly.
+        public: public counts, which are met exactly.
         impossible: combinations of values whose cells are 0.
     """
     width = math.prod(step.shape)
@@ -263,9 +265,9 @@ def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
 
 
 def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return groups of a child's cells, nested, whose sums tables ask for.
+    """Return nested groups of a child's cells whose sums tables need.
 
-    They nest with the groups of public counts too, and do not contain them.
+    They also nest with the groups of public counts, and do not contain these.
     """
     public_positions = [family.positions for family in child_sums]
     if len(public_positions) > 1:

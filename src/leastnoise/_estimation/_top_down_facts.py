@@ -21,11 +21,11 @@ from leastnoise._workload import Product
 def list_public_sums(
     step: Step, public: Sequence[PublicCounts], order: IntArray
 ) -> list[SumConstraints]:
-    """Return the public sums of the children's cells that no parent's cells have.
+    """Return the public sums of the children that the parents do not determine.
 
     Args:
         step: the split.
-        public: tables of counts.
+        public: the tables of public counts.
         order: the children in the order of the result.
     """
     families = []
@@ -40,7 +40,7 @@ def list_public_sums(
                 continue
             children = along[step.name][order]
             if len(np.unique(children)) < len(children):
-                continue  # the sums are of parents
+                continue  # the parents determine these sums
         positions = tuple(
             _require_position(axis.find(along[axis.name])) if axis.name in along else 0
             for axis in step.others
@@ -60,7 +60,7 @@ def _require_position(position: int | None) -> int:
 def _label_cells(
     step: Step, sums: KnownSums, along: Mapping[str, IntArray], children: IntArray
 ) -> IntArray:
-    """Return the sum that has each cell, shape (children, cells of others)."""
+    """Return the sum that contains each cell, shape (children, other cells)."""
     sizes = dict(zip(sums.names, sums.counts.shape, strict=True))
     axes = [step.name, *(axis.name for axis in step.others)]
     labels = np.zeros((1,) * len(axes), dtype=np.int64)
@@ -75,7 +75,8 @@ def _label_cells(
 def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolArray | None:
     """Return the children's cells that may hold rows, shape (children, *others).
 
-    A cell may if a cell of the finest table within it may; None if all may.
+    A cell may hold rows if a cell of the finest table within it may. The result is None if all
+    cells may.
     """
     if not impossible:
         return None
@@ -101,7 +102,7 @@ def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolAr
 
 
 def _possible_cells_of_table(table: Product, impossible: Sequence[Combination]) -> BoolArray:
-    """Return which groups of a table are not within one impossible combination."""
+    """Return which groups of a table no impossible combination contains."""
     groups_along = dict(zip(table.attributes, groups_of_cells(table), strict=True))
     possible = np.ones([int(groups.max()) + 1 for groups in groups_along.values()], dtype=np.bool_)
     for combination in impossible:

@@ -6,14 +6,15 @@ With x the children's cells and u their unbiased estimates,
     subject to  x >= 0, the children of a parent add up to its cells, public sums hold,
                 impossible cells are 0
 
-Components are products of one contrast along each attribute that the step does not split: the
-total, or the differences of the groups at a position of its chain within the groups of the position
-before. The weights are the same for all children, so both kinds of sums bind the coordinates in the
-basis of components one by one: the children's coordinates add up to the parent's, and public sums
-fix the coordinates that they determine.
+A component is a product of one contrast along each attribute that the step does not split. A
+contrast is the total, or the differences of the groups at one position of the attribute's chain
+within the groups of the previous position. The weights are the same for all children. Therefore
+both kinds of sums constrain each coordinate in the basis of components separately: the children's
+coordinates add up to the parent's coordinate, and public sums fix the coordinates that they
+determine.
 
-Method: alternating direction method of multipliers. Each round meets all sums exactly in the basis,
-and clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
+The method is the alternating direction method of multipliers. Each round meets all sums exactly in
+the basis, and clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
 """
 
 from collections.abc import Sequence
@@ -28,12 +29,12 @@ from leastnoise._estimation._top_down_rounding import SumConstraints
 from leastnoise._estimation._top_down_steps import Step
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
-_MOST_ROUNDS = 300  # of the method of multipliers
+_MOST_ROUNDS = 300  # the most rounds of the method of multipliers
 _CHECK_EVERY = 10  # rounds between two checks whether the method may stop
-_CLIPPED = 0.01  # rows that clipping may still move when the method stops
+_CLIPPED = 0.01  # the most rows that clipping may still move when the method stops
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
-_LARGEST_RATIO = 1e4  # of two weights, because variances of components are approximate
-_MERGED_SIZE = 512  # cells of axes whose bases are multiplied into one matrix
+_LARGEST_RATIO = 1e4  # largest ratio of two weights: variances of components are approximate
+_MERGED_SIZE = 512  # the most cells of axes whose bases are multiplied into one matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Components:
     """An orthonormal basis of the cells of a child, by components.
 
     Attributes:
-        matrices: the basis along axes, or along several axes at once, vectors as columns.
+        matrices: the basis along one axis or several axes at once, with the vectors as columns.
         positions: for each axis, the position in its chain of every vector of the whole basis.
         weights: the precision of every coordinate.
     """
@@ -84,8 +85,8 @@ class LeastSquaresProblem:
     """The division of all parents of a step.
 
     Attributes:
-        components: of the cells of a child.
-        parents: the parent of every child; children of a parent stand together.
+        components: the components of the cells of a child.
+        parents: the parent of every child; children of one parent are adjacent.
         parent_cells: shape (parents, cells of others); None in the first step.
         public_sums: further sums of the children's cells.
     """
@@ -96,13 +97,14 @@ class LeastSquaresProblem:
     public_sums: Sequence[SumConstraints]
 
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
-        """Return the nearest non-negative cells, shape of the estimates.
+        """Return the nearest non-negative cells, of the shape of the estimates.
 
-        They have the sums up to a small part of a row or of a standard error. Cells that are not
+        They meet the sums up to a small part of a row or of a standard error. Cells that are not
         possible are 0.
         """
         weights = self.components.weights
-        # The smallest standard error of a coordinate may be far above a row, as for sums.
+        # The smallest standard error of a coordinate may be far above one row, for example for
+        # sums.
         clipped_at_most = _CLIPPED * max(1.0, float(1 / np.sqrt(weights.max())))
         step_size = float(np.sqrt(weights.min() * weights.max()))
         weighted = self.components.to_coordinates(estimates) * weights
@@ -158,15 +160,16 @@ def component_weights(estimator: Estimator, step: Step) -> FloatArray:
     """Return the precision of each component of the children's cells.
 
     Args:
-        estimator: of all tables.
+        estimator: the estimator of all tables.
         step: the split.
 
     Returns:
         One over the mean variance of a component's coordinates given the parent, by positions in
-        the chains of the others. All 1 if the estimator does not state variances.
+        the chains of the others. All are 1 if the estimator does not state variances.
     """
-    # The trace of the covariance of the projection on groups counts all components up to their
-    # positions, so differences along the chains are the traces of single components.
+    # The trace of the covariance of the projection on groups includes all components up to the
+    # positions of the groups, so the differences of these traces along the chains are the traces of
+    # single components.
     shape = tuple(len(axis.chain) for axis in step.others)
     traces = np.empty(shape)
     children = np.bincount(step.parents)
@@ -194,7 +197,7 @@ def component_weights(estimator: Estimator, step: Step) -> FloatArray:
 
 
 def _merge_bases(bases: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return the bases of axes, small neighbours multiplied into one matrix."""
+    """Return bases of axes; small neighbours are multiplied into one matrix."""
     merged: list[FloatArray] = []
     for basis in bases:
         if merged and len(merged[-1]) * len(basis) <= _MERGED_SIZE:

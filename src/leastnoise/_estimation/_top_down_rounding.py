@@ -1,9 +1,10 @@
 """Controlled rounding of children's cells to their parents' whole cells.
 
-Cells are rounded down or up by a linear program, such that children add up to their parent and other
-sums hold. The sums over children and the sums over the cells of a child are two nested families of
-sets, so its matrix is totally unimodular and its vertices are whole (Cox 1987). A parent with very
-many cells is divided twice: among groups of its children, and then among the children of each group.
+A linear program rounds cells down or up such that children add up to their parent and other sums
+hold. The sums over children and the sums over the cells of a child are two nested families of sets.
+Therefore the matrix of the program is totally unimodular and its vertices are whole (Cox 1987). A
+parent with very many cells is divided twice: among groups of its children, and then among the
+children of each group.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ import numpy as np
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
-_WHOLE = 1e-6  # a cell or sum so near to a whole number counts as one
-_LEAST_CELLS = 2**12  # of one linear program, which divides several parents with fewer cells
-_MOST_CELLS = 2**17  # of one linear program: seconds of one core of 2026
-_SCALINGS = 20  # of cells to several families of sums
+_WHOLE = 1e-6  # a cell or sum this near to a whole number counts as whole
+_LEAST_CELLS = 2**12  # the least cells of one linear program; several small parents share a program
+_MOST_CELLS = 2**17  # the most cells of one linear program, which take seconds on one core of 2026
+_SCALINGS = 20  # the number of rounds that scale cells to several families of sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +27,10 @@ class SumConstraints:
     """A family of sums that the cells of a step must have.
 
     Attributes:
-        labels: the sum that has each cell, shape (children, cells of others).
+        labels: the sum that contains each cell, shape (children, cells of others).
         targets: the value of each sum.
-        positions: of the groups of a child's cells in the chains of the others, where each sum is of
-            one child.
+        positions: the positions of the groups of a child's cells in the chains of the other
+            attributes, if each sum belongs to one child.
     """
 
     labels: IntArray
@@ -56,7 +57,7 @@ class SumConstraints:
 
 
 def scale_to_sums(cells: FloatArray, sums: Sequence[SumConstraints]) -> FloatArray:
-    """Return cells scaled to sums; nearly, if there are several families of sums."""
+    """Return cells scaled to sums, only nearly if there are several families."""
     for _ in range(_SCALINGS if len(sums) > 1 else 1):
         for family in sums:
             cells = family.scale(cells)
@@ -70,12 +71,13 @@ def round_children(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that have the sums, each next to its cell if possible.
+    """Return whole cells that meet the sums, as near to the cells as possible.
 
     Args:
-        cells: at least 0, shape (children, cells of a child); children of a parent stand together.
+        cells: the cells, at least 0, shape (children, cells of a child); children of one parent are
+            adjacent.
         parents: the parent of every child.
-        sums: those of the parents, if there are any, and then others.
+        sums: the sums of the parents, if there are parents, and then other sums.
         groupings: nested groups of a child's cells, whose sums are rounded down or up.
         possible: the cells that may be above 0; None for all.
     """
@@ -104,7 +106,7 @@ def _round_rows(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that have the sums, by one linear program if small."""
+    """Return whole cells that meet the sums, by one linear program if small."""
     children, width = cells.shape
     if cells.size > _MOST_CELLS and children > 2:
         return _round_in_groups(cells, sums, groupings, possible)
@@ -127,7 +129,7 @@ def _round_in_groups(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells of a parent's children, divided among groups first."""
+    """Divide a parent among groups of children first, then within the groups."""
     children, width = cells.shape
     groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
     starts = np.arange(0, children, -(-children // groups))
@@ -154,12 +156,13 @@ def _round_in_groups(
 def _round_adjacent(
     cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft: Sequence[IntArray]
 ) -> IntArray | None:
-    """Return cells rounded down or up, None if the sums do not allow it.
+    """Return cells rounded down or up; None if the sums do not allow it.
 
     Args:
-        cells: at least 0.
-        sums: the sum that has each cell, and the values of all sums.
-        soft: for each further family, the sum that has each cell. Sums are rounded down or up.
+        cells: the cells, at least 0.
+        sums: the sum that contains each cell, and the values of all sums.
+        soft: for each further family, the sum that contains each cell. These sums are rounded down
+            or up.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -192,18 +195,18 @@ def _sum_constraints(
     soft: Sequence[IntArray],
     is_free: BoolArray,
 ) -> tuple[Any, FloatArray, FloatArray]:
-    """Return the constraints that sums set on the cells to round up.
+    """Return the constraints of the sums on which cells are rounded up.
 
     Args:
-        cells: at least 0.
+        cells: the cells, at least 0.
         floors: the cells rounded down.
-        sums: the sum that has each cell, and the values of all sums.
-        soft: for each further family, the sum that has each cell.
+        sums: the sum that contains each cell, and the values of all sums.
+        soft: for each further family, the sum that contains each cell.
         is_free: which cells may be rounded up.
 
     Returns:
-        A sparse matrix of shape (sums, free cells), and the least and the largest number of free
-        cells of each sum that are rounded up.
+        A sparse matrix of shape (sums, free cells), and for each sum the least and the largest
+        number of its free cells that are rounded up.
     """
     from scipy.sparse import coo_array, vstack
 
@@ -235,7 +238,7 @@ def _round_least_distance(
     sums: Sequence[tuple[IntArray, FloatArray]],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return the whole cells at the least distance that have the sums."""
+    """Return the nearest whole cells that meet the sums."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack, vstack
 
@@ -250,7 +253,7 @@ def _round_least_distance(
         blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
         targets.append(values[present] - np.bincount(positions, floors))
     incidence = vstack(blocks, format="csr")
-    # A cell goes to the whole number above, farther up, or down.
+    # A cell moves to the whole number above, farther up, or down.
     costs = np.concatenate([1 - 2 * fractions, np.ones(size), np.ones(size)])
     most = np.concatenate([allowed, np.where(allowed > 0, np.inf, 0.0), floors])
     target = np.concatenate(targets)

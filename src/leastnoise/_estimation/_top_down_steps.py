@@ -1,7 +1,7 @@
 """The steps of an estimation from the total down.
 
-A step splits the groups of one attribute, such as the counties of a state, for all groups of the
-attributes that are refined already.
+A step splits the groups of one attribute, such as states into counties, for all groups of the
+attributes that are already refined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,11 @@ class Axis:
     """An attribute whose groups a step does not split.
 
     Attributes:
-        name: of the attribute.
-        groups: the group of every cell.
+        name: the name of the attribute.
+        groups: the group of every cell of the attribute.
         chain: finer and finer groups, from the total to the groups of the step. An entry has the
-            queries of its groups (None for the total), and its group for each group of the step.
+            queries of its groups (None for the total), and for each group of the step the group of
+            the entry that contains it.
     """
 
     name: str
@@ -35,16 +36,16 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """The number of groups."""
         return len(self.chain[-1][1])
 
     @property
     def counts(self) -> list[int]:
-        """Numbers of groups along the chain."""
+        """The numbers of groups along the chain."""
         return [int(groups.max()) + 1 for _, groups in self.chain]
 
     def find(self, groups: IntArray) -> int | None:
-        """Return the position in the chain of some groups of the step's groups."""
+        """Return the position in the chain at which the step's groups merge so."""
         for position, (_, coarser) in enumerate(self.chain):
             if np.array_equal(_number_groups(coarser), _number_groups(groups)):
                 return position
@@ -60,7 +61,8 @@ class Axis:
         for _, groups in self.chain:
             is_same = groups[:, None] == groups[None, :]
             summed += is_same / is_same.sum(axis=1, keepdims=True)
-        # These projections are nested, so an eigenvalue counts those that keep its vector.
+        # These projections are nested, so an eigenvalue is the number of projections that keep its
+        # vector.
         eigenvalues, vectors = np.linalg.eigh(summed)
         return vectors, len(self.chain) - np.rint(eigenvalues).astype(np.int64)
 
@@ -78,12 +80,12 @@ class Step:
     Attributes:
         finest: the table of which all others are sums.
         name: the attribute; None for the first step, which has one child without a parent.
-        query_set: of the children.
-        groups: the child that has each cell of the attribute.
+        query_set: the query set of the children.
+        groups: the child that contains each cell of the attribute.
         parent_set: the query set of the parents; None for the total.
         parents: the parent of every child.
-        others: the other attributes that are refined already.
-        tables: the tables whose sums are rounded under control.
+        others: the axes of the other attributes that are already refined.
+        tables: the tables whose sums are rounded down or up too.
     """
 
     finest: Product
@@ -110,7 +112,7 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of groups of the other attributes."""
+        """The numbers of groups of the other attributes."""
         return tuple(axis.size for axis in self.others)
 
     @property
@@ -141,12 +143,12 @@ class Step:
         """Return estimates and variances of groups of the attribute and of others.
 
         Args:
-            estimator: of the table.
+            estimator: the estimator of the table.
             query_set: the groups of the attribute; None for the total.
-            positions: of coarser groups, in the chains of the others.
+            positions: the positions of the coarser groups in the chains of the other attributes.
 
         Returns:
-            Both of shape (groups, *coarser groups).
+            The estimates and the variances, both of shape (groups, *coarser groups).
         """
         queries = {
             axis.name: axis.chain[position][0]
@@ -177,8 +179,8 @@ def list_steps(
 ) -> Iterator[Step]:
     """Yield the steps from the total to the finest table.
 
-    Attributes without levels come first and together, others follow by their number of cells. The
-    one with most cells is the last.
+    Attributes without levels come first and together; the other attributes follow by their number
+    of cells. The attribute with most cells is last.
     """
     paths = {name: _find_path(finest, products, public, name) for name in finest.attributes}
     tables = tuple(products)
@@ -223,7 +225,8 @@ def _find_path(
 ) -> _Path:
     """Return the levels along an attribute, coarsest first.
 
-    If levels of the tables and of public counts do not nest, only the latter count.
+    If the levels of the tables and of public counts do not nest, only the levels of public counts
+    are used.
     """
     public_tables = [counts.product for counts in public]
     path = list(refinement_path(finest, [*products, *public_tables], name))

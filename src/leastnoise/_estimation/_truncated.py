@@ -1,14 +1,15 @@
 """Sums of values clipped at a threshold, and sums over some cells.
 
-They come with estimates of the missing amount.
+The estimates include the amount that is missing.
 
-Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
-bias is estimated from the noisy counts of the tail that chose the threshold: every record between
-two candidate thresholds is taken at the middle of its cell, and groups are taken to share the loss
-in proportion to their sums. Sums that leave out cells along a number, in which nothing stood out of
-the noise: least squares on the kept cells is that on all cells, given that the others hold nothing.
-Sums by group, each over its lowest buckets of a number: every sum was measured by itself, so that
-what a group leaves out tells nothing of what it keeps.
+There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
+cover the noise given the threshold. The bias is estimated from the noisy counts of the tail that
+chose the threshold. Every record between two candidate thresholds counts as the middle of its cell,
+and the groups share the loss in proportion to their sums. Other sums leave out cells along a number
+in which nothing exceeded the noise. Least squares on the kept cells equals least squares on all
+cells, given that the other cells hold nothing. Sums by group add up, for each group, its lowest
+buckets of a number. Every sum was measured separately, so that the buckets that a group leaves out
+carry no information on the kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +34,8 @@ from leastnoise._trusted.linop import Operator, apply, dense
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity
 
-_AT_ONCE = 2**22  # numbers
-_ROUNDING = 1e-9  # of what enters an answer once
+_AT_ONCE = 2**22  # the most numbers in a batch
+_ROUNDING = 1e-9  # a coefficient this near to 0 counts as 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +50,9 @@ class TruncatedSumsEstimate:
     def of(
         observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
     ) -> "TruncatedSumsEstimate":
-        """Return the estimate from both measurements and the losses by clipping.
+        """Return the estimate from an observation and the losses by clipping.
 
-        Each loss is from one cell of the attribute to another.
+        A loss belongs to a range of cells of the attribute.
         """
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in losses:
@@ -61,7 +62,7 @@ class TruncatedSumsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return least squares answers about the clipped values.
 
-        Their noise is exact given the threshold, and they have the estimated loss.
+        The errors from noise are exact given the threshold. The answers state the estimated loss.
         """
         return replace(
             self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
@@ -112,7 +113,7 @@ class DroppedBucketsEstimate:
     ) -> "DroppedBucketsEstimate":
         """Return the estimate from a measurement and the range of kept cells.
 
-        It has the sums that may be missing from other ranges.
+        The losses are the sums that may be missing from other ranges.
         """
         full = BucketExpansion.of(observation)
         starts = full.buckets.starts
@@ -131,14 +132,14 @@ class DroppedBucketsEstimate:
         return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers of the kept cells with exact noise.
+        """Return answers of the kept cells with exact errors from noise.
 
         The possibly missing amount is never added to an answer.
         """
-        # An answer about nothing that is kept is 0, with the noise of what was measured and did not
-        # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
-        # cell is below 0, so that none is above what everything measured says of it, and none is
-        # below the answer by more than what cells that are left out have raised it by.
+        # An answer without any kept cell is 0; its noise is the noise of the measured sums that did
+        # not exceed it. The sides bound the sum of all values, in kept or omitted cells. No sum of
+        # a cell is below 0. So the estimate from all measurements bounds a sum from above, and a
+        # sum is below its answer by at most the amount that omitted cells added to the answer.
         values = answers_of(product, self.kept.even)
         variances = self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
@@ -184,7 +185,7 @@ class DroppedBucketsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedBucketSumsEstimate:
-    """Sums of each group over the lowest buckets, as many as it keeps."""
+    """The sums of each group over its kept buckets, which are the lowest."""
 
     names: tuple[str, ...]
     sums: FloatArray
@@ -201,7 +202,7 @@ class GroupedBucketSumsEstimate:
     ) -> "GroupedBucketSumsEstimate":
         """Return the estimate from the last measurement and each group's buckets.
 
-        It has the number of buckets that each group keeps, and the possibly missing amount.
+        Each group has the number of buckets that it keeps, and the amount that may be missing.
         """
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)
@@ -227,8 +228,8 @@ class GroupedBucketSumsEstimate:
 
         The possibly missing amount is never added to an answer.
         """
-        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth
-        # it. Its upper side is of the sum of all buckets, wherever the values lie.
+        # An answer without any kept bucket is 0; its noise is the noise of the measured buckets
+        # that are not kept. Its upper side bounds the sum of all buckets, kept or not.
         if product.attributes != self.names or any(
             query_set != identity() for query_set in product.query_sets
         ):

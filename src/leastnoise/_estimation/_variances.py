@@ -1,7 +1,7 @@
 """Variances and standard deviations by group.
 
 They follow from counts of values, sums, and sums of squared distances from the middle of the
-bounds, all of them noisy. An interval has every variance that the three explain together.
+bounds, all of them noisy. An interval contains every variance that agrees with all three numbers.
 """
 
 from dataclasses import dataclass, replace
@@ -28,22 +28,23 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, groups_of, queries, square_measure
 
 _MEAN_STEPS = 65
-"""Means at which the ends of an interval are computed; the best is refined once by as many."""
-_GROUPS_AT_ONCE = 2**13  # whose arrays take a few MB
+"""Means at which the ends of an interval are computed. A second grid of the same number of means
+refines the best one."""
+_GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
-    They are of the values of a group as they are: the divisor is the number of values, n, not
-    n - 1.
+    They describe the values of a group, not a population: the divisor is the number n of values,
+    not n - 1.
 
     Attributes:
         measure: the measure.
         by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
-        variance: estimated variances in squared values of the measure, shape: the numbers of groups
-            along ``by``.
+        variance: estimated variances in squared values of the measure; the shape is the numbers of
+            groups along ``by``.
         low: lower ends of the intervals of the variances.
         high: upper ends.
         std_error: standard errors of the variances by the delta method, at the estimates; NaN where
@@ -51,9 +52,9 @@ class Variances(GroupIntervals):
         mean: estimated means, in the measure's own values.
         counts: the estimated numbers of values.
         level: each interval contains its true variance with this probability.
-        labels: of the groups along each attribute of ``by``.
+        labels: the labels of the groups along each attribute of ``by``.
         groups: the names of the groups, such as ``sex x store:region``.
-        library: of its data frames; None where the data came as none.
+        library: the library of the data frames; None if the data was no data frame.
     """
 
     measure: str
@@ -98,7 +99,7 @@ class Variances(GroupIntervals):
     def numbers(self) -> dict[str, FloatArray]:
         """Return the columns: standard deviation, variance, mean and count.
 
-        ``low``, ``high`` and ``std_error`` are of the standard deviation.
+        The columns ``low``, ``high`` and ``std_error`` belong to the standard deviation.
         """
         return {
             "std_dev": self.std_dev,
@@ -119,28 +120,30 @@ def variances(
 ) -> Variances:
     """Estimate variances and standard deviations by group.
 
-    They follow from counts of values, sums and sums of squared deviations, all measured.
+    They follow from the counts of values, the sums and the sums of squared deviations, which are
+    all measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums and squares were measured.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; none for all rows.
-        level: of the intervals, each separately.
+            ln.level("region")}``; empty for all rows.
+        level: the confidence level of each interval, separately.
 
     Returns:
-        The variances. The values are those that the measure counts: clipped to its bounds.
+        The variances. The values of the measure are clipped to its bounds.
 
     Raises:
-        InputError: the measurements do not determine counts, sums and squares by these groups, or
-            no such measure.
+        InputError: the measurements do not determine the counts, sums and squares by these groups,
+            or the measure does not exist.
 
-    Guarantees: post-processing. An interval has every variance that the noise of the three numbers
-        explains together with some mean, at the multiplier of the release's own intervals; it
-        covers the true variance with about probability ``level``, also where the count is small.
-        Where the count is not clear of 0 it has all variances that the bounds allow.
+    Guarantees: post-processing. An interval contains every variance for which some mean agrees with
+        the three numbers within their noise, at the multiplier of the release's own intervals. It
+        covers the true variance with about probability ``level``, also if the count is small. If
+        the count is not clear of 0, the interval contains all variances that the bounds allow.
 
-    Source: profiling of the noise's distance, which for quotients is Fieller 1954.
+    Source: the intervals profile the distance of the noise. For quotients this is the method of
+    Fieller 1954.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.variance_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -193,7 +196,7 @@ def variances(
 class NoisyMoments:
     """Noisy counts and sums of groups, with values scaled to -1 to 1.
 
-    The noise of the three is uncorrelated. Arrays have the shape of the groups.
+    The noise of the counts, sums and squares is uncorrelated. Arrays have the shape of the groups.
 
     Attributes:
         counts: numbers of values.
@@ -245,12 +248,12 @@ class NoisyMoments:
         )
 
     def _flat(self, values: FloatArray) -> FloatArray:
-        """Return values of the groups, or one of all, as a flat array."""
+        """Return the values of the groups as a flat array; one value is repeated."""
         return np.broadcast_to(values, self.counts.shape).reshape(-1)
 
     @property
     def means(self) -> FloatArray:
-        """The means of u, the middle of the bounds for a count that is not above 0."""
+        """The means of u; the middle of the bounds if a count is not above 0."""
         is_positive = self.counts > 0
         quotient = self.sums / np.where(is_positive, self.counts, 1.0) + self.mean_offset
         middle = (self.low + self.high) / 2
@@ -258,7 +261,7 @@ class NoisyMoments:
 
     @property
     def variances(self) -> FloatArray:
-        """The variances of u, not below 0; 0 for a count that is not above 0."""
+        """The variances of u, at least 0; 0 if a count is not above 0."""
         is_positive = self.counts > 0
         squares = self.squares / np.where(is_positive, self.counts, 1.0) + self.square_offset
         largest = (self.high - self.means) * (self.means - self.low)
@@ -267,7 +270,7 @@ class NoisyMoments:
     def std_errors(self) -> FloatArray:
         """Return the standard errors of the variances by the delta method.
 
-        Right where the count is clear of 0.
+        They are valid where the count is clear of 0.
         """
         means = self.means
         slope_of_counts = (
@@ -291,12 +294,12 @@ def noisy_moments(
         measure: the measure.
         counts: the estimated numbers of values.
         sums: the estimated sums, in units of the measure.
-        squares: the estimated sums of squared deviations, in units of theirs.
+        squares: the estimated sums of squared deviations, in units of the squared deviation.
     """
     deviation = squared_deviation(plan, measure)
     of = deviation.of
     reach = value_reach(of, deviation)
-    # Sums less an offset times the counts have errors that are uncorrelated with those of the
+    # The errors of the sums less an offset times the counts are uncorrelated with the errors of the
     # counts. The offset is the middle of the bounds where both ends were measured, else 0.
     sum_offset = centring_midpoint(plan, measure) or 0.0
     squares_name = str(square_measure(plan.domain, measure))
@@ -321,7 +324,7 @@ def noisy_moments(
 
 
 def _std_without(noise_std: FloatArray, common: FloatArray) -> FloatArray:
-    """Return the standard error of a sum without its share with the count."""
+    """Return the standard error of a sum without the noise of the count."""
     variance = np.maximum(noise_std**2 - common**2, 0.0) + ROUNDING * common**2
     return np.asarray(np.sqrt(variance))
 
@@ -339,17 +342,17 @@ def variance_intervals(
     Args:
         moments: the noisy counts and sums.
         multiplier: the half width of an interval in standard errors.
-        half_step: by which the interval of each of the three is longer, in its own steps, because
-            the noise is discrete.
+        half_step: the length that is added to the interval of each of the three numbers, in steps
+            of that number, because the noise is discrete.
 
     Returns:
-        The least and the greatest variance V for which some mean m and some count c are within the
-        noise: (c (m - mean_offset), c (V + m^2 - square_offset), c) is at most ``multiplier``
-        standard errors from the sums, the squares and the counts. All variances that the bounds
-        allow where the count is not clear of 0.
+        The least and the greatest variance V for which some mean m and some count c agree with the
+        measurements: the vector (c (m - mean_offset), c (V + m^2 - square_offset), c) is at most
+        ``multiplier`` standard errors from the sums, the squares and the counts. If the count is
+        not clear of 0, the interval contains all variances that the bounds allow.
 
     Guarantees: V is between 0 and the square of half the distance of the bounds, which no variance
-        exceeds. For only sums and counts, the same rule is Fieller's.
+        exceeds. With only sums and counts, this rule gives Fieller's interval.
     """
     largest = ((moments.high - moments.low) / 2) ** 2
     longer = moments.with_longer_intervals(half_step / multiplier)
@@ -372,9 +375,10 @@ def _clear_intervals(
     y_sum = moments.sums / sum_std
     y_square = moments.squares / square_std
     y_count = moments.counts / count_std
-    # The distance of y from the ray through q = (m - mean_offset, V + m^2 - square_offset, 1), each
-    # over its standard error, is |y|^2 - (y q)^2 / |q|^2. With x the middle of q, it is at most
-    # multiplier^2 between the roots of a quadratic in x.
+    # Divide each coordinate of y and of q = (m - mean_offset, V + m^2 - square_offset, 1) by its
+    # standard error. The squared distance of y from the ray through q is |y|^2 - (y q)^2 / |q|^2.
+    # With x the middle coordinate of q, it is at most multiplier^2 between the roots of a quadratic
+    # in x.
     plain = y_sum**2 + y_count**2 - multiplier**2
     whole = plain + y_square**2
 
@@ -390,8 +394,8 @@ def _clear_intervals(
             square_std * (along * y_square + root) / plain + shift,
         )
 
-    # Means beyond the bounds are tried too: without them fewer than ``level`` intervals would hold
-    # a variance at which all values are at a bound.
+    # Means beyond the bounds are tried too. Without them, intervals would cover with less than
+    # ``level`` if all values are at a bound.
     first, last = ratio_interval(
         moments.sums, moments.counts, sum_std**2, count_std**2, multiplier, (-np.inf, np.inf)
     )

@@ -1,11 +1,11 @@
 """Strategy families along one attribute: parameters, fit, rounding, inverse.
 
-Each file holds one family.
+Each file defines one family.
 
-For a planner a family is a `Fit`: a function from the `Gram` matrix of the workload and the norm of
-the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the `GramInverse`
-of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is registered for the
-operator. Begin with these two files, then with a short family: `haar` in ``_tree``.
+A planner sees a family as a `Fit`: a function from the `Gram` matrix of the workload and the norm
+of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
+`GramInverse` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
+registered for the operator. Read these two files first, then a short family: `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
@@ -13,8 +13,8 @@ along time, row by row              ``_toeplitz``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
-``_queries`` has facts about operators and row spaces, ``_search`` the parts of all searches: a
-clock, a descent, an iteration of dual weights.
+``_queries`` has facts about operators and row spaces. ``_search`` has the parts that all searches
+use: a deadline, a descent, and an iteration of dual weights.
 """
 
 from leastnoise._families._blocks import (

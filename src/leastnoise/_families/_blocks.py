@@ -1,29 +1,29 @@
 """p-Identity on two levels, for long attributes under pure DP.
 
-One strategy is repeated within every block of cells, and another one measures the sums of the
-blocks.
+An inner strategy is repeated within every block of cells, and an outer strategy measures the sums
+of the blocks.
 
-Within block b the coefficients are those of the inner strategy divided by s_b = 1 + e_b + sum_i
-U_ib, so that all columns of the whole strategy have L1 norm 1: e_b is the coefficient of the
-block's sum measured by itself, row i of U a weighted sum of blocks.
+In block b, the coefficients of the inner strategy are divided by s_b = 1 + e_b + sum_i U_ib, so
+that all columns of the whole strategy have L1 norm 1. Here e_b is the coefficient of the query for
+the sum of block b only, and each row i of U is a query for a weighted sum of blocks.
 
-With P the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k,
-M_bc the blocks of the workload's Gram matrix M, and W = (diag(1 / k + e^2) + U^T U)^-1 o s s^T, the
-error is
+Let P be the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k.
+Let M_bc be the blocks of the workload's Gram matrix M, and W = (diag(1 / k + e^2) + U^T U)^-1 o s
+s^T. The error is
 
     f = sum_b s_b^2 tr(M_bb R) + sum_bc W_bc v^T M_bc v / k^2.
 
-If M_ij is a sum of a_i b_j (i <= j) with a and b linear in the cell, each block is such a matrix
-too: for cells x <= y of a block it is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix C, its
-    *coefficients*. So a step takes O(p^2 width + blocks^3), whatever n is. Both
-levels are fitted together: the gradient by the inner strategy is p-Identity's for the Gram
-matrix df/dP.
+Let M_ij be a sum of a_i b_j (i <= j) with a and b linear in the cell. Then each block has the same
+form: its entry for cells x <= y of the block is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix
+C, the *coefficients* of the block. So a step takes O(p^2 width + blocks^3), for every n. Both
+levels are fitted together: the gradient by the inner strategy is the gradient of p-Identity for the
+Gram matrix df/dP.
 
-The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
-+ G_s)^-1, for inner strategies of which block b has w_b times one, with kappa, mean m and R as in
-``_inverse``, and sums of Gram matrix G_s.
+The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) +
+G_s)^-1. Here block b measures w_b times the inner strategy, which has kappa, mean m and R as in
+``_inverse``, and G_s is the Gram matrix of the outer strategy.
 
-Source: ours; the inner step is from OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
+Source: this project; the inner step is from OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
     docs/mathematics.md, section 2.
 """
 
@@ -56,19 +56,19 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
 from leastnoise._trusted.measurements import Factor
 
-_FINEST = 18.0  # cells from bump to bump of the finest layer
-# distance of bumps over the distance in the layer below, for cells and for blocks
+_FINEST = 18.0  # distance of bumps in the finest layer, in cells
+# distance of bumps in a layer relative to the layer below, for cells and for blocks
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
-_MOST_BLOCKS = 1024  # of 4096 cells
+_MOST_BLOCKS = 1024  # the most blocks, each of 4096 cells
 # up to this many blocks their sums are not measured separately: the measurements within them
 # suffice
 _FEW = 256
-_STEPS = 100  # of descent
+_STEPS = 100  # the most steps of a descent
 _MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
-# of coefficients, and of row weights
+# bits of coefficients, and of row weights
 _BLOCK_BITS = 14
-_MOST_BITS = 20  # of a coefficient
+_MOST_BITS = 20  # the most bits of a coefficient
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 
@@ -77,8 +77,8 @@ class BlockPIdentity(NamedTuple):
 
     inner: PIdentity  # within a block, of sensitivity 1; a shorter last block has its first cells
     divisors: FloatArray  # s, shape (blocks,)
-    # e, shape (blocks,), before it is divided by s; zeros if blocks' sums are not measured by
-    # themselves
+    # e, shape (blocks,), before it is divided by s; zeros if the sums of single blocks are not
+    # measured
     diagonal: FloatArray
     rows: FloatArray  # U, shape (p, blocks), before it is divided by s
     rmse: float  # unit RMSE under L1 if all blocks are whole
@@ -87,15 +87,16 @@ class BlockPIdentity(NamedTuple):
 class BlockGram(NamedTuple):
     """The Gram matrix M of a workload in blocks of equal width.
 
-    Block M_bb has the coefficients ``local[b]`` and those of the pairs, and ``identity`` times the
-    identity. M_bc (b < c) has those of the pairs and the constant ``across[b, c]``.
+    Block M_bb is the sum of three parts: the coefficients ``local[b]``, the coefficients of the
+    pairs, and ``identity`` times the identity. Block M_bc (b < c) is the sum of the coefficients of
+    the pairs and the constant ``across[b, c]``.
     """
 
     identity: float
     pairs: tuple[
         tuple[FloatArray, FloatArray], ...
-    ]  # a and b of each pair in every block, as (value at cell 0, slope): shape (blocks, 2)
-    local: FloatArray  # coefficients that given ranges add to every M_bb, shape (blocks, 2, 2)
+    ]  # for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2)
+    local: FloatArray  # coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2)
     across: FloatArray  # shape (blocks, blocks)
 
     def within_block_sum(self, weights: FloatArray) -> FloatArray:
@@ -117,7 +118,7 @@ class BlockGram(NamedTuple):
     def diagonal_forms(self, forms: FloatArray) -> FloatArray:
         """Return y^T M_bb y for every block, shape (blocks,).
 
-        Takes the `quadratic_forms` of y, or their sum over several y.
+        ``forms`` are the `quadratic_forms` of y, or their sum over several y.
         """
         return np.asarray(
             (self.local * forms).sum(axis=(1, 2))
@@ -127,7 +128,8 @@ class BlockGram(NamedTuple):
     def all_forms(self, moments: FloatArray, forms: FloatArray) -> FloatArray:
         """Return y^T M_bc y for all pairs of blocks, shape (blocks, blocks).
 
-        Takes the sums of y and of y times the cell number, and the quadratic forms of y.
+        ``moments`` are the sums of y and of y times the cell number; ``forms`` are the quadratic
+        forms of y.
         """
         upper = np.triu(
             self.across * moments[0] ** 2
@@ -138,9 +140,9 @@ class BlockGram(NamedTuple):
 
 
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
-    """Return a workload's Gram matrix, cut into blocks of equal width.
+    """Return a workload's Gram matrix, divided into blocks of equal width.
 
-    Ranges are averaged: each end is treated as uniform within its block.
+    Ranges are averaged: each end counts as uniformly distributed within its block.
     """
     if gram.array is not None:
         raise NotApplicable(_MADE_FOR)
@@ -163,7 +165,7 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
     local = np.zeros((blocks, 2, 2))
     across = np.zeros((blocks, blocks))
     if gram.weighted_ranges is not None:
-        # A range that lies within one block, and is not all of it, counts as its cells alone.
+        # A range within one block, which is not the whole block, counts as its single cells.
         amounts = gram.weighted_ranges[0]
         low = gram.weighted_ranges[1]
         stop = gram.weighted_ranges[2] + 1
@@ -194,7 +196,7 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
 def quadratic_forms(rows: FloatArray) -> FloatArray:
     """Return the four quadratic forms y^T T y summed over rows y, shape (2, 2).
 
-    T is symmetric with T_xy = E_i(x) E_j(y) for x <= y.
+    For each i and j, T is symmetric with T_xy = E_i(x) E_j(y) for x <= y.
     """
     cells = np.arange(rows.shape[1])
     parts = [rows, rows * cells]
@@ -222,14 +224,14 @@ def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 class _InnerSummary(NamedTuple):
     """The terms of the inner strategy in the error of a two-level strategy.
 
-    P is the inverse of its Gram matrix.
+    P is the inverse of the inner strategy's Gram matrix.
     """
 
     total: float  # k, the sum of all entries of P
-    mean: FloatArray  # v / k, v the row sums of P
+    mean: FloatArray  # v / k, where v are the row sums of P
     norm: float  # squared norm of the mean
     forms: FloatArray  # quadratic forms of the mean, shape (2, 2)
-    trace: float  # of P
+    trace: float  # the trace of P
     traces: FloatArray  # quadratic forms with P in place of y y^T, shape (2, 2)
 
 
@@ -258,16 +260,16 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
 
 
 class _BlockSums(NamedTuple):
-    """The terms of the sums of blocks in the error of a two-level strategy."""
+    """The terms of the outer strategy in the error of a two-level strategy."""
 
     divisors: FloatArray  # s, shape (blocks,)
     inverse: FloatArray  # (diag(1 / k + e^2) + U^T U)^-1, shape (blocks, blocks)
     outer: FloatArray  # s s^T
-    weights: FloatArray  # W, the entrywise product of both
+    weights: FloatArray  # W, the entrywise product of ``inverse`` and ``outer``
 
 
 def _summarize_sums(above: FloatArray, total: float) -> _BlockSums:
-    """Return the summary of measured sums, e and U, given the inner strategy's k."""
+    """Return the summary of the measured sums e and U, given k."""
     divisors = 1 + above.sum(axis=0)
     inverse = positive_inverse(np.diag(1 / total + above[0] ** 2) + above[1:].T @ above[1:])
     outer = np.outer(divisors, divisors)
@@ -277,14 +279,14 @@ def _summarize_sums(above: FloatArray, total: float) -> _BlockSums:
 class _ErrorTerms(NamedTuple):
     """Coefficients of the workload in the error of a two-level strategy.
 
-    The error is ``within`` times the traces of P, ``identity`` times its trace, ``coefficients``
-    times the forms of the mean, and ``cell`` times its norm.
+    The error is the sum of four products: ``within`` and the traces of P, ``identity`` and the
+    trace of P, ``coefficients`` and the forms of the mean, ``cell`` and the norm of the mean.
     """
 
     within: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
-    identity: float  # the same of the multiples of the identity in M_bb
+    identity: float  # the same sum for the multiples of the identity in M_bb
     coefficients: FloatArray  # sum_bc W_bc M_bc - k within, shape (2, 2)
-    cell: float  # the same of the multiples of the identity
+    cell: float  # the same sum for the multiples of the identity
 
     def error(self, inner: _InnerSummary) -> float:
         """Return the error."""
@@ -321,7 +323,7 @@ def blocks_objective(
     sums = _summarize_sums(above, inner.total)
     terms = _error_terms(gram_blocks, sums, inner.total)
     moments = np.array([1.0, float(inner.mean @ np.arange(support.size))])
-    # m^T M_bc m for all pairs of blocks, m the mean
+    # m^T M_bc m for all pairs of blocks, with m the mean
     of_pairs = gram_blocks.all_forms(
         moments, inner.forms
     ) + gram_blocks.identity * inner.norm * np.eye(len(sums.divisors))
@@ -383,14 +385,14 @@ def block_width(size: int) -> int:
 def fit_blocks(gram: Gram) -> BlockPIdentity:
     """Return the fitted two-level p-Identity strategy."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
-        raise NotApplicable(f"it is made for 2 to {4096 * _MOST_BLOCKS} cells")
+        raise NotApplicable(f"it supports only 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)
     blocks = -(-gram.size // width)
     blocked_gram = block_gram(gram, width, blocks)
     windows = list(_layers(width, _FINEST, _COARSER, 0.7))
     many = blocks > _FEW
-    # The first layer over the blocks continues the last one within them; if blocks' sums are
-    # measured by themselves, it is like the finest.
+    # The first layer over the blocks continues the last layer within them. If the sums of single
+    # blocks are measured, it is like the finest layer.
     last = _FINEST * (_COARSER if width < 1.5 * _FINEST * _COARSER else _COARSER**2)
     rows = [np.full(blocks, 0.2 if many else 0.0)]
     for start, stop, height in _layers(
@@ -427,7 +429,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
 def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
     """Yield layers of bumps, each ``coarser`` times wider spaced than the last.
 
-    Yields one flat row if the finest spacing is too wide.
+    If the finest spacing is too wide, yield one flat row.
     """
     spacing = finest
     while size / spacing >= 1.5 or spacing == finest:
@@ -436,7 +438,7 @@ def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator
 
 
 class NestedInverse(GramInverse):
-    """The inverse of G for a strategy on two levels, never formed."""
+    """The inverse of G for a two-level strategy, without its matrix."""
 
     def __init__(
         self, inner: GramInverse, last: GramInverse, weights: FloatArray, sums_inverse: FloatArray
@@ -472,10 +474,10 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Block, share of the block's mean, and variance of each cell prefix.
+        """The block, the share of its mean, and the variance of each cell prefix.
 
-        They are for the first 0, 1, ..., n cells: the block of the last cell, the part of its mean
-        that they hold, and their variance under R.
+        The prefixes are the first 0, 1, ..., n cells. For each: the block of its last cell, the
+        part of the mean of this block that it contains, and its variance under R.
         """
         shares = []
         residuals = []
@@ -495,7 +497,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """Sums of H over the blocks before each: along one axis, along both."""
+        """The sums of H over the blocks before each, along one axis and both."""
         along = np.zeros((len(self.sums_inverse) + 1, len(self.sums_inverse)))
         np.cumsum(self.sums_inverse, axis=0, out=along[1:])
         both = np.zeros((len(self.sums_inverse) + 1,) * 2)
@@ -555,11 +557,11 @@ class NestedInverse(GramInverse):
     def bound_of_ranges(self) -> float:
         """Return an upper bound on the variance of every range of cells.
 
-        Ranges within a block are bounded by the inverse of that block. For all other ranges the
-        largest parts are added up.
+        The inverse of a block bounds the ranges within it. For all other ranges, the largest values
+        of both parts of the variance are added up.
         """
-        # The part by H is convex in the shares of the first and the last block, so it is largest at
-        # ranges of whole blocks; R adds at most its largest prefix variance at each end.
+        # The part of H is convex in the shares of the first and the last block, so it is largest
+        # for ranges of whole blocks. R adds at most its largest prefix variance at each end.
         lightest = (self.inner, self.weights[:-1].min()), (self.last, self.weights[-1])
         within = max(
             base.largest_variance(AllRanges(base.size)) / float(weight) ** 2
@@ -598,7 +600,7 @@ def _(operator: Nested, factor: Factor) -> GramInverse | None:
 def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the two-level p-Identity strategy, rounded to integers.
 
-    Row weights say how much heavier one block is than another.
+    The row weights give the relative weights of the blocks.
     """
     fitted, size = fit_blocks(gram), gram.size
     diagonal, below = fitted.inner.dyadic(min(bits, _BLOCK_BITS))
@@ -623,7 +625,7 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         DiagonalAndRows(np.maximum(block_rows, 1), sums) if fitted.diagonal.any() else Dense(sums)
     )
     least = fitted.divisors.min()
-    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for a total alone the divisors are large
+    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for the total only, divisors are large
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)
     rows = [within[0].rows] * (len(heights) - 1) + [within[1].rows]
     return FittedFamily(

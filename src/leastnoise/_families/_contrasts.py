@@ -28,12 +28,12 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Dense, Operator, dense
 from leastnoise._trusted.measurements import Factor
 
-_RIDGE = 1e-8  # a little weight on directions that nobody asks about keeps the rows independent
+_RIDGE = 1e-8  # a small weight on directions that no query uses keeps the rows linearly independent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContrastRows:
-    """Rows that determine everything along an attribute but its total."""
+    """Rows that determine every query along an attribute except the total."""
 
     rows: FloatArray  # F, shape (n - 1, n), largest column norm 1
     lower: float  # no rows of that norm with this tilt have a smaller tr(M R)
@@ -56,7 +56,7 @@ def best_tilt(
     """
     n = len(gram)
     optimum = _optimal_rows(np.eye(n), gram + pull, weights, gap, 200)
-    # X^-1 1 by the rows of X = F^T F.
+    # This is X^-1 1 with X = F^T F.
     mean = np.linalg.solve(optimum.rows, np.linalg.solve(optimum.rows.T, np.ones(n)))
     return mean / mean.sum(), optimum.weights
 
@@ -75,7 +75,7 @@ def fit_contrast_rows(
 
 
 def _sum_zero(gram: FloatArray) -> FloatArray:
-    """Return B^T M B, the columns of B the sum-zero vectors e_j - e_n."""
+    """Return B^T M B; the columns of B are the sum-zero vectors e_j - e_n."""
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
@@ -117,9 +117,10 @@ def _optimal_rows(
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     """Return rows rounded to integers up to ``top`` that keep column norms."""
-    # After rounding to nearest the longest column would set the noise of all. So in each column
-    # some entries, those nearest to the middle of two whole numbers first, are rounded the other
-    # way. With entries up to 255 that costs less than a thousandth of the error.
+    # After rounding to nearest, the longest column would determine the noise of all columns. So in
+    # each column some entries are rounded the other way, beginning with the entries nearest to the
+    # middle between two whole numbers. With entries up to 255 this costs less than a thousandth of
+    # the error.
     fine = rows * (top / float(np.abs(rows).max()))
     rounded = np.rint(fine)
     other = np.where(fine >= rounded, rounded + 1, rounded - 1)
@@ -140,8 +141,8 @@ class GroupContrasts(Dense):
     """Each group's count times the number of groups, less the total.
 
     Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
-    rows with independent noise of the variance g^2 s tell what contrasts of norm 1 between the
-    groups, with the variance s, would tell. No plan measures it.
+    these rows with independent noise of variance g^2 s carry the same information as contrasts of
+    norm 1 between the groups with noise of variance s. No plan measures these rows.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]
@@ -151,7 +152,7 @@ class GroupContrasts(Dense):
 
     @property
     def of_groups(self) -> Dense:
-        """The same rows over the counts of the groups."""
+        """The same rows, applied to the counts of the groups."""
         return Dense(self.rows * np.eye(self.rows, dtype=np.int64) - 1)
 
 
@@ -161,9 +162,9 @@ def group_contrasts(partition: Operator) -> GroupContrasts:
 
 
 def excludes_total(operator: Operator) -> bool:
-    """Return whether a strategy measures contrasts, and so leaves out the total.
+    """Return whether a strategy measures contrasts, which exclude the total.
 
-    That is contrasts of cells or groups, or a matrix with one row fewer than cells.
+    Such a strategy is contrasts of cells or groups, or a matrix with one row fewer than cells.
     """
     if type(operator) is GroupContrasts:
         return True
@@ -173,12 +174,12 @@ def excludes_total(operator: Operator) -> bool:
 def contrast_strength(factor: Factor) -> float | None:
     """Return c if the Gram matrix of a factor is c (I - J / n), else None.
 
-    Over its groups instead of the cells for `GroupContrasts`.
+    For `GroupContrasts`, the matrix is over the groups instead of the cells.
     """
-    # Such a factor tells of the differences between cells what c measurements of every cell would,
-    # so it combines with whole cells that are measured elsewhere. For contrasts with noise in
-    # proportion to their norms c is 1, for the difference of two cells 2, and for the non-constant
-    # signs of m bits on their 2^m cells 2^m.
+    # Such a factor carries the same information on the differences between cells as c measurements
+    # of every cell, so it can be combined with blocks that measure all cells. For contrasts with
+    # noise in proportion to their norms, c is 1. For the difference of two cells c is 2. For the
+    # non-constant sign patterns of m bits on their 2^m cells, c is 2^m.
     operator = factor.operator
     if type(operator) is Contrasts:
         return 1.0
@@ -199,12 +200,13 @@ def contrast_strength(factor: Factor) -> float | None:
 def contrast_basis(factor: Factor) -> GramInverse:
     """Return the inverse Gram matrix of a strategy without the total.
 
-    Only its kappa depends on the chosen weight of the total.
+    The weight of the total is arbitrary; only kappa depends on it.
     """
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]
     total = float(unseen.sum())
-    # Coordinates of the sum-zero vectors: the first n - 1 cells, the last one balances them.
+    # The coordinates of a sum-zero vector are its first n - 1 cells; the last cell makes the sum
+    # zero.
     square = rows[:, :-1] - rows[:, -1:]
     if abs(total) > 1e-7 and np.linalg.cond(square) < 1e7:
         inverse = np.linalg.inv(square)

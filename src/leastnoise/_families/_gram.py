@@ -1,14 +1,14 @@
 """Gram matrices M = W^T W of workloads, in their shortest form.
 
-W has m queries on one ordered attribute of n cells.
+W is the matrix of m queries on one ordered attribute of n cells.
 
-For workloads given as matrices this finds the cells that no query distinguishes, an order of the
-cells along a line, and a short form in it.
+For workloads that are matrices, this file finds the cells that no query distinguishes, an order of
+the cells along a line, and a short form of M in that order.
 
-A family of strategies along one attribute is to planners a function that fits one to such a matrix,
-in whole numbers (`Fit`). The rounded strategy is measured, and the plan's error and privacy
-cost follow from its integers. The inverse Gram matrix is registered for its operator: see
-``_inverse``.
+Planners see a family of strategies along one attribute as a function that fits a strategy in whole
+numbers to such a matrix (`Fit`). The rounded strategy is measured, and the plan's error and privacy
+cost follow from its integers. The inverse of the strategy's Gram matrix is registered for its
+operator: see ``_inverse``.
 """
 
 import math
@@ -42,10 +42,10 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-# cells up to which fits are kept, and how many of each family: some megabytes
+# the most cells for which fits are remembered; all fits take some megabytes
 _MOST_KEPT = 256
-_FITS = 64  # that are remembered
-_AT_ONCE = 2**22  # numbers in memory
+_FITS = 64  # the most fits that are remembered for each family
+_AT_ONCE = 2**22  # the most numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
@@ -65,7 +65,7 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
     """Return ``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
     if (a == a[0]).all() and np.array_equal(
         b, np.arange(len(b), 0.0, -1)
-    ):  # prefix sums take half the work
+    ):  # prefix sums take half the time
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         if a[0] == 1:
             return sums
@@ -83,17 +83,18 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 class Gram:
     """A Gram matrix M, stored as a sum of up to four structured forms.
 
-    No method costs n^2 unless there is an array or its docstring states it.
+    A method takes O(n^2) only if there is an array, or if its docstring states it.
     """
 
     size: int  # number of cells n
     queries: int  # number of queries m (rows of W)
-    # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
+    # the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the
+    # total
     pairs: Generators = ()
     identity_weight: float = 0.0  # the multiple of the identity: the weight of single cells
-    # the weights of ranges, their first and their last cells
+    # the weights, the first cells and the last cells of ranges
     weighted_ranges: tuple[FloatArray, IntArray, IntArray] | None = None
-    array: FloatArray | None = None  # the matrix of queries without such a form, shape (n, n)
+    array: FloatArray | None = None  # the part of M without a structured form, shape (n, n)
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -156,7 +157,7 @@ class Gram:
     def _edges(self) -> Any:
         """Return the sparse matrix L of the ranges, shape (n + 1, n + 1).
 
-        ``S^T L S`` is their part of M, where S sums the first 0 to n cells.
+        ``S^T L S`` is the part of the ranges in M, where S sums the first 0 to n cells.
         """
         from scipy.sparse import csr_array
 
@@ -182,7 +183,7 @@ class Gram:
         if self.weighted_ranges is not None:
             sums = np.zeros(
                 (len(matrix), self.size + 1)
-            )  # of the first 0, 1, ... numbers of every row
+            )  # sums of the first 0, 1, ... numbers of every row
             np.cumsum(matrix, axis=1, out=sums[:, 1:])
             parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
         if self.array is not None:
@@ -212,13 +213,11 @@ class Gram:
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         """Return the diagonal blocks of ``width`` cells times a vector.
 
-        The last block may be shorter. Takes O(n) if there is no array.
+        The last block may be shorter. The product takes O(n) if there is no array.
         """
         width = min(width, self.size)
         blocks = -(-self.size // width)
-        beyond = np.zeros(
-            blocks * width - self.size
-        )  # np.pad takes many times as long on short arrays
+        beyond = np.zeros(blocks * width - self.size)  # np.pad takes much longer for short arrays
 
         def split(values: FloatArray) -> FloatArray:
             return np.concatenate([values, beyond]).reshape(blocks, width)
@@ -243,7 +242,8 @@ class Gram:
                 * _cover_sums(self.size, amounts, first + 1, last - 1)[:blocks]
             )
             product += np.repeat(spanning, width)[: self.size]
-            # A range has a part in its first block, and one in its last block if that is another.
+            # A range has a part in its first block, and another part in its last block if the two
+            # differ.
             more = last > first
             for each, start, stop in (
                 (amounts, low, np.minimum(high, (first + 1) * width - 1)),
@@ -260,7 +260,7 @@ class Gram:
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
         """Return ``tr(M P)`` for each block width.
 
-        P projects onto vectors that are constant on blocks of that width.
+        P is the projection on vectors that are constant on blocks of that width.
         """
         traces = np.array([self.size * self.identity_weight / width for width in widths])
         if self.pairs:
@@ -269,7 +269,7 @@ class Gram:
             amounts, low, high = self.weighted_ranges
             for at, width in enumerate(
                 widths
-            ):  # a range is made of whole blocks and a part of its first and last block
+            ):  # a range consists of whole blocks and of parts of its first and its last block
                 first = low // width
                 last = high // width
                 begin = np.minimum(high + 1, (first + 1) * width) - low
@@ -289,7 +289,7 @@ class Gram:
     def _pair_traces(self, widths: Sequence[int]) -> FloatArray:
         """Return the block traces of the rank-one (generator) part.
 
-        The sums over a block are computed from those over the smaller blocks inside it.
+        The sums over a block are computed from the sums over the smaller blocks inside it.
         """
         by_width = {1: (np.sum([a * b for a, b in self.pairs], axis=0), list(self.pairs))}
         for width in sorted({*widths} - {1}):
@@ -338,7 +338,7 @@ class Gram:
                 array += (inside.T * amounts[part : part + step]) @ inside
         pairs = tuple(
             (a[ends], b[starts]) for a, b in self.pairs
-        )  # of queries that hold both of two groups whole
+        )  # for queries that contain two whole groups
         return Gram(count, self.queries, pairs, self.identity_weight / factor, None, array)
 
 
@@ -353,7 +353,7 @@ def gram_of(operator: Operator) -> Gram:
     pair = gram_generators(operator)
     if operator == Identity(n):
         return Gram(n, n, identity_weight=1.0)
-    if pair is not None:  # the ends of all ranges of a long attribute would not fit into memory
+    if pair is not None:  # a list of all ranges of a long attribute would not fit into memory
         return Gram(n, operator.rows, (pair,))
     ends = interval_ends(operator)
     if ends is not None:
@@ -374,9 +374,9 @@ def gram_of(operator: Operator) -> Gram:
 
 
 def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """Return ``M = sum weight * part`` of several query sets.
+    """Return the sum ``M = sum weight * part`` for several query sets.
 
-    A weight is the square of the factor of its queries.
+    Each weight is the square of the factor by which the queries are multiplied.
     """
     ranges = [
         (weight * part.weighted_ranges[0], *part.weighted_ranges[1:])
@@ -402,7 +402,7 @@ def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
     """Return the Gram matrix with its cells in seriated order, and that order.
 
-    M is in short form if it has one in that order.
+    If M has a short form in that order, the result has this form.
     """
     order = seriate_cells(gram)
     ordered = gram.dense()[np.ix_(order, order)]
@@ -416,7 +416,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and each cell's position in it."""
+    """Return the Gram matrix of merged cells, and the position of each cell."""
     if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
             gram.size, dtype=np.int64
@@ -433,7 +433,7 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 def is_exchangeable(gram: Gram) -> bool:
     """Return whether all cells are exchangeable under the workload.
 
-    Each is covered as often as the first one, alone and in pairs.
+    That is, all entries of M are equal, so no query distinguishes two cells.
     """
     diagonal = gram.diagonal()
     first = np.eye(1, gram.size)
@@ -444,11 +444,12 @@ def is_exchangeable(gram: Gram) -> bool:
 
 def seriate_cells(gram: Gram) -> IntArray:
     """Return an order of cells in which few queries separate neighbours."""
-    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good
-    # for ranges of one width) and that of the closeness (for prefix sums, whose cells are not asked
-    # for equally often) give two orders; the one with the shorter way from cell to cell undoes any
-    # permutation of a workload of ranges, which is then planned as well as one given by name.
-    # Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
+    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. Two Fiedler vectors give two orders:
+    # the vector of M itself suits ranges of one width, and the vector of the closeness suits prefix
+    # sums, whose cells are not requested equally often. The order with the shorter path from cell
+    # to cell undoes any permutation of a workload of ranges. Such a workload is then planned as
+    # well as ranges that are requested by name. Source: Atkins, Boman, Hendrickson 1998 (seriation
+    # of Robinson matrices).
     from scipy.linalg import eigh
 
     if gram.size < 3:
@@ -460,8 +461,8 @@ def seriate_cells(gram: Gram) -> IntArray:
     shortest = math.inf
     for close in (matrix, distances.max() - distances):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
-        # If the workload falls into independent parts, the constant vector is not the only one of
-        # its eigenvalue.
+        # If the workload falls into independent parts, the eigenvalue of the constant vector has
+        # other eigenvectors too.
         if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]):
             fiedler = vectors[:, 1]
         else:
@@ -479,7 +480,8 @@ class FittedFamily(NamedTuple):
 
     operator: Operator
     row_weights: IntArray | None = None
-    # on the total squared error of every strategy of norm 1, at unit noise; 0 if none is known
+    # lower bound on the total squared error of every strategy of norm 1, at unit noise; 0 if
+    # unknown
     bound: float = 0.0
 
     def factor(self, name: str) -> Factor:
@@ -488,13 +490,14 @@ class FittedFamily(NamedTuple):
 
 
 Fit = Callable[[Gram, int, int], FittedFamily]
-"""A family: fits a strategy to a Gram matrix for Laplace (1) or Gaussian (2) noise, and rounds real coefficients to so many bits."""
+"""A family: a function from a Gram matrix, the norm of the noise (1 for Laplace, 2 for Gaussian)
+and the number of bits of rounded coefficients to a fitted strategy."""
 
 
 def memoize_fit(fit: Fitting) -> Fitting:
-    """Return a fit that remembers its results for few cells.
+    """Return a fit that remembers its results for attributes of few cells.
 
-    Other budgets, strategies and data-dependent mechanisms ask for the same fits again.
+    Other budgets, strategies and data-dependent mechanisms need the same fits again.
     """
     cached = lru_cache(maxsize=_FITS)(fit)
 
@@ -513,8 +516,8 @@ def fit_family(
 ) -> FittedFamily:
     """Return a family's strategy, fitted to weighted queries.
 
-    Runs of cells that no query distinguishes are merged first, if the ends of ranges show such
-    runs.
+    Runs of cells that no query distinguishes are merged first, if they follow from the ends of
+    ranges.
     """
     size = weighted_queries[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))
@@ -524,7 +527,7 @@ def fit_family(
     ]
     factor, gram = (
         grams[0] if len(grams) == 1 else (1.0, weighted_sum(grams))
-    )  # a weight of all queries changes no strategy
+    )  # a common weight of all queries changes no strategy
     operator, row_weights, bound = (
         fit(gram, norm, bits) if gram.array is None else fit_on_merged_cells(fit, gram, norm, bits)
     )
@@ -537,8 +540,8 @@ def fit_family(
 
 def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFamily:
     """Return a family's strategy, fitted after merging equal cells."""
-    # Under Laplace noise a family that measures every cell gains much if few queries are asked;
-    # other families gain time.
+    # With Laplace noise, merging lowers the error of a family that measures every cell if there are
+    # few queries. Other families take less time.
     small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)

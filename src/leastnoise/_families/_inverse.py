@@ -1,20 +1,19 @@
 """Inverse of a strategy's Gram matrix, split into total and remainder.
 
-The strategy is along one attribute.
+The strategy measures queries along one attribute.
 
-Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1
-    / kappa (it sums to 1), and the
-residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R
-= I - J/n, the residual basis of ResidualPlanner; for any other strategy this is its generalisation:
-G and 11^T are diagonal in one basis, so least squares over marginals of any such product strategies
-is.
+Notation: F is the strategy, w are its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean =
+    G^-1 1 / kappa (it sums to 1), and the residual inverse is R = G^-1 - kappa mean mean^T, for
+    which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the residual basis of
+    ResidualPlanner. Every other strategy generalises this: G and 11^T are diagonal in one basis, so
+    least squares over marginals of any product of such strategies is diagonal too.
 
-Every family registers its inverse with `structured_inverse` for its operator, in its own file. Here are
-those of cells with a few rows, of any matrix and of runs of cells.
+Every family registers its inverse with `structured_inverse` for its operator, in the file of the
+family. This file has the inverses for cells with a few rows, for any matrix and for runs of cells.
 
-The largest variance of all intervals is found without a list of them: an interval is the difference
-of two prefix sums, so with C the covariance of the n + 1 prefix sums (with the empty one) its
-variance is C_ii + C_jj - 2 C_ij.
+The largest variance of all intervals is found without a list of intervals. An interval is the
+difference of two prefix sums, so its variance is C_ii + C_jj - 2 C_ij, where C is the covariance of
+the n + 1 prefix sums (including the empty sum).
 
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in
     docs/mathematics.md.
@@ -56,8 +55,8 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 MOST_LISTED = 2**22
-"""The most answers whose variances are listed to find the largest."""
-_NUMBERS = 2**22  # in memory at a time
+"""The most answers whose variances are listed to find the largest variance."""
+_NUMBERS = 2**22  # the most numbers in memory at a time
 
 _UNDETERMINED = (
     "The measured queries along an attribute do not determine the workload's queries along it."
@@ -75,7 +74,7 @@ class GramInverse(ABC):
     """
 
     size: int  # number of cells
-    ranges_exact = False  # whether ``bound_of_ranges`` is the largest variance itself
+    ranges_exact = False  # whether ``bound_of_ranges`` equals the largest variance
 
     @abstractmethod
     def solve(self, v: FloatArray) -> FloatArray:
@@ -102,7 +101,7 @@ class GramInverse(ABC):
         """Return an inverse that answers an operator, and the operator for it.
 
         Raises:
-            Undetermined: the measured queries do not determine these.
+            UndeterminedQuery: the measured queries do not determine the operator's queries.
         """
         return self, operator
 
@@ -118,7 +117,7 @@ class GramInverse(ABC):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Least-squares cells if only the total is measured, and is 1; (size,)."""
+        """Least-squares cells for a total of 1 and no other facts, (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property
@@ -132,7 +131,7 @@ class GramInverse(ABC):
         """Return G^-1 v less the part that the estimated total explains."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
-        return np.asarray(np.subtract(solved, along, out=along))  # saves an array of large tables
+        return np.asarray(np.subtract(solved, along, out=along))  # saves an array for large tables
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return q G^-1 q for every row q of an operator, shape (rows,)."""
@@ -150,19 +149,19 @@ class GramInverse(ABC):
     def split_sums(self, operator: Operator) -> tuple[float, float]:
         """Return the sums of (q mean)^2 and of q R q over the rows q.
 
-        The rows are not listed.
+        The rows of the operator are not listed.
         """
         along = float(self.mean @ apply_gram(operator, self.mean))
         return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of ``variances``."""
+        """Return the sum of the ``variances``."""
         inverse, queries = self.determined(operator)
         if inverse is not self:
             return inverse.total_variance(queries)
         if operator == AllRanges(self.size):
-            # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum
-            # Var(S_i) - Var(sum S_i).
+            # The ranges are the differences of all pairs of the n + 1 prefix sums S, so the sum of
+            # their variances is (n + 1) sum Var(S_i) - Var(sum S_i).
             falling = np.arange(self.size, 0.0, -1)
             return float(
                 (self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling)
@@ -170,11 +169,11 @@ class GramInverse(ABC):
         if operator.rows > operator.size and interval_ends(operator) is None:
             return float(
                 np.trace(self.solve(apply_gram(operator, np.eye(operator.size))))
-            )  # their Gram matrix is smaller
+            )  # the Gram matrix of the rows is smaller
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """Return the largest of ``variances``.
+        """Return the largest of the ``variances``.
 
         If there are too many ranges to list, this is an upper bound.
         """
@@ -189,14 +188,14 @@ class GramInverse(ABC):
         return self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
-        """Return the largest variance if it is known without listing, else None."""
+        """Return the largest variance if it is known without a list, else None."""
         if self.ranges_exact and operator == AllRanges(self.size):
             return self.bound_of_ranges()
         return None
 
 
 class IdentityInverse(GramInverse):
-    """The inverse for scaled cells and a few dense rows T, by Woodbury.
+    """The inverse for scaled cells and a few dense rows T (Woodbury).
 
     Without any rows, only the cells are measured.
     """
@@ -259,14 +258,14 @@ class IdentityInverse(GramInverse):
     def bound_of_ranges(self) -> float:
         """Return the largest variance of all ranges.
 
-        Uses a few rows at a time of the covariance of prefix sums.
+        It uses a few rows of the covariance of prefix sums at a time.
         """
         if not len(self.lifted):
             return float(self.inverse_squares.sum())
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         points = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         norms = (points**2).sum(axis=1)
-        # cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j it is below 0.
+        # The variance is cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j this is below 0.
         late = cells - norms
         early = -cells - norms
         step = max(1, _NUMBERS // len(points))
@@ -306,14 +305,14 @@ class DenseInverse(GramInverse):
 class CoarseInverse(GramInverse):
     """The inverse for a strategy on the sums of runs of cells.
 
-    The estimate of a run is spread evenly over its cells, which has the least norm.
+    The estimate of a run is spread evenly over its cells, which is the solution of least norm.
     """
 
     def __init__(self, runs: GramInverse, coarse: Coarse) -> None:
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Return inverse and operator on buckets; raise if it is not determined."""
+        """Return the inverse and the operator on buckets; raise if undetermined."""
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
@@ -331,9 +330,9 @@ class CoarseInverse(GramInverse):
 
 @singledispatch
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
-    """Return an inverse that uses an operator's structure; None without one.
+    """Return an inverse that uses the structure of an operator.
 
-    The result is None if it must be computed from the matrix.
+    The result is None if the inverse must be computed from the matrix.
     """
     return None
 
@@ -372,7 +371,8 @@ def invert_gram(factor: Factor) -> GramInverse:
     """Return the inverse Gram matrix of a factor along one attribute.
 
     Raises:
-        Undetermined: its queries do not determine the total, or their noise is too unequal.
+        UndeterminedQuery: the queries of the factor do not determine the total, or their noise is
+            too unequal.
     """
     operator = factor.operator
     by_structure = structured_inverse(operator, factor)
@@ -399,7 +399,7 @@ def invert_gram(factor: Factor) -> GramInverse:
     inverse = invert_within(gram, full_space(operator.size))
     if inverse is not None:
         return DenseInverse(inverse)
-    # The queries do not determine every cell. If they determine the total, everything holds within
+    # The queries do not determine every cell. If they determine the total, all formulas hold within
     # their row space.
     space = row_space(operator)
     attributes_text = " x ".join(factor.attributes)
@@ -418,7 +418,7 @@ def invert_gram(factor: Factor) -> GramInverse:
 def largest_range_variance(covariance: FloatArray) -> float:
     """Return the exact largest variance of all intervals of cells.
 
-    Takes the covariance of the cells, shape (size, size).
+    ``covariance`` is the covariance of the cells, shape (size, size).
     """
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])

@@ -1,22 +1,23 @@
 """Levels: nested partitions of the cells of an attribute.
 
-Each is measured with one weight, or with a weight for each group.
+Each level is measured with one weight, or with a weight for each group.
 
 Levels go from the single cells to the total. Each group lies in one group of the next level, its
 parent; groups may have any number of cells, which need not be neighbours.
 
-With P_l the matrix that sums the cells of each group of level l and a_l the precisions (inverse
-variances) of its measurements, the Gram matrix is X = sum_l P_l^T diag(a_l) P_l. Going up, v_u = 1
-/ (a_u + 1 / sum of the children's v) is the variance of group u estimated from the measurements
-inside it. Going down, the variance of a child estimated from all measurements is f_c = v_c - (v_c /
-S)^2 (S - f_u), S the sum of v over all children of its parent u. So all variances take O(groups),
-and so do the derivatives of their sum by every a_u (the same passes differentiated in reverse).
+Let P_l be the matrix that sums the cells of each group of level l, and a_l the precisions (inverse
+variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l) P_l. The
+upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v), the variance of group u
+estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c / S)^2 (S -
+f_u), the variance of a child c estimated from all measurements, where S is the sum of v over all
+children of its parent u. So all variances take O(groups). The derivatives of their sum by every a_u
+also take O(groups), by the same passes differentiated in reverse.
 
-Groups with equal trees below them, whose parents are alike too, form an *orbit*: they have the same
-v and f. A tree in which all groups of a level are alike has one orbit a level, whatever its size.
-The matrices P_l^T P_l of all levels have invariant spaces in common: k sibling groups of one orbit
-contribute k - 1 copies of the spaces of one of them, and their sum goes into the space of their
-parent, which has one dimension for each orbit of cells below it.
+Groups that have equal trees below them and parents in one orbit form an *orbit*: they have the same
+v and f. A tree in which all groups of a level are alike has one orbit on each level, for any number
+of groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k sibling groups of
+one orbit contribute k - 1 copies of the subspaces of one group, and their sum belongs to the
+subspace of their parent, which has one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -34,18 +35,18 @@ from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._trusted.linop import Identity, Operator, Total, apply, apply_transpose
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
-_LEAST_PRECISION = 1e-300  # below it a variance is no finite number
-_MOST_ROOT = 1024  # orbits of cells below one group whose common spectrum is computed
-_MOST_SOLVED = 2**28  # queries times cells of operators that are no level
-_AT_ONCE = 2**22  # numbers in memory
-Precision = float | FloatArray  # of all groups of a level, or one for each orbit
+_LEAST_PRECISION = 1e-300  # with a smaller precision, a variance is not a finite number
+_MOST_ROOT = 1024  # the most orbits of cells below a group in a common spectrum
+_MOST_SOLVED = 2**28  # the most queries times cells of an operator that is not a level
+_AT_ONCE = 2**22  # the most numbers in memory
+Precision = float | FloatArray  # one for all groups of a level, or one for each orbit
 
 
 @lru_cache(maxsize=256)
 def partition_groups(operator: Operator) -> IntArray | None:
     """Return the group of every cell if the rows partition the cells.
 
-    The result has shape (size,); None if the rows are no partition.
+    The result has shape (size,). It is None if the rows are not a partition.
     """
     if operator.rows > operator.size or not is_zero_one(operator):
         return None
@@ -55,7 +56,7 @@ def partition_groups(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return the levels of the cells, the operators and the total.
+    """Return levels: the cells, the groups of the operators and the total.
 
     The result is None if these are not nested partitions.
     """
@@ -94,7 +95,7 @@ class Levels:
 
     parents: tuple[
         IntArray, ...
-        # for every level but the last the group of the next level that holds each group, shape
+        # for every level but the last: the group of the next level that contains each group, shape
         # (groups,)
     ]
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
@@ -106,7 +107,7 @@ class Levels:
 
     @property
     def size(self) -> int:
-        """Number of cells."""
+        """The number of cells."""
         return self.counts[0]
 
     @cached_property
@@ -133,7 +134,7 @@ class Levels:
     def with_level(self, operator: Operator) -> "Levels | None":
         """Return these levels with an operator's groups; None if not nested.
 
-        The result is None if its rows are no partition that is nested with the others.
+        The result is None if the operator's rows are not a partition that nests with the levels.
         """
         if operator not in self._including:
             labels = partition_groups(operator)
@@ -144,14 +145,15 @@ class Levels:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Number of groups of every level."""
+        """The number of groups of every level."""
         return (*map(len, self.parents), 1)
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
         """The groups of each level ordered by parent, for all levels but the last.
 
-        The order is None if the groups are in it already. Also returns where each parent begins.
+        Each item has the order, or None if the groups are already ordered, and the positions at
+        which the groups of each parent begin.
         """
         orders = []
         for parents in self.parents:
@@ -183,18 +185,18 @@ class Levels:
     def spectrum(self) -> "list[InvariantSubspace]":
         """Return the common invariant subspaces of all levels.
 
-        The subspace with the total comes first. Empty if that one is too large.
+        The subspace with the total comes first. The list is empty if that subspace is too large.
         """
         return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
 
     def weighted_spectrum(self, weights: FloatArray) -> "list[InvariantSubspace]":
         """Return the invariant subspaces of levels with weighted cells.
 
-        The cells are scaled by roots of weights: one weight for each orbit of cells, of mean 1 over
-        cells.
+        The cells are scaled by the roots of the weights. There is one weight for each orbit of
+        cells, and the mean of the weights over cells is 1.
         """
-        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below
-        # it, and the roots of the weights.
+        # For each orbit, this has the Gram matrices of all levels on the sums over each orbit of
+        # cells below it, and the roots of the weights.
         orbits = self.orbits
         depth = len(self.groups)
         subspaces: dict[bytes, InvariantSubspace] = {}
@@ -239,7 +241,7 @@ class Levels:
 
     @cached_property
     def singleton_orbits(self) -> "Orbits":
-        """One class of equal variances for each group."""
+        """Classes of equal variances with one group in each class."""
         once = tuple(np.broadcast_to(1.0, count) for count in self.counts[:-1])
         return Orbits(self.parents, once, tuple(map(np.arange, self.counts)))
 
@@ -247,14 +249,14 @@ class Levels:
     def orbits(self) -> "Orbits":
         """The classes of groups that have equal variances.
 
-        Groups with equal trees below them are put into one class; classes are then split by the
-        orbits of the parents.
+        Groups with equal trees below them form one class. The classes are then split by the orbits
+        of the parents.
         """
         random = np.random.default_rng(0)
         classes = [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
-            # The multiset of the children's classes is identified by the sum of a random number for
-            # each class.
+            # The sum of a random number for each child's class identifies the multiset of these
+            # classes.
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
             classes.append(
                 np.unique(self.sum_groups(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
@@ -281,17 +283,17 @@ class Orbits:
 
     parents: tuple[
         IntArray, ...
-    ]  # for every level but the last the orbit of the next level that holds each orbit
+    ]  # for every level but the last: the orbit of the next level that contains each orbit
     times: tuple[
         FloatArray, ...
-        # for every level but the last how many groups of each orbit lie in one group of the parent
-        # orbit
+        # for every level but the last: the number of groups of each orbit in one group of the
+        # parent orbit
     ]
-    of_groups: tuple[IntArray, ...]  # for every level the orbit of each group
+    of_groups: tuple[IntArray, ...]  # for every level: the orbit of each group
 
     @cached_property
     def numbers(self) -> tuple[FloatArray, ...]:
-        """Number of groups in each orbit, for every level."""
+        """The number of groups in each orbit, for every level."""
         return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
 
     def group_variances(
@@ -299,12 +301,13 @@ class Orbits:
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
         """Return the finest measured level, and three variances of each group.
 
-        Every array has a number for each orbit of a level.
+        Every array has one number for each orbit of its level.
 
         Returns:
-            The finest level that is measured; from it on v (the variance from the measurements
-            within a group); from the level above it on S (the sum of the children's v); and from
-            the finest measured level on f (the variance from all measurements).
+            The finest level that is measured, and three lists of arrays by level. v is the variance
+            from the measurements within a group, from the finest measured level on. S is the sum of
+            the children's v, from the next level on. f is the variance from all measurements, from
+            the finest measured level on.
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         counts = (*map(len, self.parents), 1)
@@ -330,16 +333,16 @@ class Orbits:
     ) -> tuple[float, list[FloatArray]]:
         """Return the weighted sum of all group variances and its gradient.
 
-        The gradient is negated and taken by the precisions.
+        The gradient is with respect to the precisions, with the opposite sign.
 
         Args:
-            precisions: of every level, or of each orbit of it.
+            precisions: the precision of every level, or of each orbit of the level.
             level_weights: a weight for every level.
 
         Returns:
-            The error, infinite if a level is requested that the measurements do not determine, or
-            if the finest measured level leaves out an orbit; for every level an array of its
-            orbits' slopes.
+            The error, and for every level an array with the slopes of its orbits. The error is
+            infinite if the measurements do not determine a requested level, or if the finest
+            measured level leaves out an orbit.
         """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         finest = next((precision for precision in precisions if np.any(precision)), 0.0)
@@ -357,7 +360,7 @@ class Orbits:
         )
         back_upward = [np.zeros(len(level)) for level in upward]
         back_below = [np.zeros(len(level)) for level in below]
-        for at in range(len(below)):  # the reverse of the pass down
+        for at in range(len(below)):  # the reverse of the downward pass
             parents = self.parents[start + at]
             share = upward[at] / below[at][parents]
             change = (below[at] - final[at + 1])[parents]
@@ -367,7 +370,7 @@ class Orbits:
                 parents, back_final[at] * (2 * share**2 * change / below[at][parents] - share**2)
             )
         back_upward[-1] += back_final[-1]
-        for at in range(len(below) - 1, -1, -1):  # the reverse of the pass up
+        for at in range(len(below) - 1, -1, -1):  # the reverse of the upward pass
             slopes[start + at + 1] = back_upward[at + 1] * upward[at + 1] ** 2
             back_below[at] += back_upward[at + 1] * (upward[at + 1] / below[at]) ** 2
             back_upward[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
@@ -387,14 +390,15 @@ def trace_of_root(gram: FloatArray) -> float:
 class InvariantSubspace:
     """A subspace of dimension d that all matrices P_l^T P_l leave invariant.
 
-    It occurs several times among the vectors of cells.
+    The space of vectors of cells may contain several copies of it.
     """
 
-    # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d,
-    # d)
+    # for every level l, the matrix of P_l^T P_l on the subspace over the number of cells, shape
+    # (levels, d, d)
     grams: FloatArray
-    multiplicity: float  # how many copies of it there are
-    # whether its first direction is that of equal cells; else the space is orthogonal to that
+    multiplicity: float  # the number of copies
+    # whether the first direction is the vector of equal cells; else the subspace is orthogonal to
+    # it
     total: bool = False
 
     @property
@@ -406,14 +410,14 @@ class InvariantSubspace:
     def without_total(self) -> "InvariantSubspace":
         """Return the part of the subspace orthogonal to equal cells.
 
-        Its dimension is d or d - 1.
+        The dimension of this part is d or d - 1.
         """
         if self.total:
             return InvariantSubspace(self.grams[:, 1:, 1:], self.multiplicity)
         return self
 
     def directions_of_level(self, level: int) -> IntArray:
-        """Return the directions on which the matrix of a level is not zero."""
+        """Return the directions in which the matrix of a level is not zero."""
         return np.flatnonzero(self.grams[level].any(axis=0))
 
 
@@ -425,7 +429,7 @@ class LevelInverse:
     """
 
     levels: Levels
-    precisions: tuple[Precision, ...]  # one for every level, or for each of its groups
+    precisions: tuple[Precision, ...]  # one for every level, or one for each group of a level
 
     @cached_property
     def _orbits(self) -> Orbits:
@@ -436,9 +440,9 @@ class LevelInverse:
 
     @cached_property
     def group_variances(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """The finest measured level, and three variances of each group.
+        """The finest measured level and three variances of each group.
 
-        See `Orbits.group_variances`.
+        `Orbits.group_variances` describes them.
         """
         return self._orbits.group_variances(self.precisions)
 
@@ -458,9 +462,9 @@ class LevelInverse:
             ).variances(operator)
         if not operator.rows * operator.size <= _MOST_SOLVED:
             raise InputError(
-                f"Beside tables of levels at most {_MOST_SOLVED} numbers are solved for along an "
-                f"attribute; got {operator.rows} queries "
-                f"over {operator.size} cells. Choose another strategy."
+                f"A query set that is not a level must have at most {_MOST_SOLVED} queries times "
+                f"cells along an attribute with levels; got {operator.rows} queries over "
+                f"{operator.size} cells. Choose another strategy."
             )
         answer = np.empty(operator.rows)
         step = max(1, _AT_ONCE // max(operator.rows, operator.size))
@@ -475,10 +479,11 @@ class LevelInverse:
     def determines(self, operator: Operator) -> bool:
         """Return whether the measured levels determine an operator's queries.
 
-        That is, whether every row is a sum of groups of the finest measured level.
+        They do if every row is a sum of groups of the finest measured level.
         """
-        # Such rows do not see how a group's values lie within it: here random ones, or their sum on
-        # the group's first cell.
+        # The answers of such rows do not depend on the distribution of values within a group. So
+        # random values, and their group sums on the first cells of the groups, must give equal
+        # answers.
         groups = self.levels.groups[self.group_variances[0]]
         values = np.random.default_rng(0).integers(1, 2**30, self.levels.size)
         sums = np.zeros_like(values)
@@ -504,7 +509,7 @@ class LevelInverse:
     def squares(self, v: FloatArray) -> FloatArray:
         """Return v^T X^+ v for every column of v, shape (size, k).
 
-        Needs the upward pass only.
+        It needs only the upward pass.
         """
         (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups
         gathered, lengths = self._group_sums(v)
@@ -518,8 +523,8 @@ class LevelInverse:
         return answer
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return X^+ v along the first axis, by the two passes."""
-        # to multiply the first axis of v by a vector
+        """Return X^+ v along the first axis, by an upward and a downward pass."""
+        # the shape in which a vector multiplies the first axis of v
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
         (start, upward, below, _), of_groups = self.group_variances, self._orbits.of_groups

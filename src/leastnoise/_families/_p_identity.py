@@ -2,18 +2,18 @@
 
 They measure every cell and a few weighted sums of cells.
 
-``A = [I; Theta] D`` with ``Theta >= 0`` (p x n) and ``D = diag(1 / s)``, ``s = 1 + column sums of
-Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` the error is ``f = sum_j
-s_j^2 M_jj - tr(G^-1 Y M Y^T)``, ``Y = Theta diag(s)``: no n x n matrix is formed, a step costs
-O(p^2 n) and one product of the workload's Gram matrix with p vectors.
+The strategy is ``A = [I; Theta] D`` with ``Theta >= 0`` (p x n), ``D = diag(1 / s)`` and ``s = 1 +
+column sums of Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` and ``Y =
+Theta diag(s)``, the error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M Y^T)``. No n x n matrix is
+formed: a step costs O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
-The problem is not convex. The result of a descent from random starts for ordered workloads is, at
-every size tried, the same
-picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to
-    20 times coarser than the
-one below; at an end of the line that queries reach to the first bell is near, at one where they
-thin out a spacing away. So bells are the main starts: of that very shape they are within 3% before
-any step. Their supports stay narrow windows, which makes n = 16384 affordable.
+The problem is not convex. For ordered workloads, descents from random starts ended in strategies of
+the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
+bell overlaps half of its neighbours, and a layer is 8 to 20 times coarser than the layer below it.
+If queries reach to an end of the line, the first bell is near this end; if queries thin out there,
+the first bell is one spacing away. So bells are the main starts. Bells of this shape have an error
+within 3% of the final error before any step. The supports of the rows remain narrow windows, which
+makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -35,21 +35,23 @@ from leastnoise._trusted.linop import DiagonalAndRows, Identity
 
 Window = tuple[
     int, int, FloatArray
-]  # first cell, the one after the last, and the values of a row of Theta between them
+]  # the first cell, the cell after the last, and the values of a row of Theta between them
 Ends = tuple[
     float, float
-    # how far the first and the last bell lie from the ends of the line, next to the distance of bells
+    # distances of the first and the last bell from the ends of the line, relative to the spacing
 ]
 Shape = tuple[
     float, float, bool
-    # distance of the finest bells, factor from layer to layer, and whether one wide bell lies above all
+    # spacing of the finest bells, factor between layers, and whether one wide bell is above all
+    # layers
 ]
 Start = TypeVar("Start")
-# largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding
+# largest entry of Theta, so that a cell's own coefficient remains well above the grid of the
+# rounding
 TALLEST = 512.0
-LARGE = 6000  # cells above which fewer starts and steps are affordable
-# The shape of bells that descents end in: width and height next to their distance, and distance
-# from an end of the line that queries reach to, or where they thin out.
+LARGE = 6000  # above this number of cells, fewer starts and steps are affordable
+# The shape of the bells in which descents end: the width and the height relative to the spacing,
+# and the distance from an end of the line to which queries reach, or at which they thin out.
 _WIDTH = 1.15
 _PEAK = 1.6
 _FALL = 2.1
@@ -59,30 +61,31 @@ _THIN = 1.1
 ENDS: tuple[Ends, ...] = tuple(
     (before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN)
 )
-_SMALL = 1 << 15  # numbers in Theta up to which it is multiplied as a whole, not window by window
+_SMALL = 1 << 15  # the most entries of Theta for one product instead of one for each window
 _MANY_ROWS, _FEW_PER_CELL = (
     32,
     16,
-    # from so many rows, and up to so many windows over a cell on average, the structured step is faster
+    # the structured step is faster with at least these rows, and at most these windows on a cell
 )
-# part of the cells' own error below which the rest of the subtraction is rounding errors that a
-# descent would chase
+# below this part of the cells' own error, the difference consists of rounding errors, which a
+# descent would follow
 _CERTAIN = 1e-8
-_SHORT = 256  # cells up to which blocks and random rows are starts too
-_MEDIUM = 2048  # cells up to which many bells are descended from
-_ALL_STARTS = 0.5  # effort from which on every shape of layers is compared
-_LEAST_STEPS = 10  # of a descent; before them the curvature is hardly known
-# of the best descent: at 10,853 cells they lower the error by 1.5%, and 70 more by 0.5%
+_SHORT = 256  # up to this number of cells, blocks and random rows are starts too
+_MEDIUM = 2048  # up to this number of cells, descents start from many layers of bells
+_ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
+_LEAST_STEPS = 10  # the least steps of a descent, which it needs to learn the curvature
+# the least last steps of the best descent: at 10,853 cells they lower the error by 1.5%, and 70
+# further steps by 0.5%
 _LEAST_LAST_STEPS = 30
-_GAIN = 5e-5  # of the logarithm of the squared error in ten steps, below which a descent ends
-_BELLS_FOR_ENDS = 128  # in the finest layer
+_GAIN = 5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
+_BELLS_FOR_ENDS = 128  # the most bells in the finest layer
 
 
 def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
     """Yield ``count`` overlapping parabolas on windows of equal width.
 
-    Each overlaps half of its neighbours; windows are ``margin`` times as wide. Yields one flat row
-    instead if there is no room.
+    Each parabola overlaps half of its neighbours; windows are ``margin`` times as wide. If there is
+    no room, yield one flat row instead.
     """
     if count == 0:
         yield 0, size, np.full(size, height)
@@ -101,7 +104,7 @@ def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[W
 def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
     """Yield a layer of bells about ``spacing`` cells apart.
 
-    The shape is the one that descents end in.
+    The bells have the shape in which descents end.
     """
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
@@ -153,7 +156,7 @@ def _random_starts(size: int) -> int:
 def other_starts(size: int) -> Iterator[list[Window]]:
     """Yield starting rows: one or two layers of blocks, and random rows.
 
-    Random rows ignore the order of the cells.
+    The random rows ignore the order of the cells.
     """
     for width in (2**power for power in range(2, (size - 1).bit_length())):
         blocks = [
@@ -162,8 +165,8 @@ def other_starts(size: int) -> Iterator[list[Window]]:
         ]
         yield blocks
         yield [*blocks, *bump_rows(size, 0, 0.5, 1)]
-    # On short attributes one row more or less changes the error by parts in a thousand, and is
-    # quickly tried.
+    # On short attributes, one more or one fewer row changes the error by a few parts in a thousand,
+    # and a trial takes little time.
     counts = sorted(
         {max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))}
     )
@@ -173,12 +176,12 @@ def other_starts(size: int) -> Iterator[list[Window]]:
 
 
 def total_start(gram: Gram) -> list[Window]:
-    """Return the flat row of the best strategy of cells and total.
+    """Return the flat row of the best strategy that measures cells and total.
 
     This is a problem in one variable.
     """
-    # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the
-    # sum of all entries of M.
+    # If Theta is one flat row of height c, the error is ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n
+    # c^2))`` with t the sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.multiply_rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (
@@ -196,18 +199,19 @@ class _Layout(NamedTuple):
     row: IntArray  # the row of each value, shape (v,)
     by_start: IntArray  # the rows in the order of their starts, shape (p,)
     by_stop: IntArray  # the rows in the order of their stops, shape (p,)
-    rank: IntArray  # for each value how many rows start at or before its cell
-    passed: IntArray  # for each value how many rows stop at or before its cell
+    rank: IntArray  # for each value, the number of rows that start at or before its cell
+    passed: IntArray  # for each value, the number of rows that stop at or before its cell
     member: IntArray  # the values of each cell, shape (n, c), filled up with v
-    owner: IntArray  # the rows of these, filled up with p
+    owner: IntArray  # the rows of these values, filled up with p
     pair: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
-    # where in running sums along one row, which begin with a zero, another row starts, shape (p, p)
+    # in the running sums of one row, which begin with a zero, the position at which another row
+    # starts, shape (p, p)
     first: IntArray
-    last: IntArray  # where it stops
+    last: IntArray  # the position at which it stops
 
 
 class Support:
-    """Where the rows of Theta may differ from zero.
+    """The entries of Theta that may differ from zero.
 
     Each row has one window of consecutive cells. The values of all rows are stored end to end.
     """
@@ -301,7 +305,8 @@ def p_identity_rmse(
 ) -> float:
     """Return the unit RMSE under L1 of ``[diag(diagonal); rows]``.
 
-    The strategy may have any scale and sign, for instance after rounding. Takes O(p^2 n).
+    The strategy may have any scale and sign, for example after rounding. The computation takes
+    O(p^2 n).
     """
     diag = np.asarray(diagonal, float)
     sums = np.asarray(rows, float)
@@ -318,14 +323,14 @@ def p_identity_rmse(
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a positive definite matrix."""
-    # This is stable. Gaussian elimination with row exchanges (`np.linalg.inv`) is not: on
-    # overlapping windows its entries can grow exponentially along the band, and a well-conditioned
-    # matrix of 765 rows was inverted with an error of 1e-2.
+    # Cholesky's method is stable here. Gaussian elimination with row exchanges (`np.linalg.inv`) is
+    # not: with overlapping windows, its entries can grow exponentially along the band. It inverted
+    # a well-conditioned matrix of 765 rows with an error of 1e-2.
     from scipy.linalg.lapack import dpotrf, dpotri
 
     if not len(matrix):
         return np.zeros((0, 0))
-    # LAPACK stores columns, so its upper triangle of a symmetric matrix is the lower one here.
+    # LAPACK stores columns, so its upper triangle of a symmetric matrix is the lower triangle here.
     factor, failed = dpotrf(matrix.T, lower=1, clean=0)
     if failed:
         raise InternalError(
@@ -341,7 +346,7 @@ def p_identity_objective(
 ) -> tuple[float, FloatArray]:
     """Return the error ``f = tr(P (M o s s^T))`` and its gradient.
 
-    P is the inverse of I + Theta^T Theta, and the gradient is taken by the values of Theta.
+    P is the inverse of I + Theta^T Theta. The gradient is with respect to the values of Theta.
     """
     p = len(support.windows)
     pairs = gram.generators
@@ -390,11 +395,11 @@ def _windowed_objective(
 ) -> tuple[float, FloatArray]:
     """Return error and gradient for many narrow windows.
 
-    It is for ``M_ij = sum a_i b_j`` (i <= j), and makes no matrix of shape (p, n).
+    M must be ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """
-    # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
-    # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of
-    # windows over a cell.
+    # Outside the window of a row, the row times M is a multiple of a on the left and of b on the
+    # right. So a step needs only the windows and two numbers for each row. It takes O(p^3 + n c^2),
+    # where c is the number of windows on a cell.
     windows = _WindowProducts(support)
     cells = support.cells
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
@@ -435,14 +440,14 @@ class _WindowProducts:
         return np.asarray(np.append(entries, 0.0)[self.layout.member])
 
     def multiply_transposed(self, entries: FloatArray, others: FloatArray) -> FloatArray:
-        """Return a matrix times the transpose of another one, shape (p, p)."""
+        """Return a matrix times the transpose of another matrix, shape (p, p)."""
         terms = self._by_cell(entries)[:, :, None] * self._by_cell(others)[:, None, :]
         padded = self.rows + 1
         summed = np.bincount(self.layout.pair.reshape(-1), terms.reshape(-1), padded**2)
         return np.asarray(summed.reshape(padded, padded)[: self.rows, : self.rows], float)
 
     def multiply_left(self, matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Return a (p, p) matrix times a matrix of entries, on the support only."""
+        """Return a (p, p) matrix times a matrix of entries, only on the support."""
         padded = np.zeros((self.rows + 1, self.rows + 1))
         padded[: self.rows, : self.rows] = matrix
         owner = self.layout.owner
@@ -484,8 +489,8 @@ class _GeneratorPart:
         rising_in_row = rising[1:] - rising[begin][layout.row]
         falling_in_row = falling[1:] - falling[begin][layout.row]
         local = b[cells] * rising_in_row + a[cells] * (falling[end][layout.row] - falling[1:])
-        # Running sums along each row, with a zero before it, are read where the other rows start
-        # and stop.
+        # The running sums of each row begin with a zero. They are read at the positions where the
+        # other rows start and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before = np.zeros(len(y) + len(begin))
         before[slots] = rising_in_row
@@ -495,7 +500,7 @@ class _GeneratorPart:
         return _GeneratorPart(a=a, b=b, rise=rise, fall=fall, local=local, lifted=lifted)
 
     def project(self, support: Support, inverse: FloatArray) -> FloatArray:
-        """Return (p, p) times the part of Y M from rows outside their windows."""
+        """Return a (p, p) matrix times the part of Y M outside the windows."""
         layout = support.layout
         p = len(inverse)
         later = np.zeros((p, p + 1))
@@ -529,8 +534,8 @@ class _DescentRun:
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
             certain = float(s @ (s * gram_diagonal))
-            # So far out rounding errors exceed the error: the cells' own part, which is certain,
-            # leads back.
+            # Here rounding errors exceed the error. The cells' own part of the error has no such
+            # rounding errors, and its gradient leads back.
             if not error > _CERTAIN * certain:
                 return certain, 2 * (s * gram_diagonal)[self.support.cells]
             return error, gradient
@@ -542,7 +547,7 @@ class _DescentRun:
 
 
 def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
-    """Yield the first start, and the others while there is time."""
+    """Yield the first start, and further starts while there is time."""
     for number, start in enumerate(starts):
         if number and deadline_passed():
             return
@@ -559,7 +564,7 @@ def _successive_halving(
 ) -> _DescentRun:
     """Return the best run, after rounds that each continue fewer runs.
 
-    Each round keeps the best runs. The last round takes all remaining steps in one go.
+    Each round keeps the best runs. The last round takes all remaining steps without a stop.
     """
     for number, (keep, steps) in enumerate(rounds):
         runs = _best_runs(runs, keep)
@@ -578,7 +583,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
     All layers are compared before the first step.
     """
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 160) if gram.size <= LARGE else (1, 60)
-    # Wider bells show which ends queries reach as well, and are far fewer.
+    # Wider bells also show to which ends queries reach, and there are far fewer of them.
     finest = max(18.0, gram.size / _BELLS_FOR_ENDS)
     ends = min(
         _starts_in_time(ENDS),
@@ -597,7 +602,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
     groups = bell_shapes(gram.size)
     if (
         effort < _ALL_STARTS and gram.size > 2 * _SHORT
-    ):  # first the distance of the finest bells, then the layers above them
+    ):  # first choose the spacing of the finest bells, then the layers above them
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
@@ -612,7 +617,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
     """Return the best descent from blocks and random rows.
 
-    They can be compared only after some steps.
+    These starts can be compared only after some steps.
     """
     runs: list[_DescentRun] = []
     for rows in _starts_in_time(other_starts(gram.size)):
@@ -628,7 +633,8 @@ def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Return a p-Identity strategy of small error.
 
-    The starts are bells and the total, and on short attributes blocks and random rows too.
+    The descents start from bells and from the total, and on short attributes also from blocks and
+    random rows.
     """
     order: IntArray = np.arange(gram.size)
     runs: list[_DescentRun] = []
@@ -641,8 +647,8 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        # Rows that have vanished are left out; a row that has shrunk to one cell is better added to
-        # that cell's own query.
+        # Rows of zeros are left out. A row that has shrunk to one cell is added to that cell's own
+        # query.
         theta = best.support.to_matrix(np.where(best.values > 1e-9, best.values, 0.0))
         single = (theta > 0).sum(axis=1) == 1
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
@@ -658,11 +664,11 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
     """Return the least and the most CPU seconds of a p-Identity fit.
 
-    Fitted to measurements from 64 to 10,853 cells.
+    The formula is fitted to measurements from 64 to 10,853 cells.
 
     Args:
-        size: cells.
-        in_line: whether only cells, prefix sums and all ranges are asked.
+        size: the number of cells.
+        in_line: whether only cells, prefix sums and all ranges are requested.
     """
     thousands = size / 1024
     if size <= _SHORT:

@@ -1,17 +1,18 @@
 """Closed-form facts about operators, weighted Gram matrices, row spaces.
 
-A function returns None for a class without the short form that is requested; the caller then
-computes from the matrix. Nothing is guessed about entries: such facts rest on `column_sums`,
-`non_negative` and `largest_entry`, which refuse a class that has not registered them.
+A function returns None for a class that does not have the short form; the caller then computes from
+the matrix. Facts about entries are never guessed. They come from `column_sums`, `non_negative` and
+`largest_entry`, which refuse a class that has not registered them.
 
-The row space of queries decides which others are determined. Intervals of n cells are edges between
-n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query puts a weight on
-each node, minus its difference from one cell to the next, and lies in the span of some intervals
-exactly if these weights sum to 0 over each of their connected components. That is decided in whole
-numbers, in linear time. For other operators the null space is computed in floating point, from the
-eigenvalues of the Gram matrix of rows of norm 1. They count as 0 below 1e-10 of the largest: a
-direction that is measured 1e-5 times as weakly as the best counts as not measured, and a query with
-more than 1e-7 of itself along it as not determined.
+The row space of measured queries decides which other queries are determined. Intervals of n cells
+are edges between n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query
+puts on each node a weight, which is minus the change of the query from one cell to the next. The
+query lies in the span of some intervals exactly if these weights sum to 0 over each connected
+component of the edges. This is decided in whole numbers, in linear time. For other operators the
+null space is computed in floating point, from the eigenvalues of the Gram matrix of the rows after
+scaling to norm 1. An eigenvalue below 1e-10 of the largest counts as 0: a direction that is
+measured 1e-5 times as strongly as the best counts as not measured. A query counts as not determined
+if more than 1e-7 of its norm lies along such directions.
 """
 
 import math
@@ -49,12 +50,12 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-_AT_ONCE = 2**22  # numbers in memory
-MOST_DENSE = 4096  # cells of a dense matrix
+_AT_ONCE = 2**22  # the most numbers in memory
+MOST_DENSE = 4096  # the most cells of a dense matrix
 _ZERO_EIGENVALUE = 1e-10  # relative to the largest eigenvalue
 _ZERO_PART = 1e-7  # relative to the norm of the query
-# Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their
-# transposes.
+# For these operators, a product with the stored Gram matrix is quicker than products with the
+# operator and its transpose.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
 Ends = tuple[IntArray, IntArray]
 
@@ -62,7 +63,7 @@ Ends = tuple[IntArray, IntArray]
 def interval_ends(operator: Operator) -> Ends | None:
     """Return the first and last cell of each row; None if not intervals.
 
-    The result is None if the operator's class does not say so.
+    It is None if the class of the operator does not say that the rows are intervals.
     """
     n = operator.size
     match operator:
@@ -88,9 +89,9 @@ def interval_ends(operator: Operator) -> Ends | None:
 
 
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
-    """Return vectors with ``(A^T A)_ij = rising_i falling_j`` for i <= j.
+    """Return two vectors with ``(A^T A)_ij = rising_i falling_j`` for i <= j.
 
-    The result is None if there are none in closed form.
+    The result is None if there are no such vectors in closed form.
     """
     falling = np.arange(operator.size, 0.0, -1)
     match operator:
@@ -104,7 +105,7 @@ def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
-    """Return the singular values, largest first, if known in closed form.
+    """Return the singular values in closed form, largest first, else None.
 
     Else None.
     """
@@ -126,7 +127,7 @@ def singular_values(operator: Operator) -> FloatArray | None:
 def first_cells(operator: Operator) -> IntArray:
     """Return the first cell of every run of indistinguishable cells.
 
-    Every cell if the operator's class does not describe runs.
+    If the operator's class does not describe runs, every cell is a run.
     """
     if type(operator) in (Total, Ranges):
         ends = interval_ends(operator)
@@ -139,7 +140,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
-    """Return the same queries over the sums of indistinguishable runs."""
+    """Return the same queries, over the sums of indistinguishable cells."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -160,7 +161,7 @@ def apply_gram(operator: Operator, x: Array) -> Array:
         generators = gram_generators(operator)
     else:
         generators = None
-    if generators is not None:  # running sums instead of n^2 / 2 rows
+    if generators is not None:  # use running sums instead of n^2 / 2 rows
         up, down = (column_weights(part, x) for part in generators)
         from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
         return np.asarray(down * np.cumsum(up * x, axis=0) + up * (from_here - down * x))
@@ -210,7 +211,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 def weighted_gram(factor: Factor) -> FloatArray:
     """Return the matrix F^T diag(w^2) F of a factor.
 
-    At most 2^22 numbers of F are in memory at the same time.
+    At most 2^22 entries of F are in memory at the same time.
     """
     n = factor.operator.size
     if factor.even:
@@ -265,10 +266,10 @@ class RowSpace:
     size: int  # number of cells n
     dimension: int
     components: IntArray | None = (
-        None  # of a span of intervals the component of each of the n + 1 nodes
+        None  # the component of each of the n + 1 nodes, if the space is a span of intervals
     )
     unseen: FloatArray | None = (
-        None  # else an orthonormal basis of the null space, shape (n, n - dimension)
+        None  # otherwise an orthonormal basis of the null space, shape (n, n - dimension)
     )
 
     @property
@@ -280,7 +281,7 @@ class RowSpace:
     def interval_basis(self) -> Ranges:
         """Intervals of cells that form a basis of the space.
 
-        Its vectors reach from each node to the next one of its component.
+        Each interval reaches from one node to the next node of its component.
         """
         if self.components is None:
             components = np.zeros(self.size + 1, dtype=np.int64)
@@ -294,7 +295,7 @@ class RowSpace:
     def basis(self) -> FloatArray:
         """An orthonormal basis, shape (size, dimension).
 
-        It is for sizes whose matrices fit into memory.
+        It is only for sizes at which a matrix fits into memory.
         """
         if self.unseen is None:
             return np.asarray(
@@ -319,12 +320,12 @@ class RowSpace:
         )
 
     def includes(self, other: "RowSpace") -> bool:
-        """Return whether another space lies within this one."""
+        """Return whether another space lies within this space."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
         if (
             self.unseen is not None and other.unseen is not None
-        ):  # the null space of this one must lie in the other's
+        ):  # the null space of this space must lie in the null space of the other
             outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
         if other.components is None:
@@ -366,7 +367,7 @@ class RowSpace:
 class _OnRuns(RowSpace):
     """The span of queries over sums of runs of cells.
 
-    The queries do not determine all of these sums.
+    The queries do not determine the sums of all runs.
     """
 
     runs: RowSpace
@@ -385,7 +386,7 @@ class _OnRuns(RowSpace):
         )
 
     def includes(self, other: RowSpace) -> bool:
-        """Return whether another space lies within this one."""
+        """Return whether another space lies within this space."""
         if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
@@ -408,7 +409,7 @@ def full_space(size: int) -> RowSpace:
 def span_of_runs(size: int, starts: IntArray) -> RowSpace:
     """Return the span of the sums of consecutive runs of cells."""
     components = np.arange(size + 1)
-    components[starts] = size  # one component with the last node; every other node is alone
+    components[starts] = size  # one component with the last node; each other node is alone
     return RowSpace(size, len(starts), components)
 
 
@@ -456,7 +457,7 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
 def row_space(operator: Operator) -> RowSpace | None:
     """Return the span of an operator's rows.
 
-    The result is None if its class does not imply it and its matrix has more than 4096 cells.
+    The result is None if the class does not imply the span and there are more than 4096 cells.
     """
     by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
@@ -469,7 +470,7 @@ def row_space(operator: Operator) -> RowSpace | None:
 
 
 def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
-    """Scale queries to norm 1, which changes no span."""
+    """Scale queries to norm 1, which does not change their span."""
     norms = np.sqrt((rows.astype(float) ** 2).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
@@ -477,7 +478,8 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 def triangle(operator: Operator) -> tuple[bool, float] | None:
     """Return whether a triangular matrix is lower, and its diagonal's ratio.
 
-    The ratio is the least diagonal entry over the largest. None if the matrix is not triangular.
+    The ratio is the least diagonal entry over the largest. The result is None if the matrix is not
+    triangular.
     """
     if operator.rows != operator.size:
         return None
@@ -490,7 +492,7 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
 
 
 def row_space_of_gram(gram: FloatArray) -> RowSpace:
-    """Return the row space of queries by their Gram matrix, (size, size)."""
+    """Return the row space of queries from their Gram matrix, (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
@@ -508,7 +510,7 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
 def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     """Return the inverse of a Gram matrix within the row space of its queries.
 
-    The result is None if it is too badly conditioned.
+    The result is None if the Gram matrix is too badly conditioned.
     """
     if space.is_full:
         basis = None

@@ -1,13 +1,15 @@
 """Search tools: CPU time limits, L-BFGS descent, dual ascent.
 
-Descent works on the logarithm of an error.
+Descents minimise the logarithm of an error.
 
-Searches look at the clock between their steps, and end with the best that they have.
+Searches check the CPU time between their steps. When the time is over, they end with the best
+result so far.
 
-Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds: in every step
-the coefficients that are at a bound and would leave it are held; the others move against the
-gradient as the last steps have seen it bend, and the result is cut off at the bounds. It needs
-only NumPy: loading an optimiser takes longer than many a descent.
+The descent over coefficients of at least 0 is limited-memory BFGS, projected on the bounds. In
+every step, the coefficients that are at a bound and would leave it are fixed. The other
+coefficients move along the quasi-Newton direction of the last steps, and the result is clipped at
+the bounds. The descent needs only NumPy, because loading an optimiser takes longer than many
+descents.
 
 Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction); Bertsekas, SIAM
     J. Control Optim. 1982 (the projection).
@@ -33,21 +35,20 @@ class NotApplicable(InputError):
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-# The number of remembered steps, the gain of the logarithm below which a descent ends, and the part
-# of the decrease that the slope predicts which a step must reach.
+# the number of remembered steps
 _MEMORY = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
-_PART = 1e-4  # of the linear decrease that a step must reach (Armijo)
+_PART = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
 _STEEP, _TRIALS = (
     0.7,
     20,
-    # a step is lengthened while its final slope is steeper than this part of the first one; lengths to
-    # try
+    # a step is lengthened while its final slope is steeper than this part of the first slope; the
+    # number of lengths to try
 )
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
 _Memory = deque[
     tuple[FloatArray, FloatArray, float]
-]  # step, change of the gradient, and one over their product
+]  # a step, the change of the gradient, and one over their product
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class Deadline:
         return self.ended
 
 
-_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - without an end it never changes
+_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - the default has no end and never changes
 
 
 def deadline_passed() -> bool:
@@ -83,12 +84,12 @@ def search_was_cut_short() -> bool:
 def check_deadline() -> None:
     """Raise NotApplicable if the time limit has passed.
 
-    Searches call it as long as they have no strategy.
+    Searches call it until they have a strategy.
     """
     if deadline_passed():
         raise NotApplicable(
-            "the time for planning was over before it had a strategy; allow more seconds, "
-            "or choose it by name"
+            "planning reached its time limit before it found such a strategy; allow more "
+            "seconds, or choose the strategy by name"
         )
 
 
@@ -110,10 +111,10 @@ def minimize_lbfgs(
     *,
     gain: float = 0.0,
 ) -> tuple[FloatArray, float]:
-    """Return coefficients in [0, ``most``] of a small objective, and its value.
+    """Return coefficients in [0, ``most``] with a small objective.
 
-    Takes at most ``steps`` steps of L-BFGS, and ends where ten of them lower the logarithm of the
-    objective by less than ``gain``; returns the last point and its error.
+    It takes at most ``steps`` steps of L-BFGS. It ends earlier if ten steps lower the logarithm of
+    the objective by less than ``gain``. It returns the last coefficients and their objective.
     """
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
@@ -134,7 +135,7 @@ def minimize_lbfgs(
         if reached is None:
             if not memory:
                 break
-            memory.clear()  # the remembered curvature misleads here
+            memory.clear()  # the remembered curvature is misleading here
             continue
         step = reached[0] - point
         gained = value - reached[1]
@@ -154,7 +155,7 @@ def minimize_lbfgs(
 def _line_search(
     objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
 ) -> _Point | None:
-    """Return a point of lower value along a direction; None if none is found.
+    """Return a point of lower value along a direction; None if there is none.
 
     The direction is clipped at the bounds.
     """
@@ -176,7 +177,7 @@ def _line_search(
             if length < 1 or not float(turned @ step) < _STEEP * promised:
                 break
             length *= 4
-        else:  # the parabola through both values and the slope at the start has its least there
+        else:  # the minimum of the parabola through both values and the slope at the start
             length *= min(0.5, max(0.1, -promised / (2 * (reached - value - promised))))
     return best
 
@@ -214,23 +215,22 @@ def dual_ascent(
     steps: int,
     excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the step of smallest largest cost: cost, weights, value, result.
+    """Return the step of least maximal cost: cost, weights, value, result.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is
             above 0), the dual value, and a result.
-        weights: to start from, of sum 1.
-        gap: at which to stop.
-        steps: at most.
-        excess: maps costs, weights and result to what the result exceeds the optimum by; by
-            default the largest cost less 1.
+        weights: the start of the ascent; the weights sum to 1.
+        gap: the relative gap at which the ascent stops.
+        steps: the most steps.
+        excess: maps costs, weights and result to the relative excess of the result over the
+            optimum; by default the largest cost less 1.
 
     Returns:
-        1 and the excess, the weights, the dual value and the result of the step whose excess is
-        least.
+        For the step of least excess: 1 plus the excess, the weights, the dual value and the result.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
-    # squares take half the steps of the first power; a third power oscillates
+    # the second power takes half the steps of the first power; a third power oscillates
     previous = -math.inf
     power = 2.0
     for _ in range(steps):
@@ -242,8 +242,8 @@ def dual_ascent(
             best = largest, weights, value, details
         if best[0] - 1 <= gap or deadline_passed():
             break
-        # The dual value can only rise under the plain first power: when a longer step lowers it,
-        # come back to that.
+        # With the first power, the dual value can only rise. If a longer step lowers it, return to
+        # the first power.
         if value < previous * (1 - 1e-9):
             power = 1.0
         previous = value

@@ -1,24 +1,25 @@
 """Strategies along time whose rows are measured when their cells end.
 
-The square root of the prefix sums, and other lower triangular strategies.
+They are the square root of the prefix sums, and other lower triangular strategies.
 
-The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all
-prefix sums. Its columns become shorter towards the end, so each is scaled up to the norm of the
-longest; that is near the optimum at any size. In whole numbers the coefficients are a step function
-of the distance, with steps that grow with it, and the scales are constant on runs of cells, which
-are narrower towards the end where the norms change fast. Least squares takes O(n log n); the
-inverse, with the notation of this file (r, R, d, E), is in docs/mathematics.md, section 2.
+The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) is
+the matrix of all prefix sums. The columns of C become shorter towards the end, so each column is
+scaled up to the norm of the longest. The result is near the optimum at any size. In whole numbers,
+the coefficients are a step function of the distance, and the steps become longer with the distance.
+The scales are constant on runs of cells, which are narrower towards the end, where the norms change
+fast. Least squares takes O(n log n). The inverse, with the notation of this file (r, R, d, E), is
+in docs/mathematics.md, section 2.
 
-Under Gaussian noise a strategy of Gram matrix X = A'A has a lower triangular twin C with C'C = X,
-by Cholesky's method from the last cell on. It has the column norms of A, so it has the same cost,
-and the same errors. C is square, so the estimates of the first t cells follow from the first t rows
-and never change with later ones. Under Laplace noise such rows would be a bad use of the budget.
-There hierarchies are measured, each node when its last cell is over, and later nodes improve what
-was published before.
+With Gaussian noise, a strategy A of Gram matrix X = A'A has a lower triangular equivalent C with
+C'C = X, which Cholesky's method computes from the last cell on. C has the same column norms as A,
+so it has the same cost and the same errors. C is square, so the estimates of the first t cells
+follow from the first t rows and never change with later rows. With Laplace noise such rows would be
+a bad use of the budget. Then hierarchies are measured, each node when its last cell is over, and
+later nodes improve the estimates that were published before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
-    steps are ours. The decomposition is textbook; that nothing is lost by publishing as one goes is
-    in Denisov et al. (arXiv 2202.08312).
+    steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
+    2202.08312) show that publishing step by step loses nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,20 +47,18 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-# distances with their own coefficient, and the growth of the steps beyond
+# the number of distances with a separate coefficient; beyond them, steps grow
 _SINGLE = 16
-_GROWTH = 1.1  # ratio of the starts of consecutive runs of equal values
-_RUNS = 32  # of equal scales
-_VALUE_BITS = 14  # of the Toeplitz coefficients
-_SCALE_BITS = 10  # of the column scales
-_MOST_WORK = 2**28  # cells times runs of equal scales
-_MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
-_NUMBERS = 2**22  # in memory at a time
-_MOST_KEPT = 2**18  # cells up to which the weights before every run of scales are kept
-_MOST_LISTED = 2**28  # given ranges times cells
-_MOST_ALONE = (
-    20  # bits that are asked for when this attribute is the only one; it may then have more
-)
+_GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
+_RUNS = 32  # the most runs of equal scales
+_VALUE_BITS = 14  # bits of the Toeplitz coefficients
+_SCALE_BITS = 10  # bits of the column scales
+_MOST_WORK = 2**28  # the most cells times runs of equal scales
+_MOST_COVARIED = 4096  # the most cells whose covariance is computed as a matrix
+_NUMBERS = 2**22  # the most numbers in memory at a time
+_MOST_KEPT = 2**18  # the most cells for which the weights before every run of scales are stored
+_MOST_LISTED = 2**28  # the most listed ranges times cells
+_MOST_ALONE = 20  # the bits that are passed if this is the only attribute, which may then use more
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
@@ -94,7 +93,7 @@ def convolve(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
 def inverse_series(coefficients: FloatArray) -> FloatArray:
     """Return the coefficients of one over a power series.
 
-    There are as many as are given.
+    The result has the same number of coefficients as the argument.
     """
     size = len(coefficients)
     series = np.array([1 / coefficients[0]])
@@ -107,15 +106,15 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
 
 
 class ToeplitzInverse(GramInverse):
-    """The inverse of G = A^T A for a Toeplitz strategy, never formed."""
+    """The inverse of G = A^T A for a Toeplitz strategy, without its matrix."""
 
     def __init__(self, strategy: Toeplitz) -> None:
         self.size, self.strategy = strategy.size, strategy
-        self._known: dict[Operator, FloatArray] = {}  # planners and error bars ask again
+        self._known: dict[Operator, FloatArray] = {}  # variances are needed again
 
     @cached_property
     def series(self) -> FloatArray:
-        """Coefficients of the inverse of the Toeplitz matrix, shape (size,)."""
+        """The coefficients of the inverse of the Toeplitz matrix, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
@@ -124,12 +123,12 @@ class ToeplitzInverse(GramInverse):
         """Variance of the sum of all cells."""
         return float(
             self.prefix_variances[-1]
-        )  # the sum of ``solve``, which uses Fourier transforms, is less exact
+        )  # more exact than the sum of ``solve``, which uses Fourier transforms
 
     def lifted(self, v: FloatArray) -> FloatArray:
         """Return A^-T v along the first axis.
 
-        For a query v, its norm is the standard error of the answer.
+        For a query v, the norm of the result is the standard error of the answer.
         """
         scaled = v / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
         return convolve(self.series, scaled[::-1], self.size)[::-1]
@@ -144,7 +143,7 @@ class ToeplitzInverse(GramInverse):
     def variances(self, operator: Operator) -> FloatArray:
         """Return q G^-1 q for every row q of an operator.
 
-        Takes O(n log n) a row, and less for cells, prefixes and many short ranges.
+        It takes O(n log n) for each row, and less for cells, prefixes and many short ranges.
         """
         if operator == Prefix(self.size):
             return self.prefix_variances
@@ -170,7 +169,7 @@ class ToeplitzInverse(GramInverse):
     def bound_of_ranges(self) -> float:
         """Return an upper bound on the variance of all ranges.
 
-        Twice the largest prefix variance, or four times if a weight E is below 0.
+        It is twice the largest prefix variance, or four times the largest if a weight E is below 0.
         """
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
@@ -250,28 +249,28 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     return FittedFamily(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
 
 
-MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
+MOST_TRIANGULAR = 512  # the most cells of a matrix that a plan contains
 _LEAST = 16  # the least rounded entry on the diagonal
-# part of the squared norm that goes to single cells if the queries leave some undetermined
+# the part of the squared norm for single cells, if the queries leave some cells undetermined
 _BESIDE = 1e-3
-# cells, and children of a node
+# the most cells of a hierarchy
 _MOST_HIERARCHY = 128
-_MOST_BRANCHING = 16  # of the hierarchies to compare
-_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # tried ratios of a level's weight to the next finer one's
-_MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
-_FINE = 64  # row weight of a cell
-# The largest row weight of cells that are weighted one by one: 5 bits are left next to contrasts of
-# other attributes (`Measurements` refuses scales with terms of 2^56).
+_MOST_BRANCHING = 16  # the most children of a node in the hierarchies to compare
+_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # weights of a level relative to the next finer level
+_MOST_TIMES = 16  # the most numbers of cells for which the error of a hierarchy is computed
+_FINE = 64  # the row weight of a cell
+# The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5
+# bits (`Measurements` refuses scales with terms of 2^56).
 _FINEST = 2**5
-_LEAST_SQUARE = 1e-12  # of the largest squared entry, for cells about which nothing is asked
+_LEAST_SQUARE = 1e-12  # squared entry of a cell that no query uses, relative to the largest
 
 WeightedQueries = Sequence[tuple[float, Operator]]
 
 
 def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
-    """Return lower triangular strategies to choose from.
+    """Return lower triangular strategies for the caller to choose from.
 
-    The counterpart of the Gaussian optimum, or strategies of closed form for many cells.
+    They are the equivalent of the Gaussian optimum, or for many cells strategies in closed form.
     """
     if gram.size > MOST_TRIANGULAR:
         return [
@@ -287,7 +286,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
                     ((1 - cell_share) * optimum + cell_share * np.eye(gram.size))[::-1, ::-1]
                 ).T[::-1, ::-1]
             )
-        except np.linalg.LinAlgError:  # it is not positive definite
+        except np.linalg.LinAlgError:  # the optimum is not positive definite
             continue
         rounded = to_dyadic(twin, min(bits, 20))
         if rounded.shape == optimum.shape and rounded.diagonal().min() >= _LEAST:
@@ -296,12 +295,12 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return weighted cell queries, best for units with rows in all cells.
+    """Return the weighted cells that are best for units with rows in all cells.
 
-    The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
-    of the queries' squared entries over the squared weights. Its least is at weights that are the
-    (p + 2)-th root of the squared entries. For p = 2 no other strategy whose columns have inner
-    products of at least 0 is better (docs/mathematics.md).
+    The cost of a unit is then the sum of the weights to the power p, where p is the norm. The error
+    is the sum of the queries' squared entries over the squared weights. The error is least if each
+    weight is the (p + 2)-th root of the squared entry. For p = 2, no other strategy whose columns
+    have inner products of at least 0 is better (docs/mathematics.md).
 
     Args:
         name: the attribute.
@@ -309,7 +308,7 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
         norm: 1 for Laplace noise, 2 for Gaussian noise.
     """
     weights = np.maximum(squares, squares.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
-    # a cell that no query counts keeps the least weight, as rows of strategies have no weight 0
+    # a cell that no query counts gets the least weight, because a row must not have the weight 0
     rounded = np.maximum(np.rint(weights / weights.max() * _FINEST), 1).astype(np.int64)
     even = rounded.min() == rounded.max()
     return Factor((name,), Identity(len(squares)), None if even else rounded)
@@ -324,8 +323,8 @@ def causal_hierarchy(
 
     Args:
         name: the attribute.
-        weighted_queries: queries along it, each with a weight.
-        in_all_cells: whether a unit may have rows in all cells, and not in one only.
+        weighted_queries: queries along the attribute, each with a weight.
+        in_all_cells: whether a unit may have rows in all cells, instead of in one cell only.
     """
     size = weighted_queries[0][1].size
     if size > _MOST_HIERARCHY:
@@ -356,7 +355,7 @@ def causal_hierarchy(
 def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
     """Return a hierarchy of runs of 1, b, b^2, ... cells, without the total.
 
-    A level has ``ratio`` times the weight of the one below.
+    A level has ``ratio`` times the weight of the level below.
     """
     rows = []
     weights = []
@@ -372,7 +371,7 @@ def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Fact
 
 
 def first_rows(factor: Factor, cells: int) -> Factor:
-    """Return the part of a strategy measured when the first cells have ended."""
+    """Return the part of a strategy that is measured when ``cells`` cells end."""
     measured = last_cells(factor.operator) < cells
     operator = factor.operator
     match operator:
@@ -395,7 +394,8 @@ def first_rows(factor: Factor, cells: int) -> Factor:
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
     """Return the summed variances of the queries that end at each cell.
 
-    They are at unit noise, for each number of cells t, as known when t cells have ended.
+    They are at unit noise. For each number of cells t, they are the variances of the queries that
+    end with cell t, when the first t cells have ended.
     """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change

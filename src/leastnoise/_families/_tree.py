@@ -1,24 +1,25 @@
 """Hierarchies over consecutive cells, and Haar wavelets.
 
-The best weights in O(n) for each level without any matrix, and their inverse.
+The best weights of the levels are found without a matrix, in O(n) for each level.
 
-A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node
-of level l is a block of B_l cells (the last one may be shorter), measured with its own scale. With
-z the square of that scale, the Gram matrix of the strategy on a node is ``G = z 11^T + blockdiag(G
-of the children)``, so that by Sherman and Morrison ``tr(M G^-1) = sum over the children - z m / (1
-+ z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``; and the
-node's own v is ``v / (1 + z k)``. Least squares by two passes, variances of intervals and a bound
-on the largest of them are in docs/mathematics.md, section 2.
+A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the previous one. A
+node of level l is a block of B_l cells (the last block may be shorter), measured with a separate
+scale. With z the square of that scale, the Gram matrix of the strategy on a node is ``G = z 11^T +
+blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the children - z
+m / (1 + z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v`` and ``m = v^T M
+v``. The v of the node is ``v / (1 + z k)``. Least squares by two passes, the variances of intervals
+and a bound on the largest of these variances are in docs/mathematics.md, section 2.
 
-With one weight a level there are closed forms, so all of them can be searched. With ``tau_l = tr(M
-P_l)``, P_l the projection on vectors constant on the blocks of level l, a tree of widths B_l and
-weights w_l has error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i`` and a Haar wavelet
-``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does not divide n the formulas are those
-of a domain padded with empty cells that are not known to be empty. Under L1 the best trees have few
-levels, far apart, and levels in between only cost; so chains of widths are searched, not just
-powers of one branching. Under L2 every level helps a little.
+If each level has one weight, there are closed forms, so all chains can be searched. Let ``tau_l =
+tr(M P_l)``, where P_l is the projection on vectors that are constant on the blocks of level l. A
+tree of widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2
+B_i``, and a Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does
+not divide n, the formulas hold for a domain padded with empty cells that are not known to be empty.
+Under L1 the best trees have few levels that are far apart, and further levels only add cost; so
+chains of any widths are searched, not only the powers of one branching. Under L2 every level helps
+a little.
 
-Source: Hay et al. 2010 (inference by two passes); the rest is ours.
+Source: Hay et al. 2010 (inference by two passes); everything else is from this project.
 """
 
 import itertools
@@ -40,39 +41,37 @@ from leastnoise._trusted.measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""
-_RUNS = (
-    16  # most runs of suffixes or prefixes of a child, whose largest variance is bounded together
-)
+_RUNS = 16  # the most runs of suffixes or prefixes of a child; each run has one bound
 _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
-# logarithm of the least weight over the largest: with a smaller weight of the cells the error is
-# lost in rounding
+# logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
+# errors exceed the error
 _LEAST = -6.0
-# after common steps the best chains of each length start further descents, of this number of steps
+# the number of best chains of each length that are descended from further, after common steps
 _BEST_CHAINS = 12
-_DESCENT_STEPS = 20  # L-BFGS steps on the level weights
-_WEIGHT_BITS = 20  # of row weights
+_DESCENT_STEPS = 20  # the most L-BFGS steps on the level weights
+_WEIGHT_BITS = 20  # bits of row weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
-    """A hierarchy in which every node has its own scale."""
+    """A hierarchy in which every node has a separate scale."""
 
     size: int  # number of cells n
     widths: tuple[
         int, ...
-        # cells in a block of each level, the first 1, each a multiple of the one before; a last block
-        # may be shorter
+        # cells in a block of each level; the first is 1, each is a multiple of the previous one; a
+        # last block may be shorter
     ]
     scales: tuple[
         FloatArray, ...
-        # for each level the scales of its nodes; the largest norm of the scales from a root to a cell
-        # is 1
+        # for each level, the scales of its nodes; the largest norm of the scales from a root to a
+        # cell is 1
     ]
     norm: int  # 1 for pure DP, 2 for a Gaussian budget
     rmse: float  # unit RMSE, exact
 
     def matrix(self) -> FloatArray:
-        """Return the strategy as a matrix, one row a node, cells first."""
+        """Return the strategy as a matrix with one row for each node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
         return np.vstack(
             [
@@ -84,14 +83,14 @@ class ScaledTree:
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
-    """Return the widths 1, b, b^2, ... up to the first that covers all cells."""
+    """Return the widths 1, b, b^2, ... up to the first width of all cells."""
     return Tree.full(size, branching).widths[::-1]
 
 
 def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray]) -> float:
     """Return ``tr(M (A^T A)^-1)`` of a tree.
 
-    Takes the squared scales of the nodes of each level, the cells first.
+    ``squares`` are the squared scales of the nodes of each level, the cells first.
     """
     vector = 1 / squares[0]
     error = error_so_far = float(gram.diagonal() @ vector)
@@ -110,7 +109,7 @@ def _slopes(
 ) -> tuple[FloatArray, FloatArray]:
     """Return log squared errors of chains of widths, and their gradients.
 
-    The gradients are taken by the logarithms of the weights.
+    The gradients are with respect to the logarithms of the weights.
     """
     amounts = np.exp(2 * logs) * widths
     each = parts / np.cumsum(amounts, axis=-1)
@@ -147,8 +146,8 @@ def _optimize_weights(
     parts: FloatArray, widths: FloatArray, norm: int, steps: int
 ) -> tuple[IntArray, FloatArray]:
     """Return the positions of chains, best first, and their best weights."""
-    # All chains take some gradient steps together. These few steps do not tell which chain is the
-    # very best, so the best of each length are then descended from to the end.
+    # All chains take some gradient steps together. These few steps do not determine the best chain,
+    # so full descents follow from the best chains of each length.
     logs = _clamp_logs(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
@@ -204,7 +203,8 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             steps = ratios
         for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
-            # One level of a single block is enough, and it need not be wider than the cells.
+            # One level with a single block is enough, and this block need not be wider than the
+            # cells.
             if len(widths) < 2 or widths[-2] < size:
                 if len(widths) > 1:
                     below = widths[-2]
@@ -217,7 +217,7 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
     """Return a hierarchy with one weight for each level, at sensitivity 1.
 
-    Computes its exact error.
+    The result includes its exact error.
     """
     scaled = weights / np.linalg.norm(weights, ord=norm)
     scales = tuple(
@@ -249,7 +249,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     candidates = sorted(
         {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
     )
-    # Each is tried with and without the total, a query that is of little use for short ranges.
+    # Each branching is tried with and without the total, which is of little use for short ranges.
     chains = [
         chain
         for b in candidates
@@ -281,7 +281,8 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     best, weights = _optimize_weights(
         *_trace_drops(chains, traces), norm, 300 if gram.size <= 2**16 else 60
     )
-    # Levels that have shrunk to the least weight are left out, and the others get new weights.
+    # Levels whose weight has shrunk to the least are left out, and the other levels get new
+    # weights.
     shorter = []
     for index, row in zip(best, weights, strict=True):
         least = 1.01 * math.exp(_LEAST) * row.max()
@@ -299,7 +300,8 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
     """Return the best weights of the Haar wavelet, in closed form.
 
-    The weight of the total comes first, then the weights of differences of halves, widest first.
+    The weight of the total comes first, followed by the weights of the differences of halves,
+    widest first.
     """
     widths = full_chain(gram.size, 2)
     traces = gram.block_traces(widths)
@@ -313,7 +315,7 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> FittedFamily:
     """Return a hierarchy with a scale for each node, rounded to integers.
 
-    Levels without any weight are left out.
+    Levels of weight 0 are left out.
     """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
@@ -323,7 +325,7 @@ def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) 
 def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFamily:
     """Return a strategy whose row weights are rounded to integers.
 
-    A weight that would vanish becomes the least one, which costs next to nothing.
+    A weight that would be rounded to 0 becomes the least weight, which costs almost nothing.
     """
     rounded = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
     return FittedFamily(operator, None if (rounded == rounded[0]).all() else rounded)
@@ -356,18 +358,18 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 class TreeInverse(GramInverse):
     """The inverse of G = F^T diag(precision) F for a hierarchy F.
 
-    It is never formed. It is the inverse of levels whose groups are blocks of cells.
+    Its matrix is never formed. It is the inverse of levels whose groups are blocks of cells.
     """
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
         self.size = tree.size
-        # Level by level from the cells up to the root: what is measured of each node, and of how
-        # many children a node is made.
+        # Level by level from the cells up to the root: the precision of each node, and the number
+        # of children of a node.
         precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])[
             ::-1
         ]
         self.ratios = [wide // narrow for wide, narrow in itertools.pairwise(tree.widths)][::-1]
-        if len(precisions[-1]) > 1:  # the root is not measured
+        if len(precisions[-1]) > 1:  # add the root, which is not measured
             self.ratios.append(len(precisions[-1]))
             precisions.append(np.zeros(1))
         parents = [
@@ -375,12 +377,13 @@ class TreeInverse(GramInverse):
             for level, ratio in zip(precisions, self.ratios, strict=False)
         ]
         self.levels = LevelInverse(Levels(tuple(parents)), tuple(precisions))
-        # In every level all nodes have one precision and one number of cells.
+        # Whether in every level all nodes have the same precision and the same number of cells.
         self.alike = tree.size % tree.widths[0] == 0 and all(
             (level == level[0]).all() for level in precisions
         )
-        # The variance of each node from the measurements within it; for all levels but the cells
-        # the sum of that over its children; and the variance of each node from all measurements.
+        # The variance of each node from the measurements within it; for all levels but the cells,
+        # the sum of these variances over the children; and the variance of each node from all
+        # measurements.
         _, self.upward, self.below, self.posterior = self.levels.group_variances
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -389,9 +392,10 @@ class TreeInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the sum of the first 1, 2, ..., n cells."""
-        # Going up, the sum of a node's first cells is a share of the node's value plus independent
-        # noise; both are computed for all prefixes of all nodes of a level together.
+        """The variances of the sums of the first 1, 2, ..., n cells."""
+        # On the way up, the sum of a node's first cells is a share of the node's value plus
+        # independent noise. Share and noise are computed for all prefixes of all nodes of a level
+        # together.
         share = np.ones(self.size)
         noise = np.zeros(self.size)
         width = 1
@@ -412,9 +416,9 @@ class TreeInverse(GramInverse):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variance of each range of cells, low to high inclusive."""
         answer = np.empty(len(low))
-        # A range is, at every level, a prefix part of the node that holds its end and a suffix part
-        # of the one that holds its start:
-        # share * (node's value) + independent noise of this variance.
+        # At every level, a range consists of a prefix of the node that contains its end, and a
+        # suffix of the node that contains its start. Each part is share * (node's value) +
+        # independent noise of this variance.
         starts = low
         ends = high
         open_ = low != high
@@ -448,8 +452,8 @@ class TreeInverse(GramInverse):
                     + share**2 * above[p]
                 )
                 open_ &= ~meet
-            # Both parts move up one level: the end's part takes in all siblings before it, the
-            # start's part those after it.
+            # Both parts move up one level: the prefix includes all siblings before its node, and
+            # the suffix includes all siblings after its node.
             begin = ahead[parent_end * ratio]
             finish = ahead[np.minimum((parent_start + 1) * ratio, len(upward))]
             to_end, noise_end = _lift(
@@ -469,12 +473,13 @@ class TreeInverse(GramInverse):
     def bound_of_ranges(self) -> float:
         """Return an upper bound on the variance of all intervals.
 
-        It is some per cent above the largest, and exact if nodes have at most 16 children.
+        It is a few per cent above the largest variance, and exact if nodes have at most 16
+        children.
         """
         best = float(self.posterior[0].max())
         width = 1
-        # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one
-        # node where all are alike.
+        # For each cell, the share and the noise of the suffix and the prefix of its node; only for
+        # one node if all nodes are alike.
         from_start = to_end = (
             np.ones(1 if self.alike else self.size),
             np.zeros(1 if self.alike else self.size),
@@ -521,7 +526,7 @@ def _lift(
 def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
     """Return the largest variances of runs of prefixes or suffixes of nodes.
 
-    Also returns the least linear parts; both have shape (nodes, runs).
+    The second array has the least linear parts. Both arrays have shape (nodes, runs).
     """
     share, noise = part
     runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
@@ -537,7 +542,7 @@ def _bound_ranges_across(
 ) -> float:
     """Return an upper bound on variances of ranges across two children.
 
-    Over all parents and pairs of their children.
+    The bound holds for all parents and all pairs of their children.
     """
     parents, ratio = nodes.shape
     runs = starts[0].shape[1]

@@ -1,8 +1,8 @@
 """Mechanisms: every way from a workload to answers.
 
-Public halves plan and check; private halves run within a paid series.
+The public half of a mechanism plans and checks; the private half runs within a paid series.
 
-The mechanisms are loaded when first used, because the choice of a strategy needs none of the
+The mechanisms are loaded at their first use, because the choice of a strategy does not need the
 private halves.
 """
 

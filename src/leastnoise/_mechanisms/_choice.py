@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 5.0  # default CPU seconds of planning
+SECONDS = 5.0  # the default CPU seconds of planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Search:
                 "seconds",
                 seconds,
                 "a number above 0, such as 5",
-                "It says how much CPU time the search for a plan may take.",
+                "It limits the CPU time of the search for a plan.",
             )
         object.__setattr__(self, "seconds", float(seconds))
 
@@ -81,51 +81,52 @@ class Search:
         return self.custom_planner or PLANNERS.get(self.strategy)
 
 
-_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
-_QUICK_SHARE = 1 / 10  # part of the given seconds up to which a planner is quick
-_CHECK_SHARE = 1 / 10  # part of the given seconds for the check of crowded tables
-_SEARCH_SHARE = 1 / 2  # part of the seconds left that a search may take beyond its least
-_DEADLINE = 1.3  # times the given seconds: estimates of seconds may be too low
-# times the given seconds that a planner may take if its error reaches the lower bound: for prefix
-# sums of 4096 cells under Gaussian noise it takes 13 seconds, and quick planners are 1.5% worse
+_MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
+_QUICK_SHARE = 1 / 10  # a planner is quick if it takes at most this part of the seconds
+_CHECK_SHARE = 1 / 10  # part of the seconds for the check of tables with high errors
+_SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take beyond its least
+_DEADLINE = 1.3  # factor of the seconds: estimates of seconds may be too low
+# factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
+# sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds, and quick planners are
+# 1.5% worse
 _TIMES_TO_REACH_BOUND = 4
-_GRACE_SECONDS = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
-_CHANCE_OF_OTHER_NOISE = 1 / 8  # that the best plan has noise of another kind
-# part of the squared error of quick planners that searches reach under Laplace noise; under
-# Gaussian noise these are near the best
+_GRACE_SECONDS = 1.0  # additional CPU seconds, so that quick planners are tried on every machine
+_CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
+# with Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
+# noise, quick planners are near the best
 _LAPLACE_SEARCH_GAIN = 1 / 2
-_NO_GAIN = 2e-3  # of the squared error: a tenth of a per cent of the error itself
+_NO_GAIN = 2e-3  # relative gain of the squared error, which is 0.1% of the error
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 _FAR_BEHIND = (
-    "quick strategies with this noise have more than {times} times the least squared error, "
-    "which searches with it hardly ever make up for; ask for it by name"
+    "quick strategies with this noise have more than {times} times the least squared error, and "
+    "searches with this noise rarely gain more; ask for it by name"
 )
 _NO_TIME = (
     "its estimated time does not fit into the rest of the {seconds} CPU seconds; allow more "
     "seconds, or choose it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
-_CROWDED = 2.0  # times the error of a table in a separate plan
-_VISIBLE_ERROR = 1e-3  # standard error below which no published number differs from the truth
-_MOST_CROWDED = 24  # tables that are compared with plans of their own
-_MANY_TABLES = 1024  # each planner that is tried on more takes seconds
+_CROWDED = 2.0  # a table has a high error above this multiple of its error in a separate plan
+_VISIBLE_ERROR = 1e-3  # with a smaller standard error, no published number differs from the truth
+_MOST_CROWDED = 24  # the most tables that are compared with separate plans
+_MANY_TABLES = 1024  # with more tables, each tried planner takes seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One strategy with one kind of noise, tried on a workload."""
+    """One strategy with one kind of noise that was tried on a workload."""
 
     strategy: str
     noise: Noise
     plan: LinearPlan | None
-    reason: str  # why there is no plan
-    seconds: float  # that it took
-    # CPU seconds with which its search might find a better plan; 0 if none would help
+    reason: str  # the reason why there is no plan
+    seconds: float  # the CPU seconds that the trial took
+    # CPU seconds with which its search might find a better plan; 0 if more time does not help
     useful_seconds: float = 0.0
-    # whether a lower bound, or how far behind its noise is, shows that it can gain next to nothing
+    # whether it can gain almost nothing, by a lower bound or by the errors of quick planners
     needless: bool = False
-    ended: bool = False  # whether the clock ended its search
-    unsuited: bool = False  # whether it is made for other workloads or other noise
+    ended: bool = False  # whether the deadline ended its search
+    unsuited: bool = False  # whether it is for other workloads or other noise
 
     @property
     def mechanism(self) -> str:
@@ -136,7 +137,7 @@ class Candidate:
 
     @property
     def left_out(self) -> bool:
-        """Whether it was not tried because it can gain next to nothing."""
+        """Whether it was not tried because it can gain almost nothing."""
         return self.needless and self.plan is None
 
     @property
@@ -146,7 +147,7 @@ class Candidate:
 
     @property
     def total(self) -> float:
-        """Expected total squared error; infinite if the strategy cannot be used."""
+        """The expected total squared error; infinite if the strategy failed."""
         if self.plan is None:
             return float("inf")
         return self.plan.expected_error().total_squared_error
@@ -196,19 +197,19 @@ def try_strategies(
 ) -> Iterator[Candidate]:
     """Try strategies one by one, and yield a candidate for each.
 
-    Quick planners are tried first, then the others by their seconds over the likelihood that they
-    find the best plan. Estimates of seconds decide which planners are tried and how long they
-    search, so the plan does not depend on the machine. One deadline ends all searches on machines
-    that are much slower than the estimates. A planner that reaches the lower bound may take four
-    times the seconds.
+    Quick planners are tried first. Other planners follow in the order of their seconds divided by
+    the probability that they find the best plan. Estimates of seconds determine which planners are
+    tried and how long they search, so the plan does not depend on the machine. On machines that are
+    much slower than the estimates, a common deadline ends all searches. A planner that reaches the
+    lower bound may take four times the seconds.
 
     Args:
         workload: the queries to answer.
         privacy: budget, neighbours and privacy unit.
         strategy: "auto", the name of a planner, or a planner.
         seconds: CPU seconds that the automatic choice may take.
-        progress: is called with the name of each strategy that is tried.
-        every: whether to try strategies that a lower bound proves to gain next to nothing.
+        progress: a function that is called with the name of each tried strategy.
+        every: whether to try strategies that, by a lower bound, gain almost nothing.
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
@@ -224,10 +225,10 @@ def try_strategies(
 
 
 class _Trials:
-    """The planners that remain to be tried, and the results of those before.
+    """The planners that remain to be tried, and the results so far.
 
     Attributes:
-        waiting: the planners that remain, the next one first.
+        waiting: the remaining planners, the next planner first.
     """
 
     def __init__(
@@ -258,7 +259,7 @@ class _Trials:
         self._is_ordered = not self._is_automatic or self._has_many_tables
 
     def next_trial(self) -> "_Trial":
-        """Return the next planner to try, and remove it from those that wait."""
+        """Remove the next planner from the waiting planners, and return it."""
         if not self._is_ordered and self.waiting[0].is_slow:
             self._is_ordered = True
             order = self._results.promising_noise()
@@ -282,9 +283,9 @@ class _Trials:
         )
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
-        """Return why a planner is not tried; empty if it is.
+        """Return the reason to skip a planner; empty if it is tried.
 
-        Quick planners are always tried, unless others have them as special cases.
+        Quick planners are always tried, unless they are special cases of other planners.
         """
         reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
         if reason or not trial.request.is_slow or self._results.best == math.inf:
@@ -303,7 +304,7 @@ class _Trials:
                 planner, trial.problem, iterate=not self._is_automatic
             )
         is_unsuited = isinstance(error, NotApplicable)
-        if self._is_automatic and not is_unsuited:  # one that does not apply says so at once
+        if self._is_automatic and not is_unsuited:  # else it failed at once
             self._seconds_left -= _planning_passes(self._workload) * trial.problem.seconds
         needless = bool(trial.needless) and plan is not None
         if plan is not None:
@@ -324,8 +325,8 @@ class _Trial:
     """A planner that may be tried on a problem.
 
     Attributes:
-        start: when the trial began.
-        needless: why it can gain next to nothing; empty if it may gain more.
+        start: the time at which the trial began.
+        needless: the reason why it can gain almost nothing; empty if it may gain more.
     """
 
     request: "TimeRequest"
@@ -342,7 +343,7 @@ class _Trial:
     def without_plan(self, reason: str) -> Candidate:
         """Return the candidate without a plan.
 
-        It has the seconds that would let its search end.
+        The candidate has the seconds with which its search would end.
         """
         useful_seconds = 0.0
         is_needless = reason and reason == self.needless
@@ -363,7 +364,7 @@ class _Trial:
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return a planner unchanged, or the planner of a name."""
+    """Return the planner of a name; a planner is returned unchanged."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
@@ -375,7 +376,8 @@ class _ResultsSoFar:
     Attributes:
         least: the least total squared error for each kind of noise.
         proved: the largest lower bound for each kind of noise.
-        contained: planners that another planner covers, and the name of that planner.
+        contained: the planners that are special cases of another planner, and the name of that
+            planner.
     """
 
     def __init__(self, noises: Sequence[Noise]) -> None:
@@ -385,7 +387,7 @@ class _ResultsSoFar:
 
     @property
     def best(self) -> float:
-        """The least total squared error of all."""
+        """The least total squared error of all kinds of noise."""
         return min(self.least.values())
 
     def promising_noise(self) -> list[Noise]:
@@ -398,7 +400,7 @@ class _ResultsSoFar:
         )
 
     def reason_against(self, planner: Planner, noise: Noise) -> str:
-        """Return why a search can gain next to nothing; empty if it may gain more."""
+        """Return why a search gains almost nothing; empty if it may gain more."""
         if self.leave_no_gain(planner, noise):
             return _NEEDLESS
         if self.is_far_behind(noise):
@@ -406,24 +408,25 @@ class _ResultsSoFar:
         return ""
 
     def is_far_behind(self, noise: Noise) -> bool:
-        """Return whether searches with Laplace noise have no chance to be the best.
+        """Return whether searches with Laplace noise cannot be the best.
 
-        They reach part of the squared error of quick planners, if any of these could be used.
+        Searches reach a certain part of the squared error of quick planners, if any quick planner
+        could be used.
         """
         least = self.least[noise]
         return noise.norm == 1 and self.best < _LAPLACE_SEARCH_GAIN * least < math.inf
 
     def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
-        """Return whether a lower bound proves that a planner gains next to nothing.
+        """Return whether a planner gains almost nothing, by a lower bound.
 
-        The bounds are for independent noise, and prove nothing about noise that is drawn together.
+        The bounds are for independent noise, and prove nothing about joint noise.
         """
         is_proved = self.best <= (1 + _NO_GAIN) * self.proved[noise]
         is_bounded = planner.has_independent_noise
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
-        """Return why a planner is not tried after another one; empty if it is."""
+        """Return why a planner is skipped after another; empty if it is tried."""
         container = self.contained.get((planner.name, noise))
         if container is None:
             return ""
@@ -437,7 +440,7 @@ class _ResultsSoFar:
             self.proved[noise] = max(self.proved[noise], promise.lower_bound)
 
     def add_contained(self, planner: Planner, noise: Noise, names: Sequence[str]) -> None:
-        """Record planners whose strategies are never better than another's."""
+        """Record planners that are special cases of another planner."""
         for name in names:
             self.contained[name, noise] = planner.name
 
@@ -445,7 +448,7 @@ class _ResultsSoFar:
 def _best_candidate_plan(
     planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Return the better of a plan with joint and one with separate sums.
+    """Return the better plan: with joint sums, or with separate sums.
 
     If neither exists, return None and the reason. Measuring jointly is usually better.
     """
@@ -468,7 +471,7 @@ def _plan_proposal(
     """Return the plan of a proposal, or None and the reason."""
     try:
         with not_applicable_if_arithmetic_fails():
-            # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
+            # Extreme weights or budgets may overflow in a search. The proposal is checked exactly.
             with np.errstate(all="ignore"):
                 proposal = propose(problem)
             blocks = split_units_budget(problem, proposal.blocks)
@@ -490,13 +493,13 @@ def _plan_proposal(
 def not_applicable_if_arithmetic_fails() -> Iterator[None]:
     """Raise NotApplicable in place of an error of arithmetic or linear algebra.
 
-    A planner proposes what to measure, so that a fault in it may cost accuracy and nothing else.
+    A planner proposes the queries to measure, so a fault in a planner can only cost accuracy.
     """
     try:
         yield
     except InputError:
         raise
-    # LinAlgError is a ValueError; a weight that is no number ends in an InternalError.
+    # LinAlgError is a ValueError. A weight that is not a number ends in an InternalError.
     except (ArithmeticError, ValueError, InternalError) as error:
         raise NotApplicable(
             message("its arithmetic failed ({fault})", fault=type(error).__name__)
@@ -512,16 +515,17 @@ def _check_finite(plan: Plan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TimeRequest:
-    """The CPU seconds that a planner needs, by estimates.
+    """The estimated CPU seconds that a planner needs.
 
     Attributes:
         planner: the planner.
-        noise: its kind of noise.
+        noise: the kind of noise.
         least: seconds for any strategy; 0 if it does not support the noise.
         most: seconds for the best strategy that it can find.
-        likely: how likely it is to be the best under this noise, in proportion to others.
-        is_slow: whether its most exceed a small share of the seconds.
-        own_seconds: seconds that it may take in any case; 0 for most planners.
+        likely: the probability that it is the best planner for this noise, relative to other
+            planners.
+        is_slow: whether ``most`` exceeds a small share of the seconds.
+        own_seconds: seconds that it may take regardless of the time limit; 0 for most planners.
     """
 
     planner: Planner
@@ -577,7 +581,7 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
 
 
 def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
-    """Return the requests of one planner without a limit of time."""
+    """Return the requests of one planner, without a time limit."""
     return [
         TimeRequest(planner, noise, math.inf, math.inf, 1.0, is_slow=False)
         for noise in noise_kinds(privacy)
@@ -587,7 +591,7 @@ def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
     """Return a plan's measured tables with the best weights for a workload.
 
-    There is no search, so it takes little time.
+    It takes little time because there is no search.
     """
     measured = plan.measured()
     with not_applicable_if_arithmetic_fails():
@@ -601,7 +605,7 @@ def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
 def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
-    """Return a new plan for a workload, by a plan's strategy and budget."""
+    """Return a new plan for a workload, with a plan's strategy and budget."""
     planner = search.custom_planner or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
@@ -616,9 +620,9 @@ def search_again(
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of a search from its strategies' seconds.
+    """Estimate the CPU seconds of a search, from the seconds of its strategies.
 
-    A data-dependent mechanism needs 0.
+    The estimate for a data-dependent mechanism is 0.
     """
     if search.strategy == "auto":
         seconds_left = search.seconds - bound_seconds(workload)
@@ -637,9 +641,9 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _planning_passes(workload: Workload) -> int:
-    """Return how often each strategy is planned.
+    """Return the number of times that each strategy is planned.
 
-    Twice if counts and sums may be measured apart or jointly.
+    It is 2 if counts and sums may be measured separately or jointly.
     """
     if workload.counted_sums:
         return 2
@@ -662,7 +666,8 @@ def memory_error_reason(error: MemoryError) -> str:
 def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
     """Return candidates with the largest lower bound of their kind of noise.
 
-    A bound that one of them computed holds for all but those with K-norm noise, which keep theirs.
+    The bound of one candidate holds for all candidates, except those with K-norm noise, which keep
+    their own bounds.
     """
     bounds: dict[Noise, float] = {}
     for entry in tried:
@@ -685,11 +690,10 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
     """Return sentences that explain why no strategy can be used.
 
-    Reasons that another workload or budget would remove come first.
+    The first reasons are those that do not hold for another workload or budget.
 
-    Reasons that differ only in numbers are listed once, with the names of their strategies. Of
-    strategies that are made for other workloads only the names are listed, if another reason is
-    left.
+    Reasons that differ only in numbers are listed once, with the names of their strategies.
+    Strategies for other workloads are listed only by name, if there is any other reason.
     """
     decisive = [entry for entry in tried if not entry.unsuited] or [*tried]
     named: dict[str, tuple[str, dict[str, None]]] = {}
@@ -712,14 +716,13 @@ def _gc_paused() -> Iterator[None]:
 
     The millions of values of a large plan contain no cycles, and scanning them is slow.
     """
-    # If several threads plan, the first one to stop the collector also starts it again.
+    # If several threads plan, the thread that stops the collector first also starts it again.
     collects = isenabled()
     disable()
     try:
         yield
     finally:
-        # move the new values to the oldest generation, else each generation looks through them
-        # once more
+        # move the new values to the oldest generation, else each generation would scan them again
         if get_freeze_count() == 0:
             freeze()
             unfreeze()
@@ -737,14 +740,14 @@ def choose_plan(
             name,
             readable(value),
             f"at most {_MOST_BUDGET}",
-            "So large a budget protects nobody; 1 is usual.",
+            "A budget this large protects nobody; 1 is usual.",
         )
     if privacy.max_rows > MOST_ROWS:
         raise refuse(
             "max_rows",
             privacy.max_rows,
             f"at most {MOST_ROWS}",
-            "No unit has more rows than can be read.",
+            "No unit can have more rows than the program can read.",
         )
     search = search or Search()
     with _gc_paused() if len(workload.products) > _MANY_TABLES else nullcontext():
@@ -772,12 +775,12 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return by table its error over the error of a separate plan, if above 2.
+    """Return the ratio of each table's error to a separate plan's, if above 2.
 
-    That plan has an equal share of the budget.
+    The separate plan has an equal share of the budget.
     """
-    # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth
-    # of the time.
+    # Only tables that may exceed the ratio by the lower bounds are planned, in the order of that
+    # possible ratio, in a tenth of the time.
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
@@ -788,7 +791,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (
             product.importance * product.rows
         )
-        # the total of replaced rows is public: its least error is 0
+        # if rows are replaced, the total is public, and its least error is 0
         is_in_doubt = table.rmse > _CROWDED * math.sqrt(least) > 0
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
@@ -797,7 +800,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
-        # For disjoint sums of cells the best strategy is to measure them.
+        # For disjoint sums of cells, the best strategy is to measure these sums.
         disjoint = all(
             partition_groups(operator) is not None
             for operator in single_workload.products[0].operators

@@ -1,13 +1,13 @@
 """DAWA and its relatives, for queries on one or two attributes.
 
-They use structure in the data, and pay for every look at it.
+They use structure in the data, and pay for every data-dependent choice.
 
-A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not
-look at the data, or, if the data are nearly empty, adaptive measurements: levels and then buckets
-on one attribute, a grid on two. The choice depends only on paid answers and public values. The
-plan's details say before anything is paid what is done with which share of the budget. All
-measurements are steps of the series, so the kernel computes their cost from their integers and
-checks the budget once more.
+A private test chooses between two kinds of measurements (docs/decisions/dawa.md). One is a
+data-independent plan. The other, if the data are nearly empty, is adaptive: levels and then buckets
+on one attribute, or a grid on two attributes. The choice depends only on paid answers and public
+values. Before anything is paid, the plan's details state the steps and the share of the budget of
+each step. All measurements are steps of the series, so the kernel computes their cost from their
+integers and checks the budget once more.
 """
 
 import math
@@ -86,27 +86,27 @@ from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measureme
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")
-TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget, for the test
-# the least cost per cell, in units of the noise, below which the data count as nearly empty
+TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget
+# the data count as nearly empty below this least cost per cell, in units of the noise
 EASY = 0.10
-CLEAR = 1.2  # ... if this number of times the noise of the test is below EASY too
-FIRST_SHARE = Fraction(55, 100)  # of the rest, for levels
-_MOST_ADAPTIVE = 2048  # buckets
-_LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
-# Limits on two attributes that are checked beforehand, because nothing may fail or take hours when
-# all is paid.
+CLEAR = 1.2  # the same, if this multiple of the noise of the test is below EASY too
+FIRST_SHARE = Fraction(55, 100)  # share of the remaining budget for the levels
+_MOST_ADAPTIVE = 2048  # the most buckets
+_LARGEST_ENTRY = 2**20 - 1  # the largest coefficient of queries on buckets
+# These limits on two attributes are checked beforehand, because nothing may fail or take hours
+# after the payment.
 _MOST_SIDE = 2**12
-_MOST_CELLS = 2**20  # of both attributes together
-MOST_QUERIES = 2**20  # of a table
-_MOST_ENTRIES = 2**24  # queries times cells along an attribute
-_MOST_PAIRS = 2**33  # queries times cells of the plane
+_MOST_CELLS = 2**20  # the most cells of both attributes together
+MOST_QUERIES = 2**20  # the most queries of a table
+_MOST_ENTRIES = 2**24  # the most queries times cells along an attribute
+_MOST_PAIRS = 2**33  # the most queries times cells of both attributes together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEmptinessFinding(DataDependentFinding):
     """The test did not find the data nearly empty.
 
-    The data-independent plan, shrunk as far as its own noisy answers allow.
+    The answers are those of the data-independent plan, shrunk as far as its noisy answers allow.
     """
 
     regime = "smoothed"
@@ -120,12 +120,12 @@ class NoEmptinessFinding(DataDependentFinding):
 class NearlyEmptyFinding(DataDependentFinding):
     """The test found the data nearly empty.
 
-    Levels, then buckets that follow from their noisy answers.
+    The steps are levels, and then buckets that follow from the noisy answers of the levels.
     """
 
     regime = "adaptive"
     answers_new_questions = (
-        False  # the queries of the second step depend on the noise of the first one
+        False  # the queries of the second step depend on the noise of the first step
     )
     estimate = Posterior.of
 
@@ -137,12 +137,13 @@ class NearlyEmptyFinding(DataDependentFinding):
 class AdaptiveGridFinding(DataDependentFinding):
     """The test found structure.
 
-    Blocks, then parts and groups of parts that follow from their noisy counts.
+    The steps are blocks, and then parts and groups of parts that follow from the noisy counts of
+    the blocks.
     """
 
     regime = "blocks"
     answers_new_questions = (
-        False  # the queries of the second round depend on the noise of the first one
+        False  # the queries of the second round depend on the noise of the first round
     )
 
     blocks: int
@@ -152,14 +153,14 @@ class AdaptiveGridFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Return least squares on both rounds, spread evenly over cells.
 
-        Shrunk if queries are of few cells.
+        The cells are shrunk if queries have few cells.
         """
         return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True)
 class DawaSetting:
-    """The public facts of a release on one attribute or two, from its plan."""
+    """The public facts of a release on one or two attributes, from its plan."""
 
     plan: Plan
     attributes: tuple[str, ...]
@@ -172,7 +173,7 @@ class DawaSetting:
 
     @cached_property
     def workload_gram(self) -> Gram:
-        """All queries on the one attribute, with the weights of their squared errors."""
+        """The Gram matrix of all queries on one attribute, with error weights."""
         (size,), parts = self.shape, list[tuple[float, Gram]]()
         for product in self.plan.workload:
             parts.append(
@@ -185,7 +186,7 @@ class DawaSetting:
 
     @cached_property
     def has_narrow_queries(self) -> bool:
-        """Whether all queries on the two attributes are of few cells."""
+        """Whether all queries on the two attributes have few cells."""
         queries = []
         for product in self.plan.workload:
             operators = dict(zip(product.attributes, product.operators, strict=True))
@@ -208,9 +209,9 @@ class DawaSetting:
 
     @property
     def unit(self) -> Fraction:
-        """The Laplace scale if the whole budget measured the cells.
+        """The Laplace scale of cells that are measured with the whole budget.
 
-        For Gaussian noise it is the Laplace scale with the same standard deviation.
+        For Gaussian noise, it is the Laplace scale with the same standard deviation.
         """
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
@@ -220,7 +221,7 @@ class DawaSetting:
     def unit_variance(self, budget: Budget) -> float:
         """Return the noise variance of the cells measured within a budget.
 
-        The queries that measure them have columns of norm 1.
+        The measured queries have columns of norm 1.
         """
         measurements = self.fit_block(
             Factor(self.attributes, Identity(math.prod(self.shape))), budget
@@ -239,7 +240,7 @@ class DawaSetting:
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
         """Return the noisy least cost of a partition, and facts about the test.
 
-        The facts are the numbers about the test that are published.
+        The facts are the published numbers of the test.
         """
         value = series.choose(
             LeastCost(attributes=self.attributes, epsilon=self.test_epsilon, penalty=self.unit)
@@ -265,7 +266,7 @@ def plan_dawa(
 ) -> Plan:
     """Return the public plan of the mechanism ``dawa``.
 
-    Shares of the budget, and the best data-independent plan.
+    It has the shares of the budget, and the best data-independent plan.
     """
     if strategy not in STRATEGIES:
         raise refuse(
@@ -273,7 +274,7 @@ def plan_dawa(
         )
     attributes = attributes_of(
         workload, privacy, strategy
-    )  # refused before the reference is searched for
+    )  # refuses bad workloads before the search for the reference
     details = plan_details(attributes, privacy, strategy)
     remaining_privacy = privacy.within(
         privacy.budget.without(_test_epsilon(attributes, privacy.budget, strategy))
@@ -287,13 +288,13 @@ def plan_dawa(
 
 
 def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[str, ...]:
-    """Return the one or two attributes that queries are on.
+    """Return the one or two attributes of the queries.
 
-    Raises for workloads that could not be carried out.
+    Raise for workloads that could not be carried out.
     """
     if workload.measures != (None,):
         raise InputError(
-            f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'."
+            f"{strategy} answers counts; this workload has sums. Choose strategy = 'auto'."
         )
     attributes = {name for product in workload for name in product.attributes}
     names = tuple(name for name in workload.domain.names if name in attributes)
@@ -302,7 +303,7 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
     elif len(names) != 1:
         raise InputError(
             f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this "
-            "workload asks about "
+            "workload has queries on "
             f"{' and '.join(names) or 'none'}. Choose strategy = 'auto', or make one release for "
             "each attribute."
         )
@@ -310,9 +311,9 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
 
 
 def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[int]) -> None:
-    """Raise for other budgets than epsilon, and for too large tables.
+    """Raise for budgets other than epsilon, and for too large tables.
 
-    Those would fail or take hours after payment.
+    These would fail or take hours after the payment.
     """
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
@@ -323,8 +324,8 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     cells = math.prod(sizes)
     if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
         raise InputError(
-            f"dawa on two attributes takes at most {_MOST_SIDE} cells of each and {_MOST_CELLS} "
-            "of both together; got "
+            f"dawa on two attributes supports at most {_MOST_SIDE} cells of each attribute and "
+            f"{_MOST_CELLS} cells of both together; got "
             f"{sizes[0]} x {sizes[1]}. Use coarser attributes, or choose strategy = 'auto'."
         )
     most = min(MOST_QUERIES, _MOST_PAIRS // cells)
@@ -332,8 +333,8 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
         entries = max((operator.rows * operator.size for operator in product.operators), default=1)
         if not (product.rows <= most and entries <= _MOST_ENTRIES):
             raise InputError(
-                f"dawa on two attributes answers at most {most} queries a table of {cells} cells, "
-                "each with its own error bar, and at most "
+                f"dawa on two attributes answers at most {most} queries on a table of {cells} "
+                "cells, because each gets a separate error bar, and at most "
                 f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got "
                 f"{product.rows} queries in {product.name}, and "
                 f"{entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
@@ -343,7 +344,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
     """Return the epsilon of the test for structure.
 
-    It is 0 for the strategy of levels, which has none.
+    It is 0 for the strategy of levels, which has no test.
     """
     if strategy == "dawa_levels":
         return Fraction(0)
@@ -392,13 +393,14 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
     return DawaSetting(plan, attributes, noise_kinds(plan.privacy)[0])
 
 
-# On one attribute.
+# One attribute.
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     """Return the outcome of the test and of the steps that it chooses.
 
-    Levels and buckets if the test finds the data nearly empty, or if requested.
+    The steps are levels and buckets if the test finds the data nearly empty, or if the strategy
+    requests them.
     """
     plan, test = setting.plan, None
     if setting.test_epsilon:
@@ -428,7 +430,7 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
 def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     """Return measurements of the levels of blocks that suit the workload.
 
-    They cost the given budget.
+    They cost ``budget``.
     """
     weighted_queries = setting.workload_gram
     halving = HalvingTree(setting.workload_gram.size)
@@ -448,7 +450,7 @@ def _adaptive(
 ) -> Outcome:
     """Return the outcome of measuring levels, then buckets chosen from them.
 
-    Both are used for the answers.
+    The answers use both observations.
     """
     first = series.measure(fit_levels(setting, budget.scaled(FIRST_SHARE)))
     second = budget.scaled(1 - FIRST_SHARE)
@@ -459,7 +461,7 @@ def _adaptive(
     starts = cheapest_blocks(squares, costs, noise, halving)
     most = max(
         256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size)
-    )  # the error bars of n answers cost n k^2
+    )  # the error bars of n answers take n k^2 operations
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
@@ -474,10 +476,11 @@ def _adaptive(
 def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     """Estimate the relative noise variance of a difference of halves.
 
-    It is the variance in the second step, over the variance of the cells.
+    It is the variance in the second step, relative to the variance of the cells.
     """
-    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
-    # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.
+    # The data-independent plan has the relative variance v on average. On few buckets it is less: 3
+    # (v / 3)^0.6. This is exact for the identity, where v is 3, and gives 18 for all ranges over
+    # 4096 cells under Laplace noise.
     total = reference_of(setting.plan).expected_total_squared_error
     average = (
         total
@@ -487,14 +490,14 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
-# On two attributes.
+# Two attributes.
 
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:
     """Return the outcome of the test and of the adaptive grid."""
-    # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
-    # paid answer and the plan alone; the second round depends on the noisy counts of the first one
-    # besides.
+    # The number of the first blocks, and whether their deviations are shrunk, depend only on the
+    # test's paid answer and the plan. The second round also depends on the noisy counts of the
+    # first round.
     plan = setting.plan
     value, test = setting.test_structure(series)
     regime, blocks = plane_regime(
@@ -539,7 +542,7 @@ def _adaptive_grid(
     high = (
         np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[is_unmerged]]) - 1
     )
-    # The weights of all rows on a cell have the same sum, whether it lies in a group or not.
+    # The weights of all rows on a cell have the same sum, also if the cell lies in a group.
     group = GROUP_SHARE.numerator
     denominator = GROUP_SHARE.denominator
     weights = np.concatenate(
@@ -557,7 +560,7 @@ def _adaptive_grid(
 
 
 class Dawa(Mechanism):
-    """The mechanism on one attribute or two."""
+    """The mechanism on one or two attributes."""
 
     names = STRATEGIES
     findings = (
@@ -568,22 +571,22 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the plan of the steps, with the budget of each."""
+        """Return the plan of the steps, with the budget of each step."""
         return plan_dawa(workload, privacy, search.strategy, search.progress)
 
     def prepare(self, plan: Plan) -> Run:
         """Check the plan, and return the function that runs it.
 
-        Refuses budgets whose levels need so fine a grid that the buckets would overflow.
+        A budget is refused if its levels need such a fine grid that the buckets would overflow.
         """
         setting = setting_from_plan(plan)
         rescale_noise(
             reference_measurements(plan), plan.privacy.within(setting.remaining_budget)
-        )  # refused now, and not when the test has been paid for
+        )  # refuses now instead of after the payment for the test
         if len(setting.attributes) == 2:
             return partial(run_plane, setting)
         first = fit_levels(setting, setting.remaining_budget.scaled(FIRST_SHARE))
         if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
-            advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
+            advice = f"{plan.strategy} cannot compute exactly with so little noise; 1 is usual."
             raise refuse("the budget", plan.privacy.budget, "one that leaves more noise", advice)
         return partial(run_dawa, setting)

@@ -1,6 +1,6 @@
 """Measure fixed queries, and answer by least squares.
 
-A series of one step, paid by its exact cost.
+It is a series of one step, which is paid by its exact cost.
 """
 
 import math
@@ -19,7 +19,7 @@ from leastnoise._workload import Workload
 
 
 class Linear(Mechanism):
-    """The mechanism of all strategies that do not look at the data."""
+    """The mechanism of all data-independent strategies."""
 
     names = ()
 
@@ -34,7 +34,7 @@ class Linear(Mechanism):
     def prepare(self, plan: Plan) -> Run:
         """Check the plan's stated errors, and return the function that runs it."""
         if not isinstance(plan, LinearPlan):
-            plan.measured()  # refuses a plan whose measurements depend on the data
+            plan.measured()  # refuses a plan with data-dependent measurements
             raise InternalError("A plan without its own mechanism must be linear.")
         measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
@@ -47,11 +47,11 @@ class Linear(Mechanism):
         return run
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the name of the noise, and the expected error."""
+        """Return the name of the noise and the expected error."""
         return Explanation(mechanism=noise_name(plan.measured()), promise=plan.expected_error())
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
-        """Return the finding of a mechanism that decides nothing."""
+        """Return the finding of a mechanism without data-dependent choices."""
         return Finding()
 
 
@@ -69,9 +69,9 @@ def _check_expected_errors(stated: Promise, computed: Promise) -> None:
     )
     if not (_nearly_equal(stated.total_squared_error, total) and is_bound):
         raise InputError(
-            f"The plan promises a total squared error of {quoted(stated.total_squared_error)}, at "
-            f"least {quoted(stated.lower_bound)}; "
-            f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
+            f"The plan states a total squared error of {quoted(stated.total_squared_error)}, with "
+            f"the lower bound {quoted(stated.lower_bound)}; its measurements have "
+            f"{computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
     if len(stated.tables) != len(computed.tables) or not all(
         (table.name, table.largest_is_bound) == (other.name, other.largest_is_bound)
@@ -82,13 +82,13 @@ def _check_expected_errors(stated: Promise, computed: Promise) -> None:
         for table, other in zip(stated.tables, computed.tables, strict=True)
     ):
         raise InputError(
-            "The plan promises other errors of its tables than they have. Make the plan again; "
-            "nothing was spent."
+            "The errors of tables that the plan states differ from the errors of its measurements. "
+            "Make the plan again; nothing was spent."
         )
 
 
 def _nearly_equal(stated: object, computed: float) -> bool:
-    """Return whether a stated number is the computed one within 1e-6."""
+    """Return whether a stated number is within 1e-6 of a computed number."""
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

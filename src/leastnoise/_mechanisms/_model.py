@@ -1,11 +1,12 @@
 """Tables from a model: a mixture fitted to noisy tables.
 
-The tables are chosen by the number of rows.
+The number of rows determines the measured tables.
 
-The number of rows is counted first. If the data-independent plan would be inaccurate for so few
-rows, attributes are measured singly, then pairs (and triples) of attributes on bins that follow
-from those noisy counts; else that plan is carried out. The model is fitted to the measurements. One
-payment covers all steps, and the model is post-processing.
+The number of rows is counted first. If there are too few rows for an accurate data-independent
+plan, single attributes are measured, and then pairs (and triples) of attributes on bins that follow
+from the noisy counts of the single attributes. Otherwise the data-independent plan is carried out.
+The model is fitted to the measurements. One payment covers all steps, and the model is
+post-processing.
 """
 
 import math
@@ -67,38 +68,41 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._workload import Workload, table_of_all_cells
 
 STRATEGY = "model"
-# The part of the budget that counts the rows: at most this; halved, so many times, while the count
-# still has a standard error below a part of the number of rows that decides.
+# The part of the budget that counts the rows is at most _COUNTING. It is halved, at most _HALVINGS
+# times, while the standard error of the count stays below the part _COUNTED of the deciding number
+# of rows.
 _COUNTING = Fraction(1, 50)
 _COUNTED = 0.05
 _HALVINGS = 10
 _DENSE = {
     1: 0.075,
     2: 0.03,
-}  # the share of rows in wrong cells at which both ways are equally good, by the norm
-_THREES = Fraction(1, 2)  # the part of the budget for tables of three attributes
+}  # by norm, the share of rows in wrong cells at which both plans are equally good
+_THREES = Fraction(1, 2)  # part of the budget for tables of three attributes
 _FEWER = {
     1: 0.47,
     2: 0.19,
-}  # tables of three need at least this part of the deciding number of rows, by the norm
-# so small tables need twice as many rows to decide, 2 x 2 tables far more, because their cells
-# are seldom empty
+}  # by norm, the part of the deciding number of rows that tables of three attributes need
+# tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
+# are rarely empty
 _FEW_CELLS = 9
-_FEW_ROWS = 100  # users of tables have more rows, so if fewer decide, nothing is counted
-# The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need
-# good counts of attributes alone; under Laplace noise, where epsilons add up and not their squares,
-# these take more from the pairs.
+# if the deciding number is smaller, rows are not counted, because users of tables have more rows
+_FEW_ROWS = 100
+# The part of the budget for tables of single attributes; and by norm, the part if there are only
+# slightly too few rows. Coarse bins need accurate counts of single attributes. With Laplace noise,
+# these counts take more from the pairs, because epsilons add up instead of their squares.
 _ALONE = Fraction(1, 5)
 _ALONE_FULLER = {1: Fraction(1, 10), 2: Fraction(1, 5)}
-_MOST_CELLS = 2**22  # of a table that the model answers
-_MOST_PAIRS = 2**13  # of attributes
+_MOST_CELLS = 2**22  # the most cells of a table that the model answers
+_MOST_PAIRS = 2**13  # the most pairs of attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromModel(DataDependentFinding):
     """A release from a model.
 
-    The widest requested tables, the public facts, and the noisy number of rows if it decided.
+    It has the widest requested tables, the public facts, and the noisy number of rows if that was
+    counted.
     """
 
     reading = "aware_reading_model"
@@ -146,7 +150,7 @@ class ThreeWayModelFinding(BinnedModelFinding):
 class TableModelFinding(_FromModel):
     """The model was fitted to least squares tables.
 
-    The answers lie between both.
+    The answers lie between the model and these tables.
     """
 
     regime = "model_tables"
@@ -167,7 +171,7 @@ class ModelSetting:
     plan: AdaptivePlan
     pairs: Mapping[
         tuple[str, ...], float
-    ]  # the weight of squared errors of each pair of attributes
+    ]  # the weight of the squared errors of each pair of attributes
 
     @cached_property
     def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
@@ -187,7 +191,7 @@ class ModelSetting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The impossible combinations and public counts, in the words of the spec."""
+        """The impossible combinations and public counts, in the form of the spec."""
         return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
     @cached_property
@@ -206,7 +210,7 @@ class ModelSetting:
     def deciding_rows(self) -> float:
         """The number of rows from which the data-independent plan is better.
 
-        Infinite if not all queries are cells.
+        It is infinite if not all queries are cells.
         """
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
@@ -218,9 +222,9 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the steps to carry out for a number of rows.
+        """Return the name of the steps for a number of rows.
 
-        The result is None if the rows are not counted.
+        ``rows`` is None if the rows are not counted.
         """
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
@@ -247,7 +251,7 @@ class ModelSetting:
 
     @property
     def may_use_reference(self) -> bool:
-        """Whether the data-independent plan may be the better one."""
+        """Whether the data-independent plan may be better."""
         return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
@@ -280,7 +284,7 @@ class ModelSetting:
     def one_way_marginals(self, case: str) -> Measurements:
         """Return measurements of the marginal of each requested attribute.
 
-        This includes attributes that are in no pair.
+        Attributes that are in no pair are included.
         """
         attributes = {name for product in self.plan.workload for name in product.attributes}
         domain = self.plan.domain
@@ -297,7 +301,7 @@ class ModelSetting:
     def three_way_tables(self) -> dict[tuple[str, ...], float]:
         """The requested tables of three attributes, with their weights.
 
-        Weights of squared errors.
+        The weights are those of squared errors.
         """
         threes: dict[tuple[str, ...], float] = {
             names: 0.0 for names in self.maximal_tables if len(names) == 3
@@ -310,7 +314,7 @@ class ModelSetting:
     def binned_tables(
         self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
     ) -> Measurements:
-        """Return measurements of binned tables, bins from noisy one-way counts."""
+        """Return measurements of tables on bins from noisy one-way counts."""
         noisy = NoisyTables.of(first)
         total_block = self.total(share)
         std = math.sqrt(block_variance(total_block, total_block.blocks[0]))
@@ -334,11 +338,11 @@ class ModelSetting:
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     """Return the pairs of attributes in the workload, with their weights.
 
-    Weights of squared errors. Raises for workloads that a model cannot answer.
+    The weights are those of squared errors. Raises for workloads that a model cannot answer.
     """
     if workload.measures != (None,):
         raise InputError(
-            f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'."
+            f"{STRATEGY} answers counts; this workload has sums. Choose strategy = 'auto'."
         )
     domain = workload.domain
     pairs = dict[tuple[str, ...], float]()
@@ -358,8 +362,8 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
             pairs[pair] = pairs.get(pair, 0.0) + product.importance
     if not 0 < len(pairs) <= _MOST_PAIRS:
         raise InputError(
-            f"{STRATEGY} is for tables of two attributes and more, of at most {_MOST_PAIRS} pairs "
-            f"in all; this workload has {len(pairs)} "
+            f"{STRATEGY} is for tables of two or more attributes, with at most {_MOST_PAIRS} "
+            f"pairs of attributes in total; this workload has {len(pairs)} "
             "pairs. Choose strategy = 'auto'."
         )
     return pairs
@@ -417,14 +421,14 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     ):
         setting.one_way_marginals(
             case
-        )  # refused now, and not when the first step has been paid for
+        )  # refuses now instead of after the payment for the first step
     return setting
 
 
 def run_model(setting: ModelSetting, series: Series) -> Outcome:
-    """Return the outcome of counting the rows if needed, then measuring.
+    """Return the outcome of counting the rows if needed, and then measuring.
 
-    Tables on bins, or the data-independent plan.
+    It measures tables on bins, or carries out the data-independent plan.
     """
     rows = setting.public_rows
     share = setting.counting_share
@@ -449,7 +453,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Return the outcome of measuring one-way marginals, then binned tables.
 
-    It serves all cases except whole tables.
+    It is for all cases except whole tables.
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}
@@ -474,7 +478,7 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
 def _reference_workload(workload: Workload) -> Workload:
     """Return the workload of the data-independent plan.
 
-    The model is fitted to whole tables of it, so that it asks for their hidden cells too.
+    The model is fitted to whole tables of this plan, so the workload includes their hidden cells.
     """
     if not all(product.is_marginal for product in workload):
         return workload
@@ -500,7 +504,7 @@ class Model(Mechanism):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Return the public plan.
 
-        Shares of the budget, and the best data-independent plan.
+        It has the shares of the budget, and the best data-independent plan.
         """
         pairs = pairs_of(workload)
         reference, _ = choose_plan(

@@ -1,11 +1,13 @@
 """The protocol of mechanisms.
 
-A public half that plans and checks, and a private half that runs within a paid series.
+A mechanism has a public half that plans and checks, and a private half that runs within a paid
+series.
 
-A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, rows of the
-conformance kit in tests/mechanisms/rows_NAME.py, and the sentences of its findings,
-``regime_NAME``, in each language (``_release/texts/NAME.en.toml``). Mechanisms that look at the data share here how their findings
-are written and read, and their reference, the best plan that does not look.
+A new mechanism needs one file with a subclass of `Mechanism`, one line in ``_registry.py``, rows of
+the conformance kit in tests/mechanisms/rows_NAME.py, and the sentences of its findings,
+``regime_NAME``, in each language (``_release/texts/NAME.en.toml``). Data-dependent mechanisms share
+the code here that writes and reads their findings, and that plans their reference, the best
+data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +45,8 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Workload
 
 Run: TypeAlias = Callable[[Series], Outcome]
-"""The private half: carries a plan out by steps of a paid series; it never sees a row."""
+"""The private half: a function that carries out a plan by steps of a paid series. It never sees a
+row."""
 
 
 def summarize_reference(plan: Plan) -> ReferencePlan:
@@ -71,7 +74,7 @@ class Explanation:
 def release_contract(plan: Plan) -> ReleaseContract:
     """Return the parts of a plan that the kernel needs.
 
-    Fixed measurements are its only step, paid by their exact cost.
+    Fixed measurements are the only step of a linear plan, which is paid by their exact cost.
     """
     attributes, measures = plan.used()
     along = ""
@@ -95,13 +98,13 @@ def release_contract(plan: Plan) -> ReleaseContract:
 class Mechanism(Protocol):
     """A way from a workload to answers.
 
-    By default it is chosen by name, and reads the attributes of the workload.
+    By default, a mechanism is chosen by name, and reads the attributes of the workload.
     """
 
     names: ClassVar[tuple[str, ...]]
-    """The strategies that ask for it by name; none for the mechanism of all other strategies."""
+    """The names of its strategies; empty for the mechanism of all other strategies."""
     findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
-    """The kinds of its findings."""
+    """The classes of its findings."""
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
         """Return whether this is the mechanism of a strategy and a workload."""
@@ -110,7 +113,7 @@ class Mechanism(Protocol):
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
         """Return the attributes that the mechanism's private choices read.
 
-        They are read even if no query is about them.
+        They are read even if no query uses them.
         """
         return ()
 
@@ -124,14 +127,14 @@ class Mechanism(Protocol):
         """
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the plan's steps, and its data-independent reference if any."""
+        """Return the plan's steps, and its data-independent reference if present."""
         adaptive = adaptive_details(plan)
         return Explanation(
             mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Return the finding of facts from a manifest."""
+        """Return the finding from the facts in a manifest."""
         kind = {finding.regime: finding for finding in self.findings}[facts["regime"]]
         values = {
             field.name: facts[field.name]
@@ -145,7 +148,7 @@ class Mechanism(Protocol):
 def reference_plan(
     workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> Plan:
-    """Return the best data-independent plan that takes seconds to find."""
+    """Return the best data-independent plan that a search finds in seconds."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [
         entry
@@ -162,7 +165,7 @@ def reference_plan(
 
 
 def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
-    """Return a linear plan with the noise rescaled to a budget, without errors."""
+    """Return a linear plan rescaled to a budget, without expected errors."""
     return LinearPlan(
         workload=plan.workload,
         privacy=privacy,
@@ -176,7 +179,8 @@ def adaptive_plan(
 ) -> AdaptivePlan:
     """Return a data-dependent plan with its data-independent reference.
 
-    The reference is kept for comparison, and rescaled to the rest of the budget as the fallback.
+    The plan states the reference for comparison. The fallback is the reference, rescaled to the
+    remaining budget.
     """
     return AdaptivePlan(
         workload=reference.workload,
@@ -190,25 +194,25 @@ def adaptive_plan(
 def reference_measurements(plan: Plan) -> Measurements:
     """Return the data-independent measurements of a plan.
 
-    Within the budget that the first choice leaves.
+    They are within the budget that the first choice leaves.
     """
     if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
-            "The data-aware plan does not say what it measures without structure. Make the plan "
-            "again; nothing was spent."
+            "The data-dependent plan must have measurements for data without structure; it has "
+            "none. Make the plan again; nothing was spent."
         )
     return plan.fallback.measured()
 
 
 def require_adaptive(plan: Plan) -> AdaptivePlan:
-    """Return a plan that has steps; raise for a linear plan.
+    """Return an adaptive plan; raise for a plan without steps.
 
     Raises:
-        InputError: the plan, which may come from a file, does not say it.
+        InputError: the plan, which may come from a file, has no steps.
     """
     if not isinstance(plan, AdaptivePlan):
         raise InputError(
-            "The data-dependent plan does not say which steps it has. Make the plan again; nothing "
+            "The data-dependent plan must have steps; it has none. Make the plan again; nothing "
             "was spent."
         )
     return plan
@@ -223,7 +227,7 @@ def reference_of(plan: Plan) -> ReferencePlan:
     """Return the summary of the data-independent plan, for comparison.
 
     Raises:
-        InputError: the plan has none, or one for other tables.
+        InputError: the plan has no summary, or a summary for other tables.
     """
     reference = adaptive_details(plan).reference
     if reference is None or len(reference.rmse) != len(plan.workload.products):
@@ -235,7 +239,7 @@ def reference_of(plan: Plan) -> ReferencePlan:
 
 
 def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
-    """Raise if a plan's steps are not those that this version carries out.
+    """Raise if a plan's steps differ from the steps of this version.
 
     Args:
         plan: a plan, which may come from a file.
@@ -246,16 +250,15 @@ def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
     details = adaptive_details(plan)
     if replace(details, reference=None) != replace(expected, reference=None):
         raise InputError(
-            "The steps of the plan are not those that this version carries out. Make the plan "
-            "again; nothing was spent."
+            "The steps of the plan differ from the steps of this version of leastnoise. Make the "
+            "plan again; nothing was spent."
         )
 
 
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
     """Return the mu^2 that Gaussian steps share within (epsilon, delta).
 
-    The result is None if the budgets of steps add up instead: for other noise, and for other
-    budgets.
+    The result is None for other noise and other budgets, because the budgets of their steps add up.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return None
@@ -265,7 +268,7 @@ def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
 def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
     """Return the privacy that the steps share.
 
-    Its budget is rho = mu^2 / 2 if Gaussian steps compose, else that of ``privacy``.
+    Its budget is rho = mu^2 / 2 if Gaussian steps compose, otherwise the budget of ``privacy``.
     """
     if mu_squared is None:
         return privacy
@@ -279,16 +282,16 @@ def step_privacy(plan: Plan) -> Privacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDependentFinding(Finding):
-    """The decision that a mechanism made from noisy answers, and its numbers."""
+    """The choice of a mechanism from noisy answers, and its numbers."""
 
-    regime: ClassVar[str]  # its name in files
+    regime: ClassVar[str]  # the name of the choice in files
     linear: ClassVar[bool] = False
     answers_new_questions: ClassVar[bool] = True
-    interval: ClassVar[str] = "interval_aware"  # keys of sentences
+    interval: ClassVar[str] = "interval_aware"  # keys of texts in the catalogue
     reading: ClassVar[str] = "aware_reading"
     uncovered_error: ClassVar[str] = "aware_smoothed"
     estimate: ClassVar[Callable[..., Estimator]]
-    """The estimator of the answers, if it needs only the observation."""
+    """A function from an observation to the estimator, if that needs nothing else."""
 
     test: Mapping[str, float] | None = None
 
@@ -321,7 +324,7 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoStructureFinding(DataDependentFinding):
-    """The data have no structure worth using.
+    """The finding that the data have no useful structure.
 
     The answers come from least squares.
     """

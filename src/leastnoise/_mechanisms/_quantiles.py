@@ -1,10 +1,10 @@
-"""Quantiles chosen privately, and tables that are measured as usual.
+"""Privately chosen quantiles, and tables with fixed measurements.
 
-A quantile that is read from a distribution function pays for the counts up to every cell of the
-number. The choice of one cell pays only for that cell, so that a median among thousands of cells
-is mostly within a row of its target; how far it may be is known beforehand and does not depend on
-the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which give
-the intervals.
+A quantile from a distribution function pays for the counts up to every cell of the number. A
+private choice of one cell pays only for that cell, so a median among thousands of cells is usually
+within one row of its target. The distance that it may have is known beforehand and does not depend
+on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which
+give the intervals.
 """
 
 import math
@@ -40,10 +40,10 @@ from leastnoise._workload import Statistic, Workload, identity, number_cells
 STRATEGY = "selected_quantiles"
 _GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
 TABLES_SHARE = Fraction(1, 2)
-"""Part of the budget for the tables.
+"""The part of the budget for the tables.
 
-Intervals by two further choices, of ranks beyond the reach of the choice, were over ten times as
-wide (docs/decisions/answers.md).
+Intervals from two further private choices, of ranks beyond the reach of the first choice, were over
+ten times as wide (docs/decisions/answers.md).
 """
 
 
@@ -52,9 +52,9 @@ class SelectedQuantile:
     """One quantile of a plan.
 
     Attributes:
-        statistic: the quantiles of the workload that it belongs to.
-        part: its part of the budget.
-        selection: the choice of its cell.
+        statistic: the statistic of the workload to which the quantile belongs.
+        part: the quantile's part of the budget.
+        selection: the private choice of its cell.
     """
 
     statistic: Statistic
@@ -63,12 +63,12 @@ class SelectedQuantile:
 
 
 def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
-    """Return the rows between a choice and its target, exceeded with some risk.
+    """Return a bound on the rows between a choice and its target.
 
     Args:
         selection: the choice.
-        distance: the number of rows by which neighbours differ.
-        risk: the probability that it is further away.
+        distance: the number of rows by which neighbouring data sets differ.
+        risk: the probability that the choice is farther from its target.
     """
     numerator, denominator = selection.scale(distance)
     scale = numerator / denominator / selection.share.denominator
@@ -78,8 +78,9 @@ def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
 def largest_reaches(workload: Workload, privacy: Privacy) -> dict[Statistic, float]:
     """Return the largest error in rank of every statistic's values, in rows.
 
-    It holds for the quantiles that this mechanism would choose with half of the budget, for each
-    with a probability of `LEVEL`, whatever the data. It is empty if the mechanism does not apply.
+    It is for the quantiles that this mechanism would choose with half of the budget. For each
+    quantile, it holds with a probability of `LEVEL` for any data. It is empty if the mechanism does
+    not apply.
     """
     try:
         quantiles = selected_quantiles(workload, privacy)
@@ -96,12 +97,12 @@ def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQu
     """Return the private choice of each quantile of a workload, in order.
 
     Raises:
-        InputError: no quantiles, or some that cannot be chosen.
+        InputError: the workload has no quantiles, or some that cannot be chosen.
     """
     requests = [*_requests(workload)]
     if not requests:
         raise InputError(
-            f"{STRATEGY} answers quantiles, and this workload has none. Ask for quantiles, or "
+            f"{STRATEGY} answers quantiles, and this workload has none. Request quantiles, or "
             "choose strategy = 'auto'."
         )
     weights = [_budget_weight(share) for _, share in requests]
@@ -144,7 +145,7 @@ def _check_statistic(statistic: Statistic) -> None:
 def _budget_weight(share: Fraction) -> Fraction:
     """Return the weight of a quantile when quantiles divide the budget.
 
-    Errors are proportional to sensitivity over budget, so that their sum is least with this weight.
+    Errors are proportional to sensitivity over budget, so their sum is least with this weight.
     """
     sensitivity = max(share, 1 - share)
     return Fraction(round(1000 * math.sqrt(sensitivity)), 1000)
@@ -166,10 +167,10 @@ def _selected_quantile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedQuantilesFinding(DataDependentFinding):
-    """The chosen cells of quantiles; all tables are answered by least squares.
+    """The chosen cells of quantiles; tables are answered by least squares.
 
     Attributes:
-        choices: for every choice of the plan, in order, the chosen cell of each group.
+        choices: for every choice of the plan, in order, the chosen cells of the groups.
     """
 
     regime = "selected_quantiles"
@@ -188,7 +189,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """An empty name without values: the plan states the measurements."""
+        """An empty name without values, because the plan states the measurements."""
         return "", {}
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - nothing in any domain
@@ -202,7 +203,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
     def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:
         """Return the chosen cells of each statistic of quantiles.
 
-        Each has the shape (shares, cells of the groups).
+        Each array has the shape (shares, cells of the groups).
 
         Raises:
             InputError: the choices belong to another workload.
@@ -232,7 +233,7 @@ _OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact cop
 
 
 def _round_down(epsilon: Fraction) -> Fraction:
-    """Return an epsilon rounded down to few digits."""
+    """Return an epsilon rounded down to a few digits."""
     if epsilon.denominator <= _GRAIN:
         return epsilon
     return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
@@ -274,7 +275,7 @@ class SelectedQuantiles(Mechanism):
     findings = (SelectedQuantilesFinding,)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan: the best plan of the tables, and the choices."""
+        """Return the public plan: the best plan for the tables, and the choices."""
         quantiles = selected_quantiles(workload, privacy)
         reference, _ = choose_plan(workload, privacy, replace(search, strategy="auto"))
         tables_privacy = privacy.scaled(TABLES_SHARE)

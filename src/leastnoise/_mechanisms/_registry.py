@@ -1,6 +1,6 @@
-"""The registry of mechanisms, one line for each.
+"""The registry of mechanisms, with one line for each mechanism.
 
-The first one that supports a strategy and a workload is used.
+The first mechanism that supports a strategy and a workload is used.
 """
 
 from leastnoise._mechanisms._dawa import Dawa

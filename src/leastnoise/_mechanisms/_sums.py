@@ -2,15 +2,15 @@
 
 Noise in proportion to the maximum would be too large (docs/decisions/sums.md).
 
-If only the summed number is used by a query, and has at most 1024 cells, one step measures buckets of
-it with the whole budget. The noise of a bucket is in proportion to its values, and buckets whose
-noisy sums do not exceed their noise are left out of the answers.
+If queries use only the summed number and it has at most 1024 cells, one step measures buckets of
+the number with the whole budget. The noise of a bucket is in proportion to its values. Buckets
+whose noisy sums do not exceed their noise are left out of the answers.
 
-Otherwise a tenth of the budget counts the records between candidate thresholds, and the threshold
-of least predicted error follows from the noisy counts. For one table of groups the rest of the
-budget measures buckets of the number under the threshold, and each group keeps those that are worth
-their noise. For other workloads every value is cut at the threshold, and a strategy is made for the
-limits of the cells.
+Otherwise a tenth of the budget counts the records between candidate thresholds. The threshold of
+least predicted error follows from these noisy counts. For a single table of groups, the remaining
+budget measures buckets of the number under the threshold, and each group keeps the buckets that
+lower its error. For other workloads every value is clipped at the threshold, and a strategy is
+planned for the limits of the cells.
 """
 
 import itertools
@@ -74,7 +74,7 @@ from leastnoise._workload import Workload, identity
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
 """The part of the budget that chooses the threshold."""
-_MOST_GROUPS = 2**14  # whose sums are cut separately
+_MOST_GROUPS = 2**14  # the most groups with separate buckets
 
 
 def _describe_omitted_values(
@@ -84,7 +84,7 @@ def _describe_omitted_values(
 ) -> list[CatalogueText]:
     """Return texts on the values that sums leave out, and their total.
 
-    ``ends`` are in units of the measure.
+    ``ends`` has numbers in units of the measure.
     """
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in ends.items()}
@@ -110,9 +110,7 @@ class RangeFinding(DataDependentFinding):
     """Sums of the values between two bounds; all other values are left out."""
 
     regime = "bucketed"
-    answers_new_questions = (
-        False  # sums without some of the values are not those that are asked for
-    )
+    answers_new_questions = False  # other queries would need the omitted values
     reading = "aware_reading_bucketed"
 
     measure: str
@@ -131,7 +129,7 @@ class RangeFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Return least squares on the kept buckets, with estimated omissions.
 
-        The losses are added to the errors.
+        The estimated losses are part of the errors.
         """
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return DroppedBucketsEstimate.of(observation, int(self.first), int(self.stop), losses)
@@ -141,13 +139,11 @@ class RangeFinding(DataDependentFinding):
 class GroupedThresholdFinding(DataDependentFinding):
     """Values above a threshold are clipped, and groups keep some buckets.
 
-    The buckets lie under the threshold.
+    These buckets lie under the threshold.
     """
 
     regime = "grouped"
-    answers_new_questions = (
-        False  # sums without some of the values are not those that are asked for
-    )
+    answers_new_questions = False  # other queries would need the omitted values
     reading = "aware_reading_grouped"
 
     measure: str
@@ -158,7 +154,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return texts on the values that threshold and omitted buckets leave out."""
+        """Return texts on the values that the sums of groups leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -178,10 +174,10 @@ class GroupedThresholdFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFinding(DataDependentFinding):
-    """Values above a threshold are cut to it."""
+    """Values above a threshold are clipped to the threshold."""
 
     regime = "truncated"
-    answers_new_questions = False  # sums of cut values are not those that are asked for
+    answers_new_questions = False  # other queries would need the unclipped values
     reading = "aware_reading_truncated"
 
     measure: str
@@ -191,11 +187,11 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return texts on the values that the threshold leaves out of sums."""
+        """Return texts on the amounts that clipping removes from sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares with the estimated loss by the threshold."""
+        """Return least squares with the estimated loss by clipping."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
@@ -206,8 +202,8 @@ class SumsSetting:
 
     plan: Plan
     measure: str
-    attribute: str  # the number that is summed
-    edges: IntArray  # for each of its cells the most that a row adds, in units, shape (cells,)
+    attribute: str  # the summed number
+    edges: IntArray  # the largest amount that a row of each cell adds, in units, shape (cells,)
 
     @property
     def noise(self) -> Noise:
@@ -237,9 +233,9 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
             else:
                 quantities[product.measure] = product.measure or "counts"
         raise InputError(
-            f"{STRATEGY} answers sums of one measure; this workload asks for "
+            f"{STRATEGY} answers sums of one measure; this workload has "
             f"{' and '.join(quantities[name] for name in workload.measures)}. "
-            "Ask for counts and other sums in a release of their own."
+            "Request counts and other sums in separate releases."
         )
     measure = workload.measures[0]
     attribute, edges = _attribute_and_edges(workload, measure)
@@ -278,12 +274,12 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
 def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     """Return the measure's attribute, and the largest amount in each cell.
 
-    The amounts are in units.
+    The amounts are in units of the measure.
     """
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
-            f"{STRATEGY} cuts values from above, so {name} must not be negative; its lower bound "
+            f"{STRATEGY} clips values from above, so {name} must not be negative; its lower bound "
             f"is {measure.low_units} units. "
             "Choose a lower bound of 0."
         )
@@ -299,8 +295,8 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
         isinstance(kind, Integers) and kind.rounding is not None
     ):
         raise InputError(
-            f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the "
-            "column in the same way."
+            f"{STRATEGY} needs the same reading of the column in the attribute {measure.column} "
+            f"and in the measure {name}."
         )
     ends: Sequence[Fraction] = []
     if isinstance(kind, Integers):
@@ -325,16 +321,16 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
         for end in ends
     ]
     if kind.outside == "clip":
-        upper_ends[-1] = measure.high_units  # what lies above is counted in the last cell
-    for cell in range(kind.regular, kind.published):  # nulls alone add nothing to sums
+        upper_ends[-1] = measure.high_units  # the last cell contains all larger values
+    for cell in range(kind.regular, kind.published):  # only nulls add nothing to sums
         upper_ends.append(measure.high_units if cell == kind.outside_cell else upper_ends[-1])
-    if kind.hidden:  # values dropped beyond the last cell count as much as that cell at most
+    if kind.hidden:  # dropped values beyond the last cell add at most as much as that cell
         upper_ends.append(upper_ends[-1])
     return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 
 
 def tail_counts(setting: SumsSetting) -> Measurements | None:
-    """Return the measurements of rows between consecutive candidates.
+    """Return the measured counts of rows between consecutive candidates.
 
     The result is None if there is only one candidate.
     """
@@ -344,7 +340,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
         return None
     last = cells[1:].copy()
     kind = plan.domain.kind(setting.attribute)
-    # nulls are no large values, and the hidden cell holds them among others
+    # nulls are not large values, and the hidden cell includes nulls
     last[-1] = kind.regular - 1 if kind.outside_cell is None else kind.published - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit_noise_scales(
@@ -356,7 +352,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 
 
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Return measurements of blocks within the budget left after the first.
+    """Return measurements of blocks within the budget of the second step.
 
     It is the budget that the counts of the tail leave.
     """
@@ -369,7 +365,7 @@ def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]])
     tail = tail_counts(setting)
     join_measurements(
         [measurements] if tail is None else [tail, measurements], setting.plan.privacy
-    )  # what cannot be joined is refused before anything is paid
+    )  # refuses measurements that cannot be joined, before anything is paid
     return measurements
 
 
@@ -399,11 +395,11 @@ def _deviation(measurements: Measurements | None) -> float:
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
-# Only along the number.
+# Queries only along the number.
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
-    """Return buckets and the measurements of their sums within the whole budget."""
+    """Return buckets, and their measured sums within the whole budget."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -415,7 +411,7 @@ def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
 def measure_bucket_sums(
     setting: SumsSetting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
-    """Return the outcome of measuring buckets and choosing from their noisy sums."""
+    """Return the outcome of measuring buckets and choosing by noisy sums."""
     observation = series.measure(measurements)
     groups = BucketExpansion.of(observation)
     kept_range = buckets.choices(groups.covariance).choose_range(groups.counts)
@@ -432,12 +428,12 @@ def measure_bucket_sums(
     return Outcome(setting.plan, observation, finding)
 
 
-# By one table of groups.
+# One table of groups.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketsBelowThreshold:
-    """The buckets under a threshold, their measurements and standard errors."""
+    """The buckets under a threshold, with measurements and standard errors."""
 
     buckets: GroupBuckets
     measurements: Measurements
@@ -471,7 +467,7 @@ def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold
 
 
 def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThreshold]:
-    """Return the buckets and measurements for every threshold that may be chosen."""
+    """Return the buckets and measurements of every possible threshold."""
     return {
         threshold: buckets_below(setting, threshold)
         for threshold in setting.edges[setting.candidates].tolist()
@@ -481,7 +477,7 @@ def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThresho
 def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThreshold]) -> Chooser:
     """Return the function that chooses a threshold from noisy counts.
 
-    The threshold of least predicted error.
+    It chooses the threshold of least predicted error.
     """
     groups = setting.plan.workload.products[0].rows
     sure = SURE * _deviation(tail_counts(setting))
@@ -502,7 +498,7 @@ def measure_sums_by_group(
 ) -> Outcome:
     """Return the outcome of choosing a threshold, and buckets for each group.
 
-    The noisy sums decide about the buckets.
+    The noisy sums determine the buckets of each group.
     """
     choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
@@ -523,20 +519,20 @@ def measure_sums_by_group(
     return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 
 
-# By all other tables and queries.
+# All other tables and queries.
 
 
 def threshold_chooser(setting: SumsSetting) -> Chooser:
     """Return the function that chooses the threshold of least error.
 
-    Everything is computed before anything is paid.
+    The measurements of every threshold are computed before anything is paid.
     """
     cells = setting.candidates
     edges = setting.edges
     workload = setting.plan.workload
     try:
         fit_second_step(setting, [(_block_of_cells(setting, edges), 1.0)])
-    except InputError:  # for too many cells by themselves there may still be a strategy
+    except InputError:  # even if there are too many single cells, another strategy may exist
         fit_limited_sums(setting, int(edges[-1]))
     gram, lost = gram_matrices_along(workload, setting.attribute)
     rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
@@ -563,10 +559,11 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """Return the measurements of the sums under a threshold.
 
-    They are by the first of three strategies whose noise can be drawn exactly.
+    They come from the first of three strategies whose noise can be drawn exactly.
     """
-    # They are the best one for the weights of the workload; the best one for equal weights, because
-    # very unequal weights may need noise of extreme scales; and every cell by itself.
+    # The strategies are: the best strategy for the weights of the workload; the best strategy for
+    # equal weights, because very unequal weights may need noise of extreme scales; and every single
+    # cell.
     workload = setting.plan.workload
     limits = np.minimum(setting.edges, threshold)
     even = Workload(
@@ -618,7 +615,7 @@ def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) 
 def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
     """Return the budget share of each step for a workload.
 
-    Raises for workloads that cannot be answered.
+    Raise for workloads that cannot be answered.
     """
     (names, *other_sets) = {product.attributes for product in workload}
     if (
@@ -635,7 +632,7 @@ def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
         and workload.products[0].rows <= _MOST_GROUPS
     ):
         return {"tail": TAIL_SHARE, "groups": 1 - TAIL_SHARE}
-    estimated_rmse_along(workload, attribute, 1)  # refuses what could not be planned later
+    estimated_rmse_along(workload, attribute, 1)  # refuses unplannable workloads
     return {"tail": TAIL_SHARE, "sums": 1 - TAIL_SHARE}
 
 
@@ -646,14 +643,14 @@ class TruncatedSums(Mechanism):
     findings = (RangeFinding, GroupedThresholdFinding, ThresholdFinding)
 
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:
-        """Return the columns that are summed."""
+        """Return the attributes whose values are summed."""
         columns = {
             workload.domain.measure(name).column for name in workload.measures if name is not None
         }
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Return the public plan, with one step or two."""
+        """Return the public plan, with one or two steps."""
         plan = plan_sums(workload, privacy).plan
         if search.progress is not None:
             search.progress(STRATEGY)
@@ -662,7 +659,7 @@ class TruncatedSums(Mechanism):
     def prepare(self, plan: Plan) -> Run:
         """Check that this version plans the same; return the function to run it.
 
-        The measurements of all thresholds are prepared or tried.
+        The measurements of all possible thresholds are prepared or tried.
         """
         sums_setting = setting_from_plan(plan)
         step_shares = _step_shares(plan.workload, sums_setting.attribute)

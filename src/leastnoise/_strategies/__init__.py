@@ -1,14 +1,14 @@
 """Planners turn a workload into a strategy and never see data.
 
 A planner is a record (`Planner` in ``_planning_problem``) with a function from a `PlanningProblem`
-to a `Strategy`. ``_tables`` decides which tables are measured with which weights, by the programme
-of ``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
-levels, ``_covering`` larger tables that contain the requested ones, ``_kronecker`` a fitted strategy
-along every attribute, ``_union`` two tables for two parts of the queries, ``_tilted`` residual
-spaces by fitted rows, ``_k_norm`` counts and sums by one noise of the K-norm.
-``_datacube_baselines`` has strategies of papers by name, ``_user_strategy`` strategies of users,
-``_counts_and_sums`` counts and sums measured together. ``_data_aware`` and ``_sums`` plan the public
-part of mechanisms that look at the data.
+to a `Strategy`. ``_tables`` decides which tables are measured with which weights, by the
+optimisation of ``_residual_algebra``; read `identity` there first. ``_marginals`` measures tables
+of cells and of levels. ``_covering`` measures larger tables that contain the requested ones.
+``_kronecker`` measures a fitted strategy along every attribute. ``_union`` measures two tables for
+two parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm`` measures
+one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of papers by
+name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts and sums
+together. ``_data_aware`` and ``_sums`` plan the public part of data-dependent mechanisms.
 """
 
 from collections.abc import Mapping
@@ -104,8 +104,8 @@ from leastnoise._strategies._tilted import TILTED
 from leastnoise._strategies._union import UNION
 from leastnoise._strategies._user_strategy import OWN, Own, user_planner
 
-# All planners, in the order in which they are shown: a new one is an import and a line here; that of
-# a family along every attribute is in `FAMILIES`.
+# All planners, in the order in which they are shown. A new planner needs an import and a line here;
+# the planner of a family along every attribute is in `FAMILIES`.
 _ALL = (
     IDENTITY,
     WORKLOAD,

@@ -1,15 +1,16 @@
 """Counts and sums of one measure for the cost of one.
 
-Tables are measured by the distances of values from both ends of the measure.
+A table measures, in each cell, the distances of values from both ends of the measure.
 
-Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and
-high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
-counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times a count's. So a planner's strategy for
-counts can be measured on both ends; it is made for counts with the importance of counts and sums
-together. Tables that are requested as counts alone are planned apart. Under Gaussian noise the
-counts of all tables are measured once more, as both ends give counts and centred sums in a fixed
-proportion. The split of the budget between these parts is searched, with the exact error
-(docs/mathematics.md, section 8).
+Let R be the distance between the ends of a measure, and m the middle of the ends. A row adds v -
+low to one end and high - v to the other end, so both ends together cost as much as a count. If each
+has the variance s^2, a count has the variance 2 s^2 / R^2, and a sum has the variance s^2 / 2 plus
+m^2 times the variance of the count. So a planner's strategy for counts can be measured on both
+ends; it is planned for counts with the importance of counts and sums together. Tables that are
+requested only as counts are planned separately. With Gaussian noise, the counts of all tables are
+measured once more, because both ends give counts and centred sums in a fixed proportion. The split
+of the budget between these parts is searched, with the exact error (docs/mathematics.md, section
+8).
 """
 
 import math
@@ -29,17 +30,17 @@ from leastnoise._trusted.accounting import Noise, parameters
 from leastnoise._trusted.measurements import Block, cost, views
 from leastnoise._workload import Product, Workload
 
-_BITS = 30  # of weights
-_WIDEST = 5.0  # weights of a part are multiplied by 2^-5 to 2^5
+_BITS = 30  # bits of weights
+_WIDEST = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
 _EXPONENT = {
     "xatol": 0.03,
     "maxiter": 11,
-}  # how exactly, and in how many steps, the exponent is searched
-_MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
-_MOST_SEARCHED = 4  # parts whose weights are all searched: each takes some seconds with 77 tables
-_MOST_JOINT = 256  # cells up to which tables on shared attributes are balanced exactly
-# largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
-# nearly always 0
+}  # the precision and the most steps of the search for the exponent
+_MOST_TRIED = 2**20, 256  # the most queries and blocks for which splits of the budget are tried
+_MOST_SEARCHED = 4  # the most parts that are all searched; each takes some seconds with 77 tables
+_MOST_JOINT = 256  # the most cells for which tables on shared attributes are balanced exactly
+# the largest weight at which the error is a power of the budget; discrete noise of a scale below
+# 1/2 is nearly always 0
 _SMOOTH = 2
 
 Weighted = Sequence[tuple[Block, float]]
@@ -52,7 +53,8 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
     """Return a planner's strategy with counts and sums measured jointly.
 
     Raises:
-        NotApplicable: the planner cannot, or no table is requested in both ways.
+        NotApplicable: the planner cannot measure both jointly, or no table is requested both as
+            counts and as sums.
     """
     if not planner.automatic:
         raise NotApplicable("a strategy of a paper is measured as it is published")
@@ -95,7 +97,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
 def _strategy_of_part(
     planner: Planner, problem: PlanningProblem, subproblem: PlanningProblem
 ) -> Strategy:
-    """Return the strategy of a planner for a part, or of a fallback planner."""
+    """Return the strategy of a planner for a part, or a fallback strategy."""
     try:
         return planner.strategy(subproblem)
     except NotApplicable:
@@ -104,15 +106,15 @@ def _strategy_of_part(
         if not subproblem.workload.beyond_cells:  # single cells need no fit
             return (MARGINALS if problem.norm == 1 else RESIDUAL).propose(subproblem)
         if len(subproblem.workload.products) == 1 < len(problem.workload.products):
-            # the planner may need several tables
+            # a planner that needs several tables may fail
             return (P_IDENTITY if problem.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subproblem)
         raise
 
 
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
-    """Return a table as one of counts, with this importance.
+    """Return a table as a table of counts, with this importance.
 
-    It counts the values of the measure ``counted``, or rows if that is None.
+    It counts the values of the measure ``counted``, or the rows if ``counted`` is None.
     """
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
@@ -122,7 +124,7 @@ def _as_counts(product: Product, importance: float, counted: str | None = None) 
 def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
     """Return tables of both ends of a measure, with the importance of sums.
 
-    Measures may share the counts.
+    Several measures may share the same counts.
     """
     bounds = workload.domain.measure(measure)
     width = bounds.high_units - bounds.low_units
@@ -145,7 +147,7 @@ def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[P
 def _other_blocks(problem: PlanningProblem, counts: _Counts) -> list[Product]:
     """Return tables to measure in addition to both ends.
 
-    All other tables, and under Gaussian noise the counts of the tables at both ends.
+    They are all other tables, and with Gaussian noise also the counts of the tables at both ends.
     """
     workload = problem.workload
     if problem.norm == 1:
@@ -188,7 +190,7 @@ def _balance_parts(
 ) -> Weighted:
     """Return the blocks of all parts with balanced weights.
 
-    Weights of a part are multiplied by the power of 2 that minimises the error.
+    The weights of each part are multiplied by the power of 2 that minimises the error.
     """
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
@@ -230,7 +232,7 @@ def _balance_parts(
     factors = {factor for block in blocks for factor in block.factors}
     along = [name for factor in factors for name in factor.attributes]
     cells = math.prod(problem.workload.domain.kind(name).size for name in set(along))
-    # Where an attribute has several strategies, every error needs an inverse over the joint cells.
+    # If an attribute has several strategies, every error needs an inverse over the joint cells.
     dear = len(along) > len(set(along)) and cells > _MOST_JOINT
     if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
         return joined(strengths)
@@ -249,9 +251,9 @@ def _balance_parts(
 def _searched_parts(count: int) -> list[int]:
     """Return the parts whose weights are searched, one after the other.
 
-    Among many parts only the weight of the last one is searched, which has the tables that are not
-    measured at both ends. Each other part has one measure, and its importance keeps it in
-    proportion.
+    If there are many parts, only the weight of the last part is searched, which has the tables that
+    are not measured at both ends. Each other part has one measure, whose importance determines its
+    weight.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]
@@ -265,8 +267,8 @@ def split_units_budget(
     """Return the blocks with the best split between counts of units and rows."""
     if not any(product.is_per_unit for product in problem.workload):
         return blocks
-    # At a small budget discrete noise is as continuous noise, for which the split is the same at
-    # every budget.
+    # At a small budget, discrete noise behaves as continuous noise, for which the split is the same
+    # at every budget.
     largest = max(parameters(problem.privacy.budget).values())
     small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)
@@ -274,7 +276,7 @@ def split_units_budget(
     covariances = covariance_by_measure(problem.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
-    # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
+    # A weight that is m times as large has 1 / m^2 times the error, and m or m^2 times the cost.
     if problem.noise is Noise.DISCRETE_LAPLACE:
         root = 3
     else:

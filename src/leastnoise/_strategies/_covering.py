@@ -1,26 +1,26 @@
-"""Which marginals to measure under a pure budget: covering designs.
+"""Choose the marginals to measure under a pure budget: covering designs.
 
-A few tables larger than the asked ones, which contain every asked one between them, are far better
-than any weights inside the workload's downward closure: the budget is split over fewer tables. The
-problem is not convex, and a weight of 0 stays 0 under every descent. So several families of tables
-("starts") are tried with rough weights, and only the best one is weighted exactly. The starts are
-the asked tables, pairs of them merged, greedily chosen cuboids, and block designs with attributes
-laid on their points. Nothing here is of size N or 2^d, and tables are not searched one by one
-(docs/decisions/planning.md).
+A few larger tables that together contain every requested table are far better than any weights
+inside the workload's downward closure, because the budget is split over fewer tables. The problem
+is not convex, and a weight of 0 stays 0 under every descent. So several families of tables
+("starts") are tried with rough weights, and only the best family is weighted exactly. The starts
+are the requested tables, merged pairs of requested tables, greedily chosen cuboids, and block
+designs with attributes placed on their points. No array has size N or 2^d, and tables are not
+searched one by one (docs/decisions/planning.md).
 
-A strategy along an attribute acts like an attribute of kappa cells, as the total of marginals has
-the variance of as many cells as they have; kappa is rounded to a whole number for the choice of
-tables alone, and the final weights are exact.
+A strategy along an attribute acts like an attribute of kappa cells, because the variance of a
+marginal's total is that of all its cells together. For the choice of tables, kappa is rounded to a
+whole number; the final weights are exact.
 
 A block design is a family of blocks of points in which every pair or triple of points lies in a
-block. With more attributes than points several attributes share a point; with fewer some points
-stay empty.
+block. If there are more attributes than points, several attributes share a point; if there are
+fewer, some points stay empty.
 
-`greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every asked
-marginal is answered by adding up cells of one measured marginal that contains it. With s measured
-marginals, each of noise variance s^2 (pure) or s (Gaussian) in units of the noise of a single one,
-the variance is that times the number of cells added up. This is strategy C of Cormode et al.; with
-budgets by cube roots instead of equal ones it is C+.
+`greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every requested
+marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
+are measured, each has the noise variance s^2 (pure) or s (Gaussian) in units of the noise of a
+single marginal. The variance of an answer is this variance times the number of added cells. This is
+strategy C of Cormode et al.; with budgets by cube roots instead of equal budgets it is C+.
 
 Source: strategy C of Ding et al. (SIGMOD 2011), PriView (SIGMOD 2014); Handbook of Combinatorial
     Designs for cyclic designs.
@@ -69,9 +69,9 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
 Blocks = tuple[tuple[int, ...], ...]
-# Base blocks of cyclic designs by their number of points n: the blocks of the design are all shifts
-# of the base blocks modulo n. Projective planes of orders 2 to 11: two points share exactly one
-# line.
+# Base blocks of cyclic designs by the number of points n. The blocks of a design are all shifts of
+# its base blocks modulo n. These are projective planes of orders 2 to 11: two points share exactly
+# one line.
 PLANES: dict[int, Blocks] = {
     7: ((0, 1, 5),),
     13: ((0, 1, 5, 11),),
@@ -82,7 +82,7 @@ PLANES: dict[int, Blocks] = {
     91: ((0, 1, 11, 15, 31, 36, 43, 65, 83, 89),),
     133: ((0, 1, 25, 30, 40, 46, 53, 96, 100, 114, 122, 131),),
 }
-# Inversive planes of orders 3 to 9: three points share exactly one circle.
+# These are inversive planes of orders 3 to 9: three points share exactly one circle.
 CIRCLES: dict[int, Blocks] = {
     10: ((0, 1, 2, 6), (0, 1, 3, 4), (0, 2, 4, 7)),
     17: ((0, 1, 2, 6, 13), (0, 1, 3, 9, 15), (0, 1, 4, 7, 8), (0, 2, 4, 9, 12)),
@@ -137,18 +137,15 @@ CIRCLES: dict[int, Blocks] = {
         ),
     ),
 }
-_MOST_PAIRS = 1 << 25  # candidates times asked marginals
-_MOST_TABLES = 400_000  # of a candidate design
-_LARGE = (
-    10_000  # asked tables beyond which fewer starts are tried, and the asked tables are not sorted
-)
-_MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
-_MOST_CHOSEN = (
-    1 << 25
-)  # asked tables times candidates up to which cuboids are chosen greedily among all
-_STEPS = 15  # of the rough weights by which starts are compared
-_LAID = 60  # blocks of all layings of one design, of which there are at least three
-_SEED = 4  # of the random order in which attributes are laid on the points of a design
+_MOST_PAIRS = 1 << 25  # the most candidates times requested marginals
+_MOST_TABLES = 400_000  # the most tables of a candidate design
+_LARGE = 10_000  # requested tables above which fewer starts are tried, unsorted
+_MOST_MERGED = 1200  # the most requested tables of which pairs are merged greedily
+# the most requested tables times candidates for which cuboids are chosen greedily among all
+_MOST_CHOSEN = 1 << 25
+_STEPS = 15  # steps of the rough weights by which starts are compared
+_LAID = 60  # blocks of all placements on one design; there are at least three placements
+_SEED = 4  # seed of the random order in which attributes are placed on the points of a design
 
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
@@ -163,7 +160,7 @@ def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
 def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
     """Yield covering designs: name, number of points, blocks.
 
-    Every ``strength`` points share a block.
+    Any ``strength`` points share a block.
     """
     for groups in range(strength, min(attributes, strength + 8) + 1):
         yield (
@@ -182,7 +179,7 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
             )
     for points in (
         (8, 16, 32, 64) if strength == 3 else ()
-    ):  # bit strings: the quadruples that add up to zero
+    ):  # points are bit strings; blocks are the quadruples that add up to zero
         if points <= most:
             yield f"{points} bit strings", points, zero_xor_blocks(points)
 
@@ -202,9 +199,9 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
     The points are 0 .. count - 1; the result has shape (blocks, size).
     """
-    # Nearly every set of one point less lies in exactly one block, so this is close to a Steiner
-    # system for every number of points. The exceptions are sets whose missing point is already
-    # among them.
+    # Nearly every set of ``size`` - 1 points lies in exactly one block, so this is close to a
+    # Steiner system for every number of points. The exceptions are sets whose missing point is
+    # already in the set.
     smaller = np.array(
         list(itertools.combinations(range(count), size - 1)), dtype=np.int64
     ).reshape(-1, size - 1)
@@ -214,16 +211,16 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
 
 class Cover(NamedTuple):
-    """Marginals measured with equal budgets, and what each one answers.
+    """Marginals measured with equal budgets, and the marginals they answer.
 
-    For every requested marginal, ``source`` has the index of the measured one that answers it.
+    For every requested marginal, ``source`` has the index of the measured marginal that answers it.
     """
 
     tables: tuple[AttributeSet, ...]  # the measured marginals
-    # for each asked marginal the position of the measured one whose cells it is added up from
+    # for each requested marginal, the position of the measured marginal whose cells are added up
     source: IntArray
-    # The largest cell variance at unit noise and privacy cost 1: times 2 / epsilon^2 for pure
-    # budgets, 1 / mu^2 for Gaussian ones.
+    # The largest cell variance at unit noise and privacy cost 1. Multiply it by 2 / epsilon^2 for
+    # pure budgets, and by 1 / mu^2 for Gaussian budgets.
     largest: float
 
 
@@ -232,10 +229,10 @@ def greedy_cover(
 ) -> Cover:
     """Return marginals to measure that keep the largest cell variance small.
 
-    The variance is within (ln m + 1)^2 of the least possible for m asked marginals.
+    The variance is within a factor (ln m + 1)^2 of the least possible for m requested marginals.
     """
-    # For every number of cells that may be added up, take greedily the marginal that answers most
-    # of the asked ones that are left. Keep the number of cells that leads to the least variance.
+    # For every limit on the number of added cells, take greedily the marginal that answers most of
+    # the remaining requested marginals. Keep the limit that leads to the least variance.
     requested = list(targets)
     options = _candidates(requested)
     if norm == 1:
@@ -247,7 +244,7 @@ def greedy_cover(
     best = list[int]()
     for threshold in np.unique(
         added[np.isfinite(added)]
-    ).tolist():  # each suffices: every asked marginal is itself a candidate
+    ).tolist():  # each limit suffices, because every requested marginal is also a candidate
         if not threshold < least:
             break
         chosen = _greedy_cover(added <= threshold)
@@ -274,7 +271,8 @@ def cover_errors(
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
     """Return the marginals to choose from for a cover of the requested ones.
 
-    All of them, or the requested ones and unions of two of them if there are too many.
+    They are all marginals, or if these are too many the requested marginals and unions of two of
+    them.
     """
     used = sorted({i for attributes in requested for i in attributes})
     if len(requested) << len(used) <= _MOST_PAIRS:
@@ -288,17 +286,17 @@ def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
 def _cells_added(
     shape: Sequence[float], options: list[AttributeSet], requested: list[AttributeSet]
 ) -> NDArray[np.float32]:
-    """Return how many candidate cells make up a requested cell.
+    """Return the number of candidate cells that make up a requested cell.
 
     The result has shape (requested, candidates).
 
-    The entry is infinite where the candidate does not contain the asked marginal.
+    The entry is infinite if the candidate does not contain the requested marginal.
     """
     if not len(options) * len(requested) <= _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse(
             "candidates",
-            f"{len(options)} for {len(requested)} asked marginals",
+            f"{len(options)} for {len(requested)} requested marginals",
             f"at most {_MOST_PAIRS} pairs of the two",
             advice,
         )
@@ -317,9 +315,9 @@ def _cells_added(
 def _greedy_cover(covers: BoolArray) -> list[int]:
     """Return the positions of columns that cover the rows, chosen greedily.
 
-    The first of equal columns is taken. Ends if no column covers another row.
+    Among equal columns, the first is taken. The choice ends if no column covers a further row.
     """
-    # The narrowest type that holds the counts: their sums take most of the time.
+    # Use the narrowest type for the counts, because their sums take most of the time.
     count_type = np.min_scalar_type(len(covers))
     uncovered = np.ones(len(covers), dtype=bool)
     counts = covers.sum(axis=0, dtype=count_type)
@@ -336,10 +334,10 @@ class Design(NamedTuple):
     """Marginals to measure, their weights and their error."""
 
     tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
-    # weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 /
+    # weights theta of sum 1: at budget epsilon, a cell of table S gets Laplace noise of scale 1 /
     # (epsilon theta_S)
     theta: FloatArray
-    error: float  # total squared error at unit noise: multiply by 2 / epsilon^2
+    error: float  # total squared error at unit noise; multiply it by 2 / epsilon^2
     origin: str  # the name of the start
 
 
@@ -414,8 +412,8 @@ def _candidate_starts(
     for origin, proposed in _start_families(closure, coefficient, needed, large=large):
         if not proposed:
             continue
-        # Skip tables far worse than the requested ones by a rough guess of the error: if every
-        # asked set were covered once.
+        # Skip tables that are far worse than the requested ones by a rough estimate of the error,
+        # as if every requested set were covered once.
         guess = 2 * math.log(len(proposed)) + math.log(
             float(table_sizes(closure.shape, proposed[:1000]).mean())
         )
@@ -441,7 +439,7 @@ def _start_families(
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield families of starting tables with their names.
 
-    Fewer families if many tables are requested.
+    If many tables are requested, there are fewer families.
     """
     rng = np.random.default_rng(_SEED)
     used = sorted({i for attributes in needed for i in attributes})
@@ -472,8 +470,8 @@ def _merge_tables(
 
     The best pair is merged first.
 
-    With budgets by cube roots that error is (sum of e_S^(1/3))^3, where e_S is what a unit of noise
-    on S adds to the error of the tables that S answers. This is the best start for workloads
+    With budgets by cube roots, the error is (sum of e_S^(1/3))^3, where e_S is the error that a
+    unit of noise on S adds to the tables that S answers. This is the best start for workloads
     without symmetry.
     """
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
@@ -485,7 +483,7 @@ def _merge_tables(
     added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
     def merge_gains(rows: slice) -> FloatArray:
-        """Return by pair how much a merge lowers the error's cube root."""
+        """Return for each pair the decrease of the error's cube root by a merge."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size
@@ -521,7 +519,7 @@ def _place_attributes(
     rng: np.random.Generator,
     turn: int,
 ) -> list[AttributeSet]:
-    """Return the tables of a design after placing attributes on its points.
+    """Return the tables of a design after attributes are placed on its points.
 
     Turn 0 places them at random; other turns place larger attributes on emptier points.
     """
@@ -548,13 +546,13 @@ def _place_attributes(
 def design_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of choosing tables under Laplace noise.
 
-    Fitted to measurements up to 100 attributes and 161,700 tables.
+    The formula is fitted to measurements up to 100 attributes and 161,700 tables.
     """
     seconds = 0.0
     for measure, names in workload.used.items():
         if len(names) < 2:
             continue
-        pairs = len(workload.tables[measure]) << len(names)  # of `_cells_added`
+        pairs = len(workload.tables[measure]) << len(names)  # the pairs of `_cells_added`
         if pairs <= _MOST_PAIRS:
             seconds += 3e-7 * pairs
         seconds += min(1.6, 0.03 + 0.05 * max(0, len(names) - 4))
@@ -564,7 +562,7 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
     """Return the best tables and weights for given attribute strategies.
 
-    They are chosen for Laplace noise.
+    The tables are chosen for Laplace noise.
     """
     domain = workload.domain
     if len(workload.attributes) < 2:
@@ -584,8 +582,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         if max(sizes, default=0) > MOST_TABLE_CELLS:
             tables = [*sets]
             weights = [1.0] * len(sets)
-        # The weights start from a split of the budget between measures as between tables that share
-        # nothing.
+        # The first split of the budget between measures treats them as tables that share nothing.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
         norms = []
         for names in tables:
@@ -618,7 +615,7 @@ def covering(problem: PlanningProblem) -> Strategy:
     """Return tables that contain the requested ones, with the best weights."""
     workload = problem.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
-        raise NotApplicable("only one table is asked for")
+        raise NotApplicable("the workload has only one table")
     return designed_strategy("covering", workload, {})
 
 

@@ -1,18 +1,18 @@
 """Public planning for data-dependent mechanisms.
 
-Strategies on buckets of cells, an adaptive grid, and the tables of a model.
+This file has strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
 Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly
-over its cells, so that a query asks for a share of every bucket. These queries are What = W T, with
-T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is computed,
-some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): from noisy
-counts and public numbers follow how many blocks are measured first, and how they are divided and
-joined.
+over its cells, so each query is a weighted sum of buckets. These queries are What = W T, with T_ci
+= 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is computed, some
+rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): noisy counts and
+public numbers determine the number of blocks that are measured first, and how these blocks are
+divided and joined.
 
-The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as
-many rows as their noise. Shares of the budget follow from sizes and from earlier noisy counts
-alone. For least squared error a table of n cells has a precision in proportion to n^(2/3) under
-either noise; 0.66 was as good an exponent as any on real tables.
+The tables of a model: first the table of every single attribute, then tables of pairs of attributes
+on bins whose number of rows is half the size of the noise. Shares of the budget follow only from
+sizes and from earlier noisy counts. For least squared error, the precision of a table of n cells is
+in proportion to n^(2/3) with either noise. On real tables no exponent was better than 0.66.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -49,26 +49,26 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-# buckets up to which these strategies are tried
+# the most buckets for which p-Identity is fitted
 _MOST_P_IDENTITY = 64
-_MOST_OPTIMUM = 512  # buckets whose Gaussian optimum is fitted
-_AT_ONCE = 2**22  # numbers in memory
-_LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
+_MOST_OPTIMUM = 512  # the most buckets for which the Gaussian optimum is fitted
+_AT_ONCE = 2**22  # the most numbers in memory
+_LEAST_WEIGHT = 1e-3  # the part of the norm on every bucket, so that all buckets are determined
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
 
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
     """Return the exact Gram matrix of queries on buckets of cells.
 
-    Takes W^T W and the first cells of the buckets; returns What^T What.
+    ``gram`` is W^T W and ``starts`` are the first cells of the buckets; the result is What^T What.
     """
     lengths = np.diff(starts, append=gram.size)
     result = np.zeros((len(starts), len(starts)))
     at_once = max(1, _AT_ONCE // gram.size)
     for first in range(0, len(starts), at_once):
         part = slice(first, first + at_once)
-        # The rows of T^T for some buckets, shape (buckets, cells): the share of each cell in the
-        # bucket.
+        # The rows of T^T for some buckets, shape (buckets, cells), are the share of each cell in
+        # the bucket.
         shares = (
             np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
         ) / lengths[part, None]
@@ -79,16 +79,17 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
 def difference_costs(
     gram: Gram, left_children: Sequence[IntArray], right: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """Return the squared error that unit error in a block difference causes.
+    """Return the squared error that a unit error in a block difference causes.
 
-    There is one for each level and aligned block. The difference is between its halves, and the
-    squared error is the total of the workload.
+    There is one number for each level and each aligned block. The difference is between the halves
+    of the block, and the squared error is the total over all queries of the workload.
     """
     costs = []
     for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
         width = 2 << level
         real = (before > 0) & (behind > 0)
-        # The error is spread evenly over the cells of each half; blocks of one half have none.
+        # The error is spread evenly over the cells of each half; blocks with only one half have no
+        # error.
         halves = np.stack(
             [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
         )
@@ -104,7 +105,7 @@ def difference_costs(
 def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
     """Return the strategy of least expected error on buckets.
 
-    p-Identity or the Gaussian optimum; a level tree if there are many buckets.
+    It is p-Identity or the Gaussian optimum, or a level tree if there are many buckets.
     """
     factor = _bucket_factor(bucket_gram(gram, starts), norm)
     return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)
@@ -115,9 +116,9 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
     k = gram.size
     if k == 1:
         return FittedFamily(Total(1))
-    if not gram.diagonal().sum() > 0:  # queries of zeros
+    if not gram.diagonal().sum() > 0:  # all coefficients are 0
         return FittedFamily(Identity(k))
-    # The budget is already paid when this runs, so it must not fail: the fallback is to measure
+    # The budget is already paid when this runs, so it must not fail. The fallback is to measure
     # every bucket.
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
@@ -131,7 +132,7 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
             return FittedFamily(Dense(to_dyadic(stacked_rows)))
     with suppress(*_FAULTS):
         tree = fit_level_tree(gram, norm)
-        # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
+        # If a bucket has a very small weight, the error is an inexact difference of huge numbers.
         if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6:
             floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in tree.scales)
             return tree_factor(
@@ -141,7 +142,7 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
 
 
 def total_cost(gram: Gram) -> float:
-    """Return the total squared error that unit error in the total causes.
+    """Return the total squared error that a unit error in the total causes.
 
     The error is spread evenly over the cells.
     """
@@ -153,11 +154,11 @@ def first_levels(
 ) -> tuple[tuple[int, ...], FloatArray]:
     """Return the block widths to measure first, and the weight of each level.
 
-    The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many
-    blocks has the noise of all of them. The levels between them and the cells are about equal steps
-    apart, of at most 16 blocks to one. The weights have the least error for the given costs,
-    times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of
-    the budget.
+    The widest blocks are an eighth of all cells, because a total or prefix sum that is added up
+    from many blocks has the noise of all these blocks. The levels between these blocks and the
+    cells have about equal ratios of widths, at most 16. The weights have the least error for the
+    costs, and are then multiplied by 1.3 for each level: shrinkage removes noise from narrow
+    blocks, so wide blocks get more of the budget.
     """
     from scipy.optimize import minimize
 
@@ -175,7 +176,7 @@ def first_levels(
 
     def error(point: FloatArray) -> float:
         spread = 1 / weights_of(point) ** 2
-        upward = [float(spread[0])]  # variance of a block from the measurements inside it
+        upward = [float(spread[0])]  # the variance of a block from the measurements inside it
         for variance, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
             below = upward[-1] * 2 ** (high - low)
             upward.append(below * float(variance) / (below + float(variance)))
@@ -209,21 +210,19 @@ PLANE_TEST_SHARE = Fraction(4, 100)
 PLANE_FIRST_SHARE = Fraction(1, 4)
 GROUP_SHARE = Fraction(2, 5)
 _HARD = (
-    0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
+    0.6  # if the estimated number of buckets is above this share of the cells, no blocks are joined
 )
-_CLEAR = (
-    1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
-)
+_CLEAR = 1.2  # if the noise of the test times this is above the share, the test has no power
 _BUCKETS_A_BLOCK = 7
-# first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+# the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
 _LEVELS = (4, 6)
 _NARROW_LEVELS = (7, 8)
-_NARROW = 4  # cells of a narrow query at most
-_DEEP = 4  # halvings from which a part is measured in groups too
-# records a part, in units of 1 / epsilon
+_NARROW = 4  # the most cells of a narrow query
+_DEEP = 4  # from this number of halvings on, parts are also measured in groups
+# target records in a part, in units of 1 / epsilon
 _FINEST = 2.0
 _COARSEST = 11.0
-# blocks that deserve no more parts together are joined
+# blocks are joined if together they deserve at most this number of parts
 _LIGHT = 0.5
 _LIGHT_NARROW = 2.0
 
@@ -233,8 +232,8 @@ def plane_regime(
 ) -> tuple[str, int]:
     """Return the regime of the grid mechanism, and its number of blocks.
 
-    Returns "fixed", or "blocks" with the number of blocks of the first round. Uses only public
-    numbers besides.
+    The regime is "fixed", or "blocks" with the number of blocks of the first round. Apart from
+    ``cost``, it depends only on public numbers.
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
@@ -257,11 +256,11 @@ def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, O
 def records_a_part(buckets: float, records: float) -> float:
     """Return the target number of records in a part of the second round.
 
-    It is in units of the part's noise.
+    The number is in units of the part's noise.
 
-    Where no cell stands out of the noise, the cost of a partition is near the number of records,
-    and parts may be large. Where records lie in few heavy cells the cost is far below it, and parts
-    must be small.
+    If no cell is clear of the noise, the cost of a partition is near the number of records, and
+    parts may be large. If the records lie in few heavy cells, the cost is far below the number of
+    records, and parts must be small.
     """
     least = 4 / float(PLANE_TEST_SHARE)
     return min(
@@ -272,7 +271,7 @@ def records_a_part(buckets: float, records: float) -> float:
 def first_level(tree: BlockTree, blocks: int) -> int:
     """Return the first level of a tree with at least ``blocks`` blocks.
 
-    The last level if there is none.
+    If there is no such level, it is the last level.
     """
     return next(
         (level for level, starts in enumerate(tree.starts) if len(starts) >= blocks),
@@ -283,12 +282,12 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divide_parts(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of the second round's parts and of its groups.
+    """Return the starts of the parts and of the groups of the second round.
 
-    Also returns for both which belong to deep blocks.
+    The second pair has, for each part and each group, whether it belongs to a deep block.
 
-    A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its
-    noisy count; light blocks are joined.
+    By its noisy count, a block of the level ``base`` is halved until each part has at most 1 /
+    ``rate`` records; light blocks are joined.
     """
     shares = np.asarray(counts * float(rate), dtype=np.float64)
     starts = tree.starts[base]
@@ -296,8 +295,8 @@ def divide_parts(
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    # Groups help queries of many cells; queries of few have the least error if each part has all of
-    # the round.
+    # Groups help queries of many cells. Queries of few cells have the least error if the parts get
+    # the whole budget of the round.
     many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(
@@ -334,8 +333,8 @@ def _refine_blocks(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
 
 
 _EXPONENT = 0.66
-# rows of an average binned cell, relative to the noise; 1.0 is 1% better on real tables and 1.3
-# times worse on chains
+# rows of an average bin, relative to the noise; 1.0 is 1% better on real tables and 1.3 times worse
+# on chains
 _HELD = 0.5
 _ROUNDS = 3
 
@@ -343,14 +342,14 @@ _ROUNDS = 3
 def table_precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
     """Return the relative precision (1 / std) of each table, at most 1.
 
-    Computed from numbers of cells and importances.
+    The precisions follow from the numbers of cells and the importances.
     """
     weights = np.sqrt(np.asarray(cells, dtype=np.float64) ** _EXPONENT * np.asarray(importance))
     return np.asarray(weights / weights.max())
 
 
 def bin_starts(shares: FloatArray, least: float) -> IntArray:
-    """Return the starts of runs of cells that hold at least ``least`` each.
+    """Return the starts of runs of cells with a share of at least ``least``.
 
     There are at least two runs if there are two cells.
     """
@@ -372,7 +371,8 @@ def bin_starts(shares: FloatArray, least: float) -> IntArray:
 def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
     """Return bin starts along each attribute of a table.
 
-    An average bin of the table holds ``share`` of the rows; small attributes need fewer bins.
+    An average bin of the table holds the part ``share`` of the rows; small attributes need fewer
+    bins.
     """
     even = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
@@ -393,11 +393,11 @@ def binned_tables(
 
     Args:
         shares: estimated share of the rows in every cell of each attribute.
-        tables: attributes of each table, and its importance.
+        tables: the attributes and the importance of each table.
         total: estimated number of rows.
         std: standard deviation of the noise of a table that gets the whole budget.
-        norm: 1 under Laplace noise, where precisions add up to the budget; 2 under Gaussian noise,
-            where their squares do.
+        norm: 1 for Laplace noise, for which the precisions add up to the budget; 2 for Gaussian
+            noise, for which the squared precisions add up to the budget.
     """
     relative = last = np.ones(len(tables))
     table_bins_list: list[tuple[IntArray, ...]] = []

@@ -1,17 +1,18 @@
-"""Strategies of papers, by name.
+"""Strategies of papers, which are used only by name.
 
-``cuboids``: greedily chosen tables from which all asked ones are added up, strategies C and C+ of
-Cormode et al. (arXiv 1207.6096).
+``cuboids`` measures greedily chosen tables whose cells add up to all requested tables. These are
+the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
-``fourier``: the Fourier coefficients of the asked marginals, their strategies F and F+ (section 4),
-in the binary coding of the paper. An attribute of n cells is coded on m = ceil(log2 n) bits, and
-its coefficients are the sums of its cells with the 2^m - 1 non-constant signs (Walsh functions), +1
-and -1. The coefficients on a set tau of attributes are the products of such signs along tau, summed
-over all others. All of them have the same part in the asked tables, so they share a weight; for
-every set it is in closed form.
+``fourier`` measures the Fourier coefficients of the requested marginals, in the binary coding of
+the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
+ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
+sign patterns (Walsh functions) of +1 and -1. The coefficients on a set tau of attributes are the
+sums with products of such signs along tau, over all cells of the other attributes. All coefficients
+on a set contribute equally to the requested tables, so they share a weight, which has a closed form
+for every set.
 
-``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum
-(ResidualPlanner, arXiv 2305.08175).
+``residual_max`` measures the same spaces as ``residual``, but minimises the largest variance of a
+cell instead of the sum (ResidualPlanner, arXiv 2305.08175).
 """
 
 import math
@@ -44,10 +45,10 @@ from leastnoise._trusted.linop import Dense, Operator
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_CELLS = 1024  # of an attribute that is coded in bits
-# of the largest variance over its bound
+_MOST_CELLS = 1024  # the most cells of an attribute that is coded in bits
+# the relative gap of the largest variance over its bound
 _GAP = 1e-6
-_STEPS = 5000  # of the dual ascent
+_STEPS = 5000  # the most steps of the dual ascent
 
 
 def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
@@ -67,8 +68,8 @@ def cuboids(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     for measure in workload.measures:
         targets: dict[AttributeSet, float] = {}
         for product in workload.of(measure):
-            # The squared error that unit noise on each cell of the table adds to all queries about
-            # it, over its cells.
+            # The squared error that unit noise on each cell of the table adds to the queries that
+            # it answers, divided by its number of cells.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
             key = tuple(positions[name] for name in product.attributes)
             targets[key] = targets.get(key, 0.0) + product.importance * float(share)
@@ -99,9 +100,10 @@ def _split_budget(
     *,
     even: bool,
 ) -> Strategy:
-    """Return tables with the best budget split without least squares recovery.
+    """Return tables with the best budget split without recovery.
 
-    With ``even``, all have equal noise.
+    The split does not take least squares recovery into account. With ``even``, all tables have
+    equal noise.
     """
     if even:
         weights = [1.0] * len(blocks)
@@ -137,7 +139,7 @@ def bits_of(size: int) -> int:
 def walsh_functions(size: int) -> IntArray:
     """Return the non-constant Walsh functions of the binary coding.
 
-    They are on the cells that exist, shape (2^m - 1, size).
+    They are restricted to the existing cells, shape (2^m - 1, size).
     """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
@@ -177,7 +179,7 @@ def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """Return the squared error per unit variance of each Fourier coefficient.
 
-    The keys are a measure and a set of attributes.
+    A key is a measure and a set of attributes.
     """
     distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
     parts_by_operator = {
@@ -203,13 +205,13 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
     """Return the errors that unit noise on Fourier coefficients adds.
 
-    They are of the constant coefficient along an attribute, and the mean of all others. A table is
-    2^-m times the sum of its coefficients with their signs.
+    The first error is for the constant coefficient along an attribute, and the second is the mean
+    over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(
-            f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are "
-            "allowed"
+            f"an attribute has {operator.size} cells, but an attribute that is coded in bits may "
+            f"have at most {_MOST_CELLS}"
         )
     ones = np.ones(operator.size)
     scale = 4.0 ** -bits_of(operator.size)
@@ -240,7 +242,7 @@ FOURIER_EVEN = replace(
 
 
 def residual_max(problem: PlanningProblem) -> Strategy:
-    """Return residual spaces with the least largest cell variance.
+    """Return residual spaces with the least maximum cell variance.
 
     The variance of a requested cell is multiplied by its squared weight.
     """
@@ -273,13 +275,13 @@ def residual_noise_max(
 ) -> tuple[FloatArray, float, float]:
     """Return the noise variances that minimise the largest cell variance.
 
-    Also returns that variance, and a lower bound on it.
+    The result also has that variance and a lower bound on it.
 
-    The dual over convex combinations of the cell variances is concave; its gradient are the
-    variances at the noise that is optimal for the combination (ResidualPlanner). For Gaussian
-    budgets, at privacy cost 1.
+    The dual over convex combinations of the cell variances is concave. Its gradient is the vector
+    of variances at the noise that is optimal for the combination (ResidualPlanner). The result is
+    for Gaussian budgets at privacy cost 1.
     """
-    # `incidence` has 1 / size already, and a cell variance needs 1 / size^2.
+    # `incidence` already includes 1 / size, and a cell variance needs 1 / size^2.
     matrix = incidence(closure, sets)
     sizes = table_sizes(closure.shape, sets)
     per_cell = np.asarray(scales, dtype=np.float64) / sizes

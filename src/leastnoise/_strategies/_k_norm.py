@@ -1,19 +1,21 @@
 """One-way tables in groups with joint K-norm noise.
 
-A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
-total too, and is large only where no table can tell, is smaller than independent Laplace noise:
-1.71 times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
+A row is in one cell of every one-way table, so all tables have the same total. K-norm noise also
+has the same total in all tables, so it is smaller than independent Laplace noise: 1.71 times
+smaller for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
 
-Tables of very different sizes do better apart. A group g with the squared error E_g at epsilon 1
-has E_g / epsilon_g^2 with a share epsilon_g of the budget, so the shares are in proportion to the
-cube roots of E_g, and the total error is the cube of the sum of these. Tables are sorted by size,
-and the groups are the runs with the least sum of cube roots, found by dynamic programming.
+Tables of very different sizes are better in separate groups. A group g with the squared error E_g
+at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget. So the best
+shares are in proportion to the cube roots of E_g, and the total error is the cube of the sum of
+these cube roots. Tables are sorted by size, and the groups are the runs with the least sum of cube
+roots, found by dynamic programming.
 
-All other tables of the workload have the strategies that would serve them alone, as one more group:
-p-Identity along attributes with queries beyond cells, covering tables otherwise. The final weights
-of groups and tables are the best after recovery: in the residual basis a group with the weight
-theta adds theta^2 2 / T to the precision of the total, with T its variance at scale 1, and theta^2
-2 / s to the precision of contrasts of norm 1 along a table, with the variance s.
+All other tables of the workload form one more group. They are measured as if they were the whole
+workload: by p-Identity if an attribute has queries beyond its cells, otherwise by covering tables.
+The final weights of groups and tables are the best after recovery. In the residual basis, a group
+with the weight theta adds theta^2 2 / T to the precision of the total, where T is the variance of
+the total at scale 1. It adds theta^2 2 / s to the precision of contrasts of norm 1 along a table,
+where s is the variance of these contrasts.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """
@@ -53,8 +55,8 @@ from leastnoise._trusted.linop import Identity, Operator
 from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor
 from leastnoise._workload import Product, Workload, with_hidden_group
 
-_MOST_CUTS = 24  # between sizes, at which groups may be parted
-_LAPLACE_VARIANCE = 2.0  # at scale 1
+_MOST_CUTS = 24  # the most positions between sizes at which groups may be separated
+_LAPLACE_VARIANCE = 2.0  # variance at scale 1
 _SHARED_NOISE = (
     "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"
 )
@@ -93,7 +95,7 @@ def k_norm(problem: PlanningProblem) -> Strategy:
         if product.measure is None and len(product.attributes) > 1
         for name in product.attributes
     }
-    # The tables of an attribute that a larger table has may be left to that table.
+    # If a larger table contains an attribute, its one-way tables may follow from the larger table.
     others = {name: table for name, table in tables.items() if name not in in_larger_tables}
     strategies = []
     for shared in [tables, others] if len(others) < len(tables) else [tables]:
@@ -107,7 +109,7 @@ def k_norm(problem: PlanningProblem) -> Strategy:
 def _shared_strategy(
     problem: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> Strategy:
-    """Return the strategy in which these one-way tables may share noise."""
+    """Return the strategy if these one-way tables share noise where possible."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
@@ -117,7 +119,7 @@ def _shared_strategy(
 def _one_way_tables(workload: Workload) -> dict[str, _OneWayTable]:
     """Return the one-way tables that may share noise, by attribute.
 
-    All queries along their attributes are about cells, or about groups in one-way tables.
+    All queries along the attributes of these tables are on cells, or on groups in one-way tables.
     """
     products_along: dict[str, list[Product]] = {}
     for product in workload:
@@ -144,7 +146,8 @@ def _measured_partition(
 ) -> Operator | None:
     """Return the cells or groups that answer all queries, or None.
 
-    Groups only where the attribute is in no other table: tables of several attributes are of cells.
+    They are groups only if the attribute is in no table of several attributes, because such tables
+    have cells.
     """
     kind = workload.domain.kind(name)
     query_sets = {dict(product.along)[name] for product in products}
@@ -187,7 +190,7 @@ def _group_error(
 
 
 def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
-    """Return tables in groups that share K-norm noise with least error."""
+    """Return the groups of tables with the least error under K-norm noise."""
     ordered = sorted(tables, key=lambda name: tables[name].size)
     sizes = [tables[name].size for name in ordered]
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
@@ -202,8 +205,8 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
                 best[end] = roots, [*best[begin][1], names]
     if len(ordered) not in best:
         raise NotApplicable(
-            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, too many to draw their "
-            "noise together"
+            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, which is too many for "
+            "joint noise"
         )
     return best[len(ordered)][1]
 
@@ -211,7 +214,8 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
     """Return positions in the sorted sizes after which a group may end.
 
-    A group may also end where the cells of one size are more than a group may have.
+    A group may also end inside the tables of one size if they have more cells than a group may
+    have.
     """
     between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
     between.sort(key=lambda place: sizes[place - 1] / sizes[place])
@@ -261,9 +265,9 @@ class _Part:
     """Blocks whose weights keep their ratios when the budget is split.
 
     Attributes:
-        blocks: with their weights.
-        cost: of these weights.
-        start: the factor of the weights in the first split, up to one factor of all parts.
+        blocks: the blocks with their weights.
+        cost: the privacy cost of these weights.
+        start: the factor of the weights in the first split, up to a common factor of all parts.
     """
 
     blocks: tuple[tuple[Block, float], ...]
@@ -277,7 +281,7 @@ def _group(
     tables: Mapping[str, _OneWayTable],
     variances: LargeScaleVariances,
 ) -> _Part:
-    """Return the blocks of a K-norm group, which cost as much as one block."""
+    """Return the blocks of a K-norm group, which together cost one block."""
     blocks = [Block((tables[name].factor,), Fraction(1), k_norm_group=number) for name in names]
     start = _group_error(names, tables, variances) ** (1 / 3)
     return _Part(tuple((block, 1.0) for block in blocks), 1.0, start)
@@ -357,7 +361,7 @@ def _error_function(
         for cost, (block, _) in zip(costs, other_strategy.blocks, strict=True)
         if block.measure is not None
     )
-    # At the best split every part's error is in proportion to its cost.
+    # At the best split, the error of every part is in proportion to its cost.
     return _with_sums(errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2)
 
 
@@ -428,7 +432,7 @@ K_NORM = Planner(
     limits=f"groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
     paper="Hardt and Talwar, arXiv 0907.3754",
     seconds=_seconds,
-    # Where it can be used it is mostly the best, and other strategies then gain nothing.
+    # Where this strategy applies it is usually the best, and other strategies gain nothing.
     likely=lambda _: 8.0,
     has_independent_noise=False,
 )

@@ -2,11 +2,11 @@
 
 The strategies are fitted one after the other.
 
-With the strategies of all other attributes fixed, the error of a product table is a weighted sum of
-traces along one attribute, so that attribute's strategy is fitted to the weighted sum of its Gram
-matrices (block descent). Then the programme of ``_tables`` decides which tables, the asked ones or
-the joint one, are measured with what weight: one big product, split budgets and weighted marginals
-are its special cases.
+If the strategies of all other attributes are fixed, the error of a product table is a weighted sum
+of traces along one attribute. So the strategy of this attribute is fitted to the weighted sum of
+its Gram matrices (block descent). Then the optimisation of ``_tables`` chooses the weights of the
+requested tables and of the joint table. A single large product, split budgets and weighted
+marginals are special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """
@@ -61,8 +61,8 @@ from leastnoise._trusted.linop import Operator
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
-_MOST_BITS = 29  # of coefficients times a measure's values
-_ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
+_MOST_BITS = 29  # the most bits of coefficients times a measure's values
+_ALIKE = 0.02  # query sets whose shares differ by less have the same best strategy
 
 
 def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None = None) -> Strategy:
@@ -84,8 +84,8 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
     ]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
-    # 1), so E^(1 / root) is the best share.
+    # Counts and sums share only the budget. With a share s of the budget, each has the error E /
+    # s^(root - 1), so the best share is in proportion to E^(1 / root).
     if problem.norm == 1:
         root = 3
     else:
@@ -105,9 +105,9 @@ def kronecker(name: str, fit: Fit, problem: PlanningProblem, first: Fit | None =
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return how many times to fit each attribute with the others fixed.
+    """Return the number of fits of each attribute with the others fixed.
 
-    Once suffices if no product combines two attributes that are fitted.
+    One fit suffices if no product combines two fitted attributes.
     """
     fitted = {*workload.beyond_cells}
     if any(len(fitted.intersection(product.attributes)) > 1 for product in workload):
@@ -123,8 +123,8 @@ def _part_strategy(name: str, fit: Fit, problem: PlanningProblem, first: Fit | N
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
-    # Coefficients along all attributes of a table are multiplied, also by the values of a measure,
-    # and sums of 2^32 rows stay below 2^62.
+    # The coefficients along all attributes of a table are multiplied with each other and with the
+    # values of a measure. Sums of 2^32 such products must stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
@@ -170,7 +170,7 @@ def _weighted_queries(
 ) -> list[tuple[float, Operator]]:
     """Return the queries along one attribute, with their weights.
 
-    Each weight is the variance that the strategies along the other attributes have for the query.
+    The weight of a query is its variance under the strategies along the other attributes.
     """
     merged: dict[tuple[QuerySet, str | None], float] = {}
     operators: dict[tuple[QuerySet, str | None], Operator] = {}
@@ -181,14 +181,14 @@ def _weighted_queries(
         for name, operator in zip(product.attributes, product.operators, strict=True):
             if (
                 name != attribute
-            ):  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
+            ):  # scaled to privacy cost 1, because the coefficients of strategies may have any size
                 factor = factor_along(workload.domain, name, along)
                 importance *= (
                     invert_gram(factor).total_variance(operator)
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
         position = product.attributes.index(attribute)
-        # the same words count units in other cells than rows
+        # the same query set has different cells for counts of units and counts of rows
         key = product.query_sets[position], product.measure if product.counts_groups else None
         merged[key] = merged.get(key, 0.0) + importance
         operators[key] = product.operators[position]
@@ -197,20 +197,18 @@ def _weighted_queries(
         and len(workload.products) == 1
         and len(workload.products[0].attributes) > 1
     ):
-        merged = dict.fromkeys(
-            merged, 1.0
-        )  # the weight of a single product would only scale the bound
+        merged = dict.fromkeys(merged, 1.0)  # the weight of a single product only scales the bound
     return [(weight, operators[key]) for key, weight in merged.items()]
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     """Return a lower bound on the error of Gaussian strategies at unit noise.
 
-    Combines the bounds of the attributes; 0 if there is none.
+    The bounds of the attributes are combined. The result is 0 if no bound is known.
 
-    If all queries are along one attribute, its bound is the workload's bound. For one product the
-    Kronecker product of the attributes' dual solutions is a dual solution, so the bounds are
-    multiplied; the bound of cells alone is their number.
+    If all queries are along one attribute, its bound is the bound of the workload. For a single
+    product, the Kronecker product of the attributes' dual solutions is a dual solution, so the
+    bounds are multiplied. The bound of an attribute with only cell queries is its number of cells.
     """
     attribute_sets = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
@@ -228,8 +226,8 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
-    Takes as many steps as the time allows. The first sweeps fit hierarchies, which takes little
-    time and shows as well how much the queries along each attribute matter.
+    The fit takes all steps that the time allows. The first sweeps fit hierarchies, which takes
+    little time and also determines the weights of the queries along each attribute.
     """
     least, most = (
         seconds(problem.workload, 1)
@@ -247,7 +245,7 @@ def _p_identity(problem: PlanningProblem) -> Strategy:
 
 
 def _whole_p_identity_seconds(line: AttributeCost) -> float:
-    """Estimate the CPU seconds of a whole p-Identity fit, done in one sweep."""
+    """Estimate the CPU seconds of a complete p-Identity fit in one sweep."""
     begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
     return begin + (all_steps - begin) / line.fits
 
@@ -278,7 +276,7 @@ def joint_design_seconds(workload: Workload) -> float:
 def _chain_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of fitting level chains and choosing tables.
 
-    Under Laplace noise.
+    The estimate is for Laplace noise.
     """
     return joint_design_seconds(workload) + 0.12 * sum(
         line.fits * (line.cells / 2**14) ** 0.5 for line in attribute_costs(workload).values()
@@ -367,7 +365,7 @@ P_IDENTITY = Planner(
     "gaussian_optimum is never worse",
     seconds=seconds_per_attribute(
         lambda line: p_identity_seconds(line.cells, in_line=line.structured)[0]
-    ),  # of starts that are compared, and of the first steps
+    ),  # the seconds of comparing starts and of the first steps
     most=seconds_per_attribute(_whole_p_identity_seconds),
     laplace=joint_design_seconds,
     reference=fits_within_a_minute,
@@ -406,7 +404,7 @@ GAUSSIAN_OPTIMUM = Planner(
 
 
 # One planner for each family that is used along all attributes, in the order in which they are
-# shown: a new family has its record above and a line here.
+# shown. A new family has a record above and a line here.
 FAMILIES = (
     HIERARCHY,
     HAAR,

@@ -1,19 +1,20 @@
 """The requested tables of cells and levels, with the best weights.
 
-Where one attribute is queried by nested levels, and the others by their cells, a table of every
-level and every asked set of the others may be measured. With the notation of ``_product`` in
-``accuracy``: on each residual space tau of the others the precision of level l is a(l), the sum
-over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and
-the error is the error of levels with these precisions.
+If one attribute is queried by nested levels and all other attributes by their cells, a table may be
+measured for every level and every requested set of other attributes. In the notation of
+``_error._product``, a(l) is the precision of level l on a residual space tau of the other
+attributes. It is the sum, over tables (l, S) with tau inside S, of theta^2 times the product of 1 /
+n_i over S without tau. The error is the error of levels with these precisions.
 
-Under Gaussian noise the error is convex in theta^2, and for equal groups its minimum is the optimum
-over all strategies (docs/mathematics.md, section 2). Where groups are of many sizes each gets its
-own weight if that gains over 1%. Under Laplace noise the error is not convex, and a weight of 0
-stays 0 in a descent: beginning with the best single table that determines everything, the tables
-that gain most are added one by one. Most tables get no weight.
+With Gaussian noise, the error is convex in theta^2, and for equal groups its minimum is the optimum
+over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
+gets a separate weight if that lowers the error by over 1%. With Laplace noise the error is not
+convex, and a weight of 0 stays 0 in a descent. So the search begins with the best single table that
+determines all queries, and adds one by one the tables that lower the error most. Most tables get no
+weight.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after
-    recovery; levels are this project's own.
+    recovery. The levels are from this project.
 """
 
 import math
@@ -45,17 +46,17 @@ from leastnoise._trusted.linop import Total
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_TABLES = 128  # tables of levels that are weighted together
-_MOST_SPACES = 256  # residual spaces that are weighted together
+_MOST_TABLES = 128  # the most tables of levels that are weighted together
+_MOST_SPACES = 256  # the most residual spaces that are weighted together
 _ADDED = 0.15  # share of the budget with which a table is added
 _STEPS = 12  # descent steps after each added table
-_GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
-# up to which groups get weights of their own; columns of more cells are not added up
+_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
+# the most orbits whose groups get separate weights; columns of more cells are not added up
 _MOST_ORBITS = 2**12
-_MOST_CELLS = 2**16  # cells of the attribute with levels
-_GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
-_FIRST_STEPS = 30  # of the descent from each start
-_MOST_STEPS = 600  # of the descent from the best start
+_MOST_CELLS = 2**16  # the most cells of the attribute with levels
+_GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get separate weights
+_FIRST_STEPS = 30  # steps of the descent from each start
+_MOST_STEPS = 600  # the most steps of the descent from the best start
 _HEAVIEST = 2**12  # largest integer row weight of a group
 _LEAST = 1e-9  # share that keeps every level's gradient finite
 _LEAST_SPENT = 1e-8  # squared weight below which a table is left out
@@ -69,16 +70,15 @@ class _LevelTables:
     levels: Levels
     tables: list[
         tuple[str | None, int, Names]
-    ]  # measure, level and other attributes of every table that may be measured
-    # For every measure and residual space of the others: the importance of each level, shape
-    # (levels,), and how much of its precision each table adds to each level, shape (levels,
-    # tables).
+    ]  # the measure, the level and the other attributes of every table that may be measured
+    # For every measure and residual space of the other attributes: the importance of each level,
+    # shape (levels,), and the precision that each table adds to each level, shape (levels, tables).
     spaces: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """Return the squared error of squared weights, and minus its gradient.
 
-        See `Errors`.
+        `Errors` describes the result.
         """
         total = 0.0
         gain = np.zeros(len(squares))
@@ -93,10 +93,10 @@ class _LevelTables:
 
 @lru_cache(maxsize=4)
 def _level_tables(workload: Workload) -> _LevelTables | None:
-    """Return the tables of levels, if the workload consists of them.
+    """Return the tables of levels, if the workload has only such tables.
 
-    The result is None if there are queries other than nested levels of one attribute, or too many
-    tables.
+    The result is None if there are other queries than cells and nested levels of one attribute, or
+    too many tables.
     """
     if (
         workload.has_hidden
@@ -152,15 +152,15 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
 
 
 class _GroupWeights:
-    """Search for weights of single groups.
+    """The search for weights of single groups.
 
     Groups of one orbit are exchangeable and have the same weight.
 
-    The privacy cost of a cell is the sum of the squared weights of all groups that it lies in, and
-    all cells may have the cost 1. So from the total downwards every group divides what its parent
-    leaves to it between the tables of its level and the groups inside it. A point of the search
-    holds, level by level, a row of positive shares for every orbit: one for each table, and the
-    last for the groups inside.
+    The privacy cost of a cell is the sum of the squared weights of all groups that contain it, and
+    every cell may cost 1. So from the total downwards, every group divides the budget that its
+    parent leaves to it between the tables of its level and the groups inside it. A point of the
+    search has, level by level, a row of positive shares for every orbit: one share for each table,
+    and a last share for the groups inside.
     """
 
     def __init__(self, asked: _LevelTables, cost: FloatArray) -> None:
@@ -168,14 +168,14 @@ class _GroupWeights:
         self.numbers, self.parents = (
             self.orbits.numbers[::-1],
             self.orbits.parents[::-1],
-        )  # from the total down, as all lists here
+        )  # from the total down, like all lists in this class
         levels = [level for _, level, _ in asked.tables]
-        # The positions of the tables of every level down to the finest one that has any.
+        # The positions of the tables of every level, down to the finest level with tables.
         self.tables = [
             np.flatnonzero(np.equal(levels, level))
             for level in reversed(range(min(levels), len(self.numbers)))
         ]
-        # For every space the importance of the levels, and how much precision each table adds to
+        # For every space: the importance of the levels, and the precision that each table adds to
         # its level at privacy cost 1.
         self.information = []
         for level_weights, table_information in asked.spaces:
@@ -188,7 +188,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return orbits' shares at a point, their budgets, and the tables' budgets."""
+        """Return the shares and budgets of orbits, and the budgets of tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -222,7 +222,7 @@ class _GroupWeights:
                     slopes, reversed(gains), table_information, strict=False
                 )
             ]
-        # derivatives by the budgets of a level, and by the shares
+        # the derivatives by the budgets of a level, and by the shares
         of_budget = np.zeros(0)
         gradient = list[FloatArray]()
         for level in reversed(range(len(spent))):
@@ -243,8 +243,8 @@ class _GroupWeights:
     def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
         """Return the least error, and the budget of each orbit and table.
 
-        The descent begins with the shares of the tables where all groups of a table are weighted
-        alike, whose error is ``alike``. It goes on only if its first steps gain something.
+        The descent begins with the shares of tables in which all groups have the same weight; their
+        error is ``alike``. It continues only if its first steps lower the error.
         """
         point = list[FloatArray]()
         remaining = 1.0
@@ -274,7 +274,7 @@ def _weighted_table(
 ) -> tuple[Block, float]:
     """Return a table with integer group weights, and the weight of the table.
 
-    Takes the squared weight of every orbit.
+    ``squares`` has the squared weight of every orbit.
     """
     heaviest = math.sqrt(squares.max())
     along = {factor.attributes: factor for factor in block.factors}
@@ -375,7 +375,7 @@ def marginals(problem: PlanningProblem) -> Strategy:
 
 
 def _level_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of weighting level tables, Laplace noise."""
+    """Estimate the CPU seconds of weighting level tables for Laplace noise."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         return 0.0
@@ -383,7 +383,7 @@ def _level_seconds(workload: Workload) -> float:
 
 
 def _group_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of weighting levels and groups, Gaussian noise."""
+    """Estimate the CPU seconds of weighting levels and groups, for Gaussian."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         orbits = 1

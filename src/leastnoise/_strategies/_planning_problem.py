@@ -15,17 +15,17 @@ from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-# the cost of contrasts is estimated at no less than 1/16 of the cost of cells: below, other
-# contrasts bear the cost
+# the cost of contrasts is estimated as at least 1/16 of the cost of cells; at a lower estimate,
+# other contrasts would determine the cost
 _MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
-LEAST_EFFORT = 0.01  # share of the steps of a full search
-# mean number of fits along an attribute where the weights of its query sets depend on the other
+LEAST_EFFORT = 0.01  # the least share of the steps of a full search
+# mean number of fits along an attribute if the weights of its query sets depend on the other
 # attributes
 _FITS = 1.3
-_MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
+_MOST_LISTED = 2**20  # the most queries along an attribute whose errors are computed one by one
 _MOST_SEARCHED = 1024  # cells
-_MOST_STRUCTURED = 4096  # cells of an attribute that is fitted within a minute
+_MOST_STRUCTURED = 4096  # the most cells of an attribute that is fitted within a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Strategy:
 class PlanningProblem:
     """The public input of a planner.
 
-    The workload, the budget, the kind of noise and the CPU seconds that the search may take.
+    It has the workload, the budget, the kind of noise and the CPU seconds that the search may take.
     """
 
     workload: Workload
@@ -63,9 +63,9 @@ Propose = Callable[[PlanningProblem], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
-    """Return the number of distinguishable runs of cells of each attribute.
+    """Return the number of distinguishable runs of cells along each attribute.
 
-    It has all attributes of the workload.
+    The mapping has all attributes of the workload.
     """
     operators_by_name: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
@@ -88,16 +88,16 @@ def _count_runs(operators: Sequence[Operator]) -> int:
 class AttributeCost:
     """The numbers that determine the time to fit a strategy along an attribute."""
 
-    cells: int  # runs of cells that the queries distinguish
-    structured: bool  # only cells, prefix sums and all ranges are asked
-    one_set: bool  # only one query set is asked
-    # how often a strategy is fitted: again where the weights of several sets change with the other
-    # attributes' strategies
+    cells: int  # the runs of cells that the queries distinguish
+    structured: bool  # whether only cells, prefix sums and all ranges are requested
+    one_set: bool  # whether only one query set is requested
+    # the number of fits of a strategy; above 1 if the weights of several query sets change with the
+    # strategies of other attributes
     fits: float
 
 
 def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
-    """Return the cost inputs of every attribute with more than cell queries."""
+    """Return the cost inputs of attributes with more than cell queries."""
     costs = {}
     cells = cells_along(workload)
     for name in workload.beyond_cells:
@@ -106,7 +106,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
             for attribute, queries, operator in workload.along
             if attribute == name
         }
-        # A single set with as many queries as runs asks for the runs themselves, as the groups of a
+        # A single set with as many queries as runs requests the runs, such as the groups of a
         # level.
         structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
             cells[name]
@@ -123,7 +123,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
 def base_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of a strategy that takes few operations.
 
-    A few for every cell and query along each attribute.
+    It takes a few operations for every cell and query along each attribute.
     """
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
     beyond = sum(
@@ -140,9 +140,9 @@ def base_seconds(workload: Workload) -> float:
 
 
 def contained_planners(workload: Workload) -> tuple[str, ...]:
-    """Return names of planners that covering or residual have as special cases.
+    """Return the planners that covering or residual have as special cases.
 
-    They are special cases for this workload.
+    The names hold for this workload.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:
@@ -153,7 +153,7 @@ def contained_planners(workload: Workload) -> tuple[str, ...]:
 def seconds_per_attribute(seconds: Callable[[AttributeCost], float]) -> Seconds:
     """Return an estimate of the CPU seconds of fitting every attribute.
 
-    Built from an estimate for one attribute.
+    It is built from an estimate for one attribute.
     """
 
     def together(workload: Workload) -> float:
@@ -179,23 +179,23 @@ class Planner:
     The automatic choice, ``compare``, the command line's help and the page of strategies use them.
 
     Attributes:
-        name: by which users ask for it.
-        propose: the function that makes its strategy.
-        measures: its measurements, in words.
+        name: the name by which users choose the planner.
+        propose: the function that computes the strategy.
+        measures: the measured queries, in words.
         made_for: the workloads that it suits.
-        norms: 1 for Laplace, 2 for Gaussian noise: the noise that it can plan for.
-        instead: what to choose under other noise, in words.
-        limits: the largest workload that it takes, in words.
-        paper: the paper that describes it, with its name there; empty if there is none.
+        norms: the kinds of noise that it supports: 1 for Laplace, 2 for Gaussian noise.
+        instead: the advice for other noise, in words.
+        limits: the largest workload that it supports, in words.
+        paper: the paper that describes it, and its name there; empty if there is no paper.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
-        most: estimated CPU seconds in which it finds the best strategy that it can; None if more
-            than ``seconds`` does not help.
+        most: estimated CPU seconds after which more time does not improve its strategy; None if
+            these are ``seconds``.
         contains: the planners whose strategies are never better.
-        laplace: estimated CPU seconds that it takes more under Laplace noise.
-        likely: how likely it is to be the best, in proportion to others.
-        reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
-            compared with it.
+        laplace: estimated additional CPU seconds with Laplace noise.
+        likely: the probability that it is the best planner, relative to other planners.
+        reference: whether it is usually near the best. Plans of data-dependent mechanisms are
+            compared with such planners.
         has_independent_noise: whether the lower bounds for independent noise hold for its plans.
         reaches_bound: whether its error is within a small gap of the lower bound. The automatic
             choice then lets it exceed the seconds.
@@ -247,7 +247,7 @@ def relative_sensitivity(
 ) -> float:
     """Return the relative squared L2 sensitivity of a block of cells.
 
-    Relative to a unit with all its rows in one cell.
+    It is relative to a unit with all its rows in one cell.
 
     It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
     """
@@ -264,7 +264,7 @@ def relative_sensitivity(
 def block_norm(domain: Domain, block: Block, norm: int) -> float:
     """Return the largest column norm of a block at scale 1.
 
-    Times the largest value that a row adds to it, under its limits.
+    The norm includes the largest value that a row adds to the block, under its limits.
     """
     height = 1.0
     along = [factor.attributes for factor in block.factors]
@@ -276,7 +276,7 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     for factor in block.factors:
         if block.limits is not None and factor.attributes == (
             block.limits.attribute,
-        ):  # each cell has its own
+        ):  # each cell has a separate limit
             columns = np.asarray(
                 column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64
             )
@@ -290,5 +290,5 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
 
 @lru_cache(maxsize=256)
 def _factor_norm(factor: Factor, norm: int) -> float:
-    """Return the largest column norm of a factor, cached as many tables share it."""
+    """Return the largest column norm of a factor; cached, because tables share it."""
     return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

@@ -1,11 +1,11 @@
 """Marginals in the residual basis, where every design is diagonal.
 
-The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts
-on the attributes of tau, totals over the others, of dimension prod_{i in tau} (n_i - 1). Measuring
-all cells of the marginal S with weight theta (noise scale proportional to 1 / theta, unit noise on
-theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing
-else. The common factor N, which would overflow for 100 attributes, is divided out everywhere in
-this package:
+The space of data vectors splits into orthogonal pieces U_tau, one for each attribute set tau. U_tau
+has contrasts on the attributes of tau and totals over all other attributes, and its dimension is
+prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the noise
+scale is proportional to 1 / theta: unit noise is added to theta times the cells). This adds the
+precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing otherwise. The common
+factor N would overflow for 100 attributes, so it is divided out everywhere in this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
@@ -14,10 +14,10 @@ this package:
 Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for
     the basis; the tests prove it by brute force.
 
-How much of the budget each measured marginal gets: `grouped_budgets` in closed form without
-recovery by least squares, `least_error` by descent with it (convex in theta^2 for Gaussian budgets
-alone). "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2 for pure budgets
-and by 1 / mu^2 for Gaussian ones.
+Two functions compute the share of the budget of each measured marginal. `grouped_budgets` is a
+closed form without recovery by least squares. `least_error` is a descent with recovery (convex in
+theta^2 only for Gaussian budgets). "Error" is the total squared error at unit noise. Multiply it by
+2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
 """
 
 import itertools
@@ -36,24 +36,25 @@ from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
-Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
-_DENSE_ENTRIES = 1 << 21  # incidence matrices up to this many entries are kept dense
-_MOST_ENTRIES = 400_000_000  # containments that an incidence matrix may hold
-_BEGIN = 10  # steps before a descent
-_NOTHING = 1e-7  # of the largest part of the budget: its table is left out
+Matrix = Any  # a NumPy array, or a sparse matrix of SciPy, which is imported only when it is needed
+_DENSE_ENTRIES = 1 << 21  # the most entries of a dense incidence matrix
+_MOST_ENTRIES = 400_000_000  # the most containments in an incidence matrix
+_BEGIN = 10  # the number of steps before a descent
+_NOTHING = 1e-7  # tables below this part of the largest budget are left out
 
 
 @dataclass(frozen=True, eq=False)
 class DownwardClosure:
     """A family of attribute sets that is closed under taking subsets.
 
-    Ordered by size and then lexicographically.
+    The sets are ordered by size and then lexicographically.
     """
 
-    shape: tuple[float, ...]  # values per attribute of the whole domain
+    shape: tuple[float, ...]  # the number of values of each attribute of the whole domain
     blocks: tuple[
         IntArray, ...
-        # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
+        # blocks[k] has one row for each set of size k, with ascending attributes; rows are
+        # lexicographic
     ]
 
     @cached_property
@@ -68,11 +69,11 @@ class DownwardClosure:
 
     @property
     def count(self) -> int:
-        """Number of attribute sets, the empty one included."""
+        """The number of attribute sets, including the empty set."""
         return self.offsets[-1]
 
     def rows_at(self, rows: IntArray) -> IntArray:
-        """Return the positions of sets of one size, -1 for those that are absent."""
+        """Return the positions of sets of one size; -1 for absent sets."""
         size = rows.shape[1]
         if size >= len(self.blocks):
             return np.full(len(rows), -1, dtype=np.int64)
@@ -95,7 +96,7 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
 
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
-    """Return all subsets of the given attribute sets."""
+    """Return all subsets of some attribute sets."""
     terms = [
         Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
         for _, rows in _by_size(sets)
@@ -110,7 +111,7 @@ def attribute_sets(closure: DownwardClosure) -> list[AttributeSet]:
 
 
 def locate(closure: DownwardClosure, sets: Sequence[AttributeSet]) -> IntArray:
-    """Return the positions of sets in a closure, -1 for those that are absent."""
+    """Return the positions of sets in a closure; -1 for absent sets."""
     where = np.full(len(sets), -1, dtype=np.int64)
     for positions, rows in _by_size(sets):
         where[positions] = closure.rows_at(rows)
@@ -162,14 +163,14 @@ def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matri
 def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Return all pairs of a set and a table row that contains it.
 
-    Sets are given by their position in the closure; rows are tables of one size.
+    A set is represented by its position in the closure. The rows are tables of one size.
     """
     size = rows.shape[1]
     pairs = []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
-    # List the subsets of every table and look them up, or test every set of the closure against
-    # every table, whichever is faster.
+    # Either list the subsets of every table and look them up, or test every set of the closure
+    # against every table. Choose the faster way.
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
         for pattern in itertools.chain.from_iterable(
             itertools.combinations(range(size), k) for k in sizes
@@ -196,7 +197,8 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
 class Weights:
     """Weights of measured tables or queries, and their error."""
 
-    # at least 0, scaled to privacy cost 1; noise scales are proportional to 1 / theta
+    # the weights theta, at least 0 and scaled to privacy cost 1; noise scales are proportional to 1
+    # / theta
     theta: FloatArray
     error: float  # total squared error at unit noise
 
@@ -204,7 +206,7 @@ class Weights:
 def grouped_budgets(
     errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int
 ) -> Weights:
-    """Return the best budget split over groups of queries without recovery.
+    """Return the best budget split over groups of queries, without recovery.
 
     ``errors`` are the errors of the groups, ``heights`` their column norms.
     """
@@ -220,13 +222,14 @@ def grouped_budgets(
 
 
 Errors = Callable[[FloatArray], tuple[float, FloatArray]]
-"""From squared weights to the total squared error (infinite where they do not determine all queries) and minus its derivatives."""
+"""A function from squared weights to the total squared error and minus its derivatives. The error
+is infinite if the weights do not determine all queries."""
 
 
 def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
     """Return the error function sum c / lambda with lambda = K theta^2.
 
-    Over the residual spaces with c > 0.
+    The sum is over the residual spaces with c > 0.
     """
     has_weight = coefficient > 0
     if bool(has_weight.all()):
@@ -262,9 +265,9 @@ def improve_weights(
 
     A weight of 0 stays 0.
     """
-    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
-    # minimum has a closed form (`grouped_budgets`). A step takes that minimum; the next one begins
-    # with the least squares recovery for it.
+    # With a fixed recovery, the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
+    # minimum has a closed form (`grouped_budgets`). A step moves to that minimum, and the next step
+    # begins with the least squares recovery there.
     for _ in range(steps):
         _, gain = errors(theta**2)
         if norm == 1:
@@ -292,9 +295,9 @@ def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, 
 def least_error(
     errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the best weights of given tables after least squares recovery.
+    """Return the best weights of tables after least squares recovery.
 
-    Found by descent. A weight of 0 stays 0.
+    They are found by descent. A weight of 0 stays 0.
     """
     if not errors(start**2)[0] < math.inf:
         raise InputError(
@@ -314,7 +317,7 @@ def least_error(
 
     with time_limit(
         Deadline()
-    ):  # without an end: this takes next to nothing of the time for planning
+    ):  # without a deadline, because this takes almost none of the planning time
         shares, _ = minimize_lbfgs(
             lambda point: scaled_error(point, of_shares, norm),
             (theta * cost)[used] / largest,

@@ -1,19 +1,20 @@
-"""Privacy costs of residual spaces, by which they share a budget.
+"""Privacy costs of residual spaces, which determine their budget shares.
 
-A residual space is measured by its contrasts with the squared weight u. This costs u times the
-product of 1 - 1 / n_i over its attributes, if all rows of a unit may be in one cell.
+A residual space is measured by its contrasts with a squared weight u. If all rows of a unit may be
+in one cell, this costs u times the product of 1 - 1 / n_i over the attributes of the space.
 
 If a unit has at most m rows in a cell of one attribute G, its shift is smaller. Let tau be a space
 without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 - 1/n_i
-over tau. A unit with s rows in the n cells of G, the squared numbers of which add up to q(s),
-shifts both spaces by at most
+over tau. Consider a unit with s rows in the n cells of G. The squared numbers of rows in these
+cells add up to q(s). The unit shifts both spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
-where v - u / n counts 0 if it is negative and tau is not empty. The cost of a plan is the largest
-sum over s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared weights. For
-one s the best weights have a closed form, and the s with the best weights is searched. Between two
-numbers of full cells q(s) and s^2 are interpolated, for weights at which both cost the same.
+where v - u / n counts as 0 if it is negative and tau is not empty. The cost of a plan is the
+largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
+weights. For each s the best weights have a closed form, so a search finds the s whose weights are
+best. Between two numbers of full cells, q(s) and s^2 are interpolated, for weights at which both
+numbers cost the same.
 """
 
 import math
@@ -30,7 +31,7 @@ from leastnoise._trusted.measurements import rows_in_view
 
 # the search ends when the logarithm of the number of rows is this precise
 _SEARCH = {"xatol": 1e-6, "maxiter": 60}
-_LEAST_PRICE = 1e-9  # of a space with G, as a share of its cells' price
+_LEAST_PRICE = 1e-9  # the least price of a space with G, relative to the price of its cells
 
 
 def residual_prices(
@@ -42,7 +43,7 @@ def residual_prices(
 ) -> FloatArray:
     """Return the cost of a squared weight of 1 on each residual space.
 
-    It is relative to the cost of a total in which all rows of a unit count.
+    The cost is relative to the cost of a total in which all rows of a unit count.
 
     Args:
         domain: the domain of the workload.
@@ -52,7 +53,8 @@ def residual_prices(
         errors: the total squared error of each space at noise variance 1, shape (spaces,).
 
     Returns:
-        Shape (spaces,). Weights that are best at these prices are best for the plan's cost.
+        The costs, shape (spaces,). Weights that are best at these prices are also best for the cost
+        of the plan.
     """
     sizes = np.array(domain.shape, dtype=np.float64)
     view = rows_in_view(domain, privacy, measure)
@@ -78,9 +80,10 @@ def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatA
 
 
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
-    """Return the bound on rows in cells by which spaces of a view are priced.
+    """Return the bound on rows in cells for the prices of a view's spaces.
 
-    It is the bound of the plan, or of a count of units in its own cells if these are larger.
+    It is the bound of the plan, or the bound of a count of units in its own cells if these are
+    larger.
     """
     bound = privacy.max_per_cell
     own = view.max_per_cell
@@ -103,17 +106,17 @@ def _spreads_added_rows(
 class _SpacePairs:
     """Residual spaces without and with one attribute, in pairs."""
 
-    cells: float  # of the attribute
-    norms: FloatArray  # of the spaces without it, shape (pairs,)
-    errors: FloatArray  # of both, 0 where a space is not requested, shape (2, pairs)
-    positions: tuple[list[int], list[int]]  # of each requested space: its row and column in errors
+    cells: float  # the number of cells of the attribute
+    norms: FloatArray  # squared norms of the spaces without the attribute, shape (pairs,)
+    errors: FloatArray  # errors of both spaces; 0 if a space is not requested, shape (2, pairs)
+    positions: tuple[list[int], list[int]]  # row and column in ``errors``, by space
 
     def prices(self, rows: int, in_cell: int) -> FloatArray:
         """Return the price of every requested space, shape (spaces,).
 
         Args:
             rows: the most rows of a unit.
-            in_cell: the most of them in one cell of the attribute.
+            in_cell: the most rows of a unit in one cell of the attribute.
         """
         from scipy.optimize import minimize_scalar
 
@@ -146,7 +149,7 @@ class _SpacePairs:
     def _best_squares(self, number: float, rows: int, in_cell: int) -> FloatArray:
         """Return the best squared weights for units of one number of rows.
 
-        Shape (2, pairs), up to a common factor.
+        They have shape (2, pairs), up to a common factor.
         """
         of_cells, of_total = _squared_numbers(number, rows, in_cell)
         price = max(of_cells - of_total / self.cells, _LEAST_PRICE * of_cells)
@@ -160,9 +163,9 @@ class _SpacePairs:
 
 
 def _squared_numbers(number: float, rows: int, in_cell: int) -> tuple[float, float]:
-    """Return the squared numbers of rows by cell, added up, and of all rows.
+    """Return the sum of squared numbers of rows by cell, and the squared total.
 
-    They are interpolated between two numbers of full cells, or between full cells and all rows.
+    Both are interpolated between two numbers of full cells, or between full cells and all rows.
     """
     full = min(int(number) // in_cell * in_cell, rows)
     last_cell = min(in_cell, rows - full)

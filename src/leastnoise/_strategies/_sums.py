@@ -1,18 +1,18 @@
 """Strategies for sums under limits along a number.
 
-Where to clip values, and which buckets of the number to keep.
+They choose the threshold at which values are clipped, and the buckets of the number that are kept.
 
-Everything here follows from public values, or from noisy answers that are already paid for.
+All results follow from public values, or from noisy answers that are already paid for.
 
-A row of cell j adds at most the limit T_j. With T the diagonal matrix of the limits and W the
-queries, a strategy for W T, divided by T, costs as much as it does on counts. In the terms of Wu et
-al. TiMM with strategy A is TaMM with A T, and the optimum for W T is never worse than both. For a
-threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy
-for theta), where M is W^T W and e_j the excess over theta of the records in cell j, which follows
-from noisy counts between candidate thresholds.
+A row of cell j adds at most the limit T_j. Let T be the diagonal matrix of the limits and W the
+queries. A strategy for W T, divided by T, costs as much as the same strategy for counts. In the
+terms of Wu et al., TiMM with strategy A is TaMM with A T, and the optimum for W T is at least as
+good as both. For a threshold theta, the predicted squared error of all queries is e^T M e + (noise
+of the strategy for theta). Here M is W^T W, and e_j is the excess over theta of the records in cell
+j, which follows from noisy counts between candidate thresholds.
 
-Buckets of cells are disjoint, so each gets the whole budget and noise as large as its own upper
-end. Where the values end is then seen from the paid answers and costs nothing
+Buckets of cells are disjoint, so each bucket gets the whole budget, and noise in proportion to its
+own upper end. The paid answers then show where the values end, which costs nothing
 (docs/decisions/sums.md).
 """
 
@@ -50,40 +50,42 @@ from leastnoise._trusted.linop import Coarse, Dense, Identity, Total
 from leastnoise._trusted.measurements import MOST_ROWS, Factor, Limits
 from leastnoise._workload import Workload, identity
 
-MOST_SUM_CELLS = 1024  # that queries distinguish: the optimum takes seconds
-# standard errors above which a count is taken as it is: one empty interval in 10,000 is, under
-# Laplace noise
+MOST_SUM_CELLS = 1024  # the most cells that queries distinguish: the optimum takes seconds
+# counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
+# empty interval in 10,000
 SURE = 6
 HEAVIEST = {
     1: 2**20,
     2: 2**16,
-    # largest weight of a row by norm: sums of squared weights times squared coefficients stay below
-    # 2^63
+    # the largest weight of a row, by norm, for which sums of squared weights times squared
+    # coefficients stay below 2^63
 }
-_RATIO = 1.2  # of a candidate threshold to the one before
+_RATIO = 1.2  # ratio of a candidate threshold to the previous one
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
-_MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened for its singular values
-_WORTH = 0.999  # a joint table must bring the error below this share
+_MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
+_WORTH = 0.999  # a joint table must reduce the error below this share
 _ROOM = 2**62 // MOST_ROWS
-_LEAST_BITS = 6  # of a row's largest coefficient, below which rounding costs too much
-_EFFORT = 0.03  # of the steps: within a percent of what ten times as many find
-_GAP = 0.05  # of the Gaussian optimum: within a permille for prefix sums, in a quarter of the time
-_NOTHING = 1e-9  # coefficients of a row that is left out
-_BESIDE = 1e-4  # share of the budget with which every cell is measured beside rows of lower rank
-_BUCKET_RATIO = 1.6  # of the end of a bucket to the one before
-_STANDS_OUT = 2.0  # standard errors above which the first bucket that is kept must be
-# standard errors above which a bucket is taken as it is: one empty bucket in 600 is, under Laplace
-# noise
+_LEAST_BITS = 6  # least bits of a row's largest coefficient; below, rounding costs too much
+_EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
+# gap of the Gaussian optimum; for prefix sums it adds less than 0.1% to the error and takes a
+# quarter of the time
+_GAP = 0.05
+_NOTHING = 1e-9  # rows with smaller coefficients are left out
+_BESIDE = 1e-4  # share of the budget for measuring every cell, in addition to rows of lower rank
+_BUCKET_RATIO = 1.6  # ratio of the end of a bucket to the end of the previous bucket
+_STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard errors
+# buckets above this number of standard errors are not shrunk to the tail; with Laplace noise this
+# happens to one empty bucket in 600
 _SURE = 4.0
-_GROUP_RATIO = 3.0  # of the end of a bucket to the one before, for groups
-# share of releases in which some empty bucket of a group is taken as it is, under Laplace noise
+_GROUP_RATIO = 3.0  # the same ratio for buckets of groups
+# share of releases in which some empty bucket of a group is not shrunk, with Laplace noise
 _FALSE = 1e-4
-# for groups: they can leave out buckets below a threshold that is too high, and not mend one that
-# is too low
+# for groups: they can leave out buckets below a threshold that is too high, but cannot correct a
+# threshold that is too low
 _TAIL_INDEX = 0.5
 _UNEVEN = (
     1 / 3
-)  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
+)  # losses are added up as if k groups were k^(1/3) times as uneven as groups of equal size
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
@@ -99,7 +101,7 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
     """Return cells near a geometric sequence of upper edges.
 
-    The sequence ends with the public maximum.
+    The last cell is that of the public maximum.
     """
     high = float(edges[-1])
     least = max(float(edges[0]), high / _LEAST)
@@ -116,11 +118,11 @@ def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """The power law that noisy counts of a tail are fitted to."""
+    """The power law to which noisy counts of a tail are fitted."""
 
-    sure: float = math.inf  # counts above this are taken as they are
-    # at 1 the mean just does not exist: each doubling of a threshold cuts away as much of the sum
-    # as the one before
+    sure: float = math.inf  # counts above this are not lowered to the law
+    # at index 1 the mean is just infinite: each doubling of a threshold adds the same amount to the
+    # sum
     index: float = 1.0
 
 
@@ -131,8 +133,8 @@ def falling_counts(
 
     The density falls at least as fast as the power law.
     """
-    # The law holds above the median of what lies beyond the first candidate; below it the density
-    # need only not rise.
+    # The law applies above the median of the records beyond the first candidate. Below the median,
+    # the density must only not rise.
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
@@ -150,7 +152,7 @@ def isotonic_falling(
 ) -> FloatArray:
     """Return the decreasing, non-negative regression of amounts per span.
 
-    The quotients of the result by the spans do not rise.
+    The result divided by the spans does not rise.
     """
     from scipy.optimize import isotonic_regression
 
@@ -171,8 +173,8 @@ def shrink_bucket_totals(
 ) -> FloatArray:
     """Return the estimated true totals of buckets.
 
-    From the bucket ``mode`` on they fall as tails do, unless a total is more than ``sure`` standard
-    errors.
+    From the bucket ``mode`` on, totals per span do not rise, except totals of more than ``sure``
+    standard errors.
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
     most = np.full(len(totals), np.inf)
@@ -185,21 +187,22 @@ class ThresholdChoice(NamedTuple):
 
     threshold: int  # in units
     candidates: IntArray  # upper edges of the candidate cells, in units
-    # root mean square over all queries of what the cut takes away, for each candidate
+    # root mean square over all queries of the amount that clipping removes, for each candidate
     bias: FloatArray
-    noise: FloatArray  # root mean square over all queries of the standard error, for each candidate
-    # Estimate of what the chosen threshold takes from the records of each cell, in units, shape
-    # (n,); from counts fitted to the law of index 1, whatever the law for the choice was.
+    noise: FloatArray  # root mean square over all queries of the noise, for each candidate
+    # The estimated amount that the chosen threshold removes from the records of each cell, in
+    # units, shape (n,). The counts are fitted to the law of index 1, also if the choice used
+    # another law.
     excess: FloatArray
 
 
 def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
     """Estimate the unit RMSE of the best strategy for W T in milliseconds.
 
-    Its change with the threshold is right to a few per cent.
+    The relative change of the estimate with the threshold is correct to a few per cent.
 
-    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees
-        and the singular value bound.
+    Source: measured errors of p-Identity and the Gaussian optimum for prefix sums, relative to even
+        trees and the singular value bound.
     """
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
@@ -225,14 +228,14 @@ def choose_threshold(
     """Return the candidate threshold with the least predicted squared error.
 
     Args:
-        gram: Gram matrix of the queries on the cells, for noise.
-        edges: upper edge of every cell, in units, shape (n,).
+        gram: the Gram matrix of the queries on the cells, for noise.
+        edges: the upper edge of every cell, in units, shape (n,).
         cells: the candidate cells, shape (k,).
         tail: noisy counts of the records between consecutive candidates, shape (k - 1,).
-        unit_noise: RMSE at unit noise for limits of the cells, shape (n,).
-        noise: standard deviation by which unit noise is multiplied.
-        lost: Gram matrix for losses, where it is another.
-        law: what the counts are fitted to.
+        unit_noise: a function from the limits of the cells, shape (n,), to the RMSE at unit noise.
+        noise: the standard deviation by which unit noise is multiplied.
+        lost: the Gram matrix for losses, if it differs from ``gram``.
+        law: the power law to which the counts are fitted.
     """
     if lost is None:
         missed = gram
@@ -278,7 +281,8 @@ def choose_threshold(
 def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     """Return the Gram matrices of all queries along one attribute.
 
-    One for noise, where every group has its own, and one for losses, which groups share.
+    The first is for noise, which is independent in every group. The second is for losses, which the
+    groups share.
     """
     kind = workload.domain.kind(attribute)
     noise: list[tuple[float, Gram]] = []
@@ -295,7 +299,7 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
             operator.size > MOST_DENSE
             and gram.weighted_ranges is not None
             and not gram.is_symmetric_under_reversal
-        ):  # given ranges
+        ):  # listed ranges
             raise NotApplicable(
                 "ranges along the summed attribute need a matrix of all cells; at most "
                 f"{MOST_DENSE} cells are allowed"
@@ -309,8 +313,8 @@ def estimated_rmse_along(
     workload: Workload, attribute: str, norm: int
 ) -> Callable[[IntArray], float]:
     """Return the estimated unit RMSE along a number as a function of limits."""
-    # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise
-    # of 10 cells.
+    # Cells that no query distinguishes are planned as one cell: 10 sums over 1000 cells have the
+    # noise of 10 cells.
     small, group = merge_indistinguishable_cells(workload, attribute)
     return lambda limits: estimated_rmse(small, _largest(limits, group), norm)
 
@@ -318,7 +322,7 @@ def estimated_rmse_along(
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     """Return the strategy for sums under limits along a number.
 
-    The optimum along the number, and level trees along the other attributes.
+    It is the optimum along the number, and level trees along the other attributes.
     """
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
@@ -344,8 +348,8 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
                 20,
             )
             along[name] = fitted.factor(name)
-    # A joint table beside the asked ones only where it gains: with hardly any weight its noise
-    # would be too large to be drawn exactly.
+    # Add a joint table to the requested ones only if it lowers the error: with a very small weight,
+    # its noise would be too large to be drawn exactly.
     limited = Limits(limits, attribute)
     tables = workload.tables
     together = attribute_sets_with_joint(workload, along)
@@ -363,8 +367,8 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 
     They have sensitivity 1 and shape (rows, n), and determine every sum.
     """
-    # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to
-    # whole coefficients it would not determine the queries, so every cell is measured too, with a
+    # If there are few queries, the optimum for Gaussian noise has a lower rank. After rounding to
+    # whole coefficients, it would not determine the queries. So every cell is measured too, with a
     # ten-thousandth of the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
@@ -382,8 +386,8 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
     """Return rows rounded to integer coefficients, and their row weights.
 
-    Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its
-    weight.
+    Each row uses all bits that sums of 2^32 records of the largest limit leave free. Its scale
+    becomes its weight.
     """
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
@@ -399,7 +403,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
 
 
 def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged cells, and each cell's position in it."""
+    """Return the Gram matrix of merged cells, and the position of each cell."""
     gram, _ = gram_matrices_along(workload, attribute)
     if gram.size <= MOST_DENSE or is_exchangeable(gram):
         merged = merge_equal_cells(gram)
@@ -420,42 +424,43 @@ def _largest(limits: IntArray, group: IntArray) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
-    """Return `best_rows`, cached so that releases of one plan search once."""
+    """Return `best_rows`; cached, so that releases of one plan search once."""
     most = np.frombuffer(limits, dtype=np.int64)
     return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
 class CellRange(NamedTuple):
-    """The run of cells that is kept, and estimates of what the others hold."""
+    """The run of kept cells, and estimates of the sums in all other cells."""
 
-    first: int  # the first cell that is kept
-    stop: int  # the cell after the last one
+    first: int  # the first kept cell
+    stop: int  # the cell after the last kept cell
     losses: tuple[
         tuple[int, int, float], ...
-    ]  # first cell, cell after the last, and estimated sum in units of each bucket left out
+    ]  # for each bucket that is left out: first cell, cell after the last, estimated sum in units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """Cells along a number, grouped and cut into buckets.
+    """Cells along a number, in groups and buckets.
 
-    Queries distinguish the groups. Each bucket reaches up to 1.6 times as high as the one before.
+    Queries distinguish the groups. The end of a bucket is at most 1.6 times the end of the previous
+    one.
     """
 
     attribute: str  # the number
-    # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of
-    # the largest
+    # the largest amount that a record of each cell adds, in units, shape (n,); at least a
+    # thousandth of the largest
     limits: IntArray
-    starts: IntArray  # first cell of every group, shape (m,)
-    ends: IntArray  # the group after the last one of every bucket, shape (k,)
+    starts: IntArray  # the first cell of every group, shape (m,)
+    ends: IntArray  # the group after the last group of every bucket, shape (k,)
     spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
-    gram: Gram  # of the queries on the groups
+    gram: Gram  # the Gram matrix of the queries on the groups
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
         """Return the buckets for sums along one number.
 
-        Upper edges of the cells are in units of the measure.
+        The upper edges of the cells are in units of the measure.
         """
         matrix = gram_matrices_along(workload, attribute)[0]
         gram = matrix.dense()
@@ -474,13 +479,13 @@ class SumBuckets:
 
     @property
     def stops(self) -> IntArray:
-        """The cell after the last one of every group."""
+        """The cell after the last cell of every group."""
         return np.append(self.starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
-        """Return the best strategy for sums of the groups of buckets.
+        """Return the best strategy for the sums of the groups.
 
-        ``norm`` is 1 or 2, for sensitivity in L1 or L2.
+        ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """
         limits = self.limits[self.stops - 1]
         dense, weights = whole_rows(
@@ -489,7 +494,7 @@ class SumBuckets:
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "StopChoices":
-        """Return the estimates for each bucket at which the sum may be cut.
+        """Return the estimates for each bucket at which the sums may stop.
 
         ``covariance`` is the covariance of the groups.
         """
@@ -518,7 +523,7 @@ class SumBuckets:
 
 
 class _StopEstimates(NamedTuple):
-    """Least squares if only the buckets up to one of them are kept."""
+    """Least squares if only the buckets up to a certain bucket are kept."""
 
     totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
     noise: FloatArray  # standard errors of these totals
@@ -528,7 +533,7 @@ class _StopEstimates(NamedTuple):
 
 
 class StopChoices(NamedTuple):
-    """The buckets at which sums may stop, and what each would mean."""
+    """The buckets at which sums may stop, and the estimates for each stop."""
 
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]
@@ -536,10 +541,10 @@ class StopChoices(NamedTuple):
     def choose_range(self, sums: FloatArray) -> CellRange:
         """Return the range of buckets with the least predicted squared error.
 
-        Over all queries.
+        The error is the total over all queries.
         """
-        # Drop buckets from above one after the other, and estimate the rest anew each time, so that
-        # empty buckets do not blur the estimate.
+        # Drop buckets from above one after the other, and estimate the remaining buckets again each
+        # time, so that empty buckets add no noise to the estimate.
         last = len(self.stops)
         best = len(self.stops) - 1
         totals = np.zeros(0)
@@ -568,7 +573,7 @@ class StopChoices(NamedTuple):
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
         cells = np.append(self.buckets.starts, len(self.buckets.limits))[
             np.append(0, self.buckets.ends)
-        ]  # where buckets begin
+        ]  # the first cells of the buckets
         losses = tuple(
             (int(cells[b]), int(cells[b + 1]), float(missing[b]))
             for b in np.flatnonzero(missing > 0)
@@ -578,7 +583,7 @@ class StopChoices(NamedTuple):
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
         """Return the shrunk total of each bucket from the mode on; 0 below it.
 
-        The mode is the bucket that stands out most.
+        The mode is the bucket with the most standard errors.
         """
         missing = np.zeros(len(self.stops))
         missing[mode : last + 1] = shrink_bucket_totals(
@@ -588,13 +593,13 @@ class StopChoices(NamedTuple):
 
 
 class GroupCellRanges(NamedTuple):
-    """How many buckets groups keep, and estimates of what the others hold."""
+    """The kept buckets of each group, and estimated sums of all other buckets."""
 
-    buckets: IntArray  # how many lowest buckets each group keeps, shape (k,)
+    buckets: IntArray  # the number of lowest buckets that each group keeps, shape (k,)
     missing: (
         FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
     )
-    # estimated share of each group in the sum of all, positive, shape (k,); its square estimates
+    # the estimated share of each group in the total sum, positive, shape (k,); its square estimates
     # the squared share
     shares: FloatArray
 
@@ -603,19 +608,20 @@ class GroupCellRanges(NamedTuple):
 class GroupBuckets:
     """Buckets of a number up to a threshold.
 
-    Each is about three times as high as the one before. The last holds all larger values, clipped.
+    The end of each bucket is about three times the end of the previous one. The last bucket
+    contains all larger values, clipped to the threshold.
     """
 
     attribute: str  # the number
-    limits: IntArray  # the most that a row of each cell adds, in units, shape (n,)
-    starts: IntArray  # first cell of every bucket, shape (m,)
-    ends: IntArray  # the most that a row of every bucket adds, in units, shape (m,)
+    limits: IntArray  # the largest amount that a row of each cell adds, in units, shape (n,)
+    starts: IntArray  # the first cell of every bucket, shape (m,)
+    ends: IntArray  # the largest amount that a row of each bucket adds, in units, shape (m,)
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
         """Return the buckets under a threshold.
 
-        Upper edges of the cells are in units of the measure.
+        The upper edges of the cells are in units of the measure.
         """
         cells = candidate_cells(edges)
         cells = cells[edges[cells] <= threshold]
@@ -630,7 +636,7 @@ class GroupBuckets:
     def factor(self, norm: int) -> Factor:
         """Return the queries for the sums of buckets, weighted by their ends.
 
-        ``norm`` is 1 or 2, for sensitivity in L1 or L2.
+        ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """
         weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
             np.int64
@@ -644,11 +650,13 @@ class GroupBuckets:
     def choose_ranges(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
         """Return the range of buckets that each group sums, for the least error.
 
-        ``sums`` has shape (groups, buckets), and ``noise`` is their noise.
+        ``sums`` has shape (groups, buckets), and ``noise`` has the standard error of a sum in each
+        bucket.
         """
-        # All groups are assumed to have the same profile over the buckets, that of their total, and
-        # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
-        # as noise explains their differences. Clear sums are taken as they are.
+        # Each group is assumed to have a share of the total in every bucket, so all groups have the
+        # profile of the total. The shares are estimated from the sums of each group, and shrunk to
+        # the mean as far as noise explains their differences. Sums that are clear of the noise are
+        # not shrunk.
         groups = len(sums)
         totals = sums.sum(axis=0)
         together = noise * np.sqrt(len(sums))
@@ -686,7 +694,7 @@ class GroupBuckets:
 def _exceedance_threshold(count: int) -> float:
     """Return the standardised noise that ``count`` empty sums rarely exceed.
 
-    It is in standard errors of Laplace noise.
+    The result is in standard errors of Laplace noise.
     """
     return math.log(count / (2 * _FALSE)) / math.sqrt(2)
 
@@ -698,8 +706,8 @@ def choose_group_threshold(
 
     The groups keep all buckets.
     """
-    # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
-    # known yet, it is taken k^(1/3) times.
+    # k groups of equal size share the clipped amount evenly, which gives the least sum of squares.
+    # The sizes are not known yet, so this sum is multiplied by k^(1/3).
     gram = gram_of(Total(len(edges)))
     law = TailLaw(sure, _TAIL_INDEX)
     lost = weighted_sum([(groups ** (_UNEVEN - 2), gram)])

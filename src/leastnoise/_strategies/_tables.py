@@ -1,34 +1,35 @@
-"""Weights of measured tables, given a strategy for each attribute.
+"""Weights of measured tables, if each attribute has a strategy.
 
 The optimisation is diagonal in the residual basis.
 
-With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S
-with weight theta adds theta^2 times the product of 1 / kappa_i over S without tau to lambda(tau),
-and the workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums over a
-measure are a second data vector with the same budget.
+In the notation of ``_error._product``, measuring the product of the attributes' strategies over a
+set S with weight theta adds a term to lambda(tau): theta^2 times the product of 1 / kappa_i over S
+without tau. The workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums
+over a measure are a second data vector with the same budget.
 
-Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals``
-(``_marginals``) the workload. ``residual`` is optimal for marginals under Gaussian noise: every
-residual space is measured separately, with its own noise. For a set tau of attributes the
-contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
-noise of the residual table is the projected noise of independent cells. Sums of variances are then
-least among all mechanisms for marginals.
+These planners use it. ``identity`` measures every cell of the joint table, and ``marginals``
+(``_marginals``) measures the tables of the workload. ``residual`` is optimal for marginals under
+Gaussian noise: it measures every residual space separately, with its own noise. For a set tau of
+attributes, it measures the contrasts along all attributes of tau, each row with noise in proportion
+to its norm. So the noise of the residual table is the projected noise of independent cells. The sum
+of variances is then the least among all mechanisms for marginals.
 
-Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
+Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
     2305.08175), with integer contrasts instead of their floating-point basis.
 
-``workload`` measures the requested queries unchanged: several tables with the best split of the
-budget between them, a single one along an attribute with the best share for each query. There query
-i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and a unit of its
-noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace
-noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more than 1. The dual, over
-weights y_j >= 0 of the columns with sum 1 and q = S y,
+``workload`` measures the requested queries unchanged. Several tables get the best split of the
+budget between them; a single table along one attribute gets the best share for each query. In the
+second case, query i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and
+a unit of its noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij|
+theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more
+than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1. With q = S y, the dual
+function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2     with theta_i^2 in proportion to (b_i / q_i)^(1/2) and q = S^2 y,
 
-which is a lower bound for every y, and is reached when the columns with y_j > 0 cost the same.
+This is a lower bound for every y. The bound is reached if all columns with y_j > 0 cost the same.
 
 Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequality.
 """
@@ -70,11 +71,11 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Li
 from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
 Names = tuple[str, ...]
-_LEAST_SHARE = 1e-8  # of the largest budget share, below which a table is left out
-_MOST_QUERIES = 2**22  # queries of a workload that is measured as it is
-_MOST_JOINT = 2**24  # cells of a joint table
-_MOST_ENTRIES = 2**22  # numbers of a dense query matrix; 32 MiB of doubles
-_LEAST_WEIGHT = 2**-20  # of the heaviest row
+_LEAST_SHARE = 1e-8  # tables below this part of the largest budget share are left out
+_MOST_QUERIES = 2**22  # the most queries of a workload that is measured unchanged
+_MOST_JOINT = 2**24  # the most cells of a joint table
+_MOST_ENTRIES = 2**22  # the most numbers of a dense query matrix; 32 MiB of doubles
+_LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest row
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
@@ -85,7 +86,7 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
 def joint_table(workload: Workload, measure: str | None) -> Names:
     """Return the attributes of all queries of counts (None) or a measure.
 
-    They are in the order of the domain.
+    The names are in the order of the domain.
     """
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
@@ -93,7 +94,7 @@ def joint_table(workload: Workload, measure: str | None) -> Names:
 def attribute_sets_with_joint(
     workload: Workload, along: Mapping[str, Factor]
 ) -> dict[str | None, list[Names]]:
-    """Return the attribute sets of a workload by measure, and the joint one.
+    """Return the attribute sets of a workload by measure, and the joint set.
 
     The joint set is left out if it is too large.
     """
@@ -138,7 +139,8 @@ def residual_coefficients(
     )
     positions = np.array([entry.position for entry in query_index.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
-    # An attribute of one cell has no contrasts, so a product without it has the same answers.
+    # An attribute of one cell has no contrasts, so leaving it out of a product does not change the
+    # answers.
     single = np.array(domain.shape)[positions] == 1
     terms = []
     for where, rows in query_index.widths:
@@ -164,7 +166,7 @@ def residual_coefficients(
 
 @lru_cache(maxsize=16)
 def _split_sums(factor: Factor, operator: Operator) -> tuple[float, float]:
-    """Return `GramInverse.split_sums`; several choices of tables use the same ones."""
+    """Return `GramInverse.split_sums`, cached for several choices of tables."""
     return invert_gram(factor).split_sums(operator)
 
 
@@ -181,7 +183,7 @@ def weighted_strategy(
 ) -> Strategy:
     """Return the tables with the weights of least total squared error.
 
-    After recovery by least squares.
+    The error is after recovery by least squares.
 
     Raises:
         NotApplicable: a table is too large.
@@ -243,7 +245,7 @@ def weighted_tables(
 ) -> Strategy:
     """Return the weighted tables as a strategy.
 
-    Tables with a share of the budget too small for the sampler are left out.
+    Tables are left out if their share of the budget is too small for the sampler.
     """
     shares = weights.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
@@ -262,7 +264,7 @@ def reweighted_strategy(
 
     Raises:
         NotApplicable: the tables have no common strategies along the attributes, or do not contain
-            all that is asked.
+            all requested tables.
     """
     along: dict[str, Factor] = {}
     tables: dict[str | None, list[Names]] = {}
@@ -275,7 +277,7 @@ def reweighted_strategy(
         grouped = block.k_norm_group is not None
         if not has_shared_factors or block.limits is not None or block.ends or grouped:
             raise NotApplicable(
-                "the strategy is none of tables with one strategy along every attribute"
+                "the strategy does not measure tables with one strategy along every attribute"
             )
         tables.setdefault(block.measure, []).append(block.attributes)
         start.setdefault(block.measure, []).append(1 / float(block.scale))
@@ -291,7 +293,7 @@ def reweighted_strategy(
 def identity(problem: PlanningProblem) -> Strategy:
     """Return the joint table of each measure as a strategy.
 
-    Strategy I of Cormode et al., arXiv 1207.6096.
+    This is strategy I of Cormode et al., arXiv 1207.6096.
     """
     workload = problem.workload
     tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
@@ -314,7 +316,7 @@ IDENTITY = Planner(
 def residual(problem: PlanningProblem) -> Strategy:
     """Return the residual spaces of all requested tables as a strategy.
 
-    Each with its best share of the budget.
+    Each space gets its best share of the budget.
     """
     workload = problem.workload
     domain = problem.workload.domain
@@ -344,7 +346,7 @@ def residual(problem: PlanningProblem) -> Strategy:
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """Return a block of contrasts for every set of attributes.
 
-    They are of counts (None) or of a measure.
+    The blocks measure counts (None) or a measure.
     """
     factors = {
         at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
@@ -371,9 +373,10 @@ RESIDUAL = Planner(
 def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strategy:
     """Return the workload's own queries as a strategy.
 
-    The budget is split in the best way, or for equal noise (``even``).
+    The budget is split for the least error, or with ``even`` for equal noise.
 
-    Beside cells and groups of a level a hidden cell is measured too: it makes no row cost more.
+    In addition to cells and groups of a level, a hidden cell is measured: it does not increase the
+    cost of any row.
 
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
@@ -382,8 +385,8 @@ def measured_workload(problem: PlanningProblem, *, even: bool = False) -> Strate
     norm = problem.norm
     if not workload.rows <= _MOST_QUERIES:
         raise NotApplicable(
-            f"the workload has {workload.rows} queries; measured one by one at most "
-            f"{_MOST_QUERIES} are allowed"
+            f"the workload has {workload.rows} queries, but at most {_MOST_QUERIES} can be "
+            "measured one by one"
         )
     blocks = []
     for product in workload:
@@ -433,9 +436,9 @@ def _weighted_rows(block: Block, norm: int) -> Block:
 def _inverse_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the inverses that standard errors need.
 
-    No deadline ends them.
+    A deadline does not end these computations.
 
-    Where an attribute is queried in several ways, one of them is over the joint cells.
+    If an attribute is queried in several ways, one inverse is over the joint cells.
     """
     operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
@@ -452,7 +455,7 @@ def _inverse_seconds(workload: Workload) -> float:
         return inverses
     tried = (
         6 if workload.counted_sums and cells <= 256 else 1
-    )  # splits of the budget between counts and sums
+    )  # the splits of the budget between counts and sums
     return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
@@ -495,7 +498,7 @@ def optimal_budgets(
 ) -> FloatArray:
     """Return the best query weights without least squares recovery.
 
-    They are at privacy cost 1, shape (queries,).
+    The weights have privacy cost 1 and shape (queries,).
     """
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 

@@ -2,15 +2,17 @@
 
 One strategy is fitted to the queries along every attribute.
 
-As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its
-own; along an attribute asked for by more than its cells by the rows and the tilt of ``_families``
-instead of contrasts. With s the sum of (q m)^2 and r the sum of q R q over the queries along an
-attribute, the total squared error at privacy cost 1 is
+As in ``residual``, every set tau of attributes is measured separately, summed over all other
+attributes. If queries along an attribute go beyond its cells, the rows and the tilt of
+``_families`` replace the contrasts. Let s be the sum of (q m)^2 and r the sum of q R q over the
+queries q along an attribute. The total squared error at privacy cost 1 is
 
-    (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.
+    (sum over tau of c(tau)^(1/2))^2,
+    c(tau) = sum over requested products containing tau of
+             prod_{i in tau} r_i * prod_{i not in tau} s_i.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), with tilts between
-    and beyond theirs.
+    and beyond the tilts of these papers.
 """
 
 import math
@@ -48,28 +50,28 @@ from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
-_PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of the workload
+_PULLS = np.geomspace(3e-3, 1e3, 12)  # in mean squared column norms of the workload
 _MIDDLE = len(_PULLS) // 2
-_FIRST_STEP = 4  # pulls from the middle to the first other one that is tried
-_LEAST_GAIN = 1e-3  # of the squared error by a step, below which no further pull is tried
-# how near the final tilt and rows are to their optimum, in parts of the squared error
+_FIRST_STEP = 4  # the distance, in pulls, from the middle to the next tried pull
+_LEAST_GAIN = 1e-3  # no further pull is tried after a smaller relative gain of the squared error
+# relative gaps of the squared error at which the final tilt and rows are accepted
 _CLOSE_TILT = 1e-4
 _CLOSE_ROWS = 1e-4
-_MOST_CELLS = 1024  # of an attribute: eigenvectors take n^3 operations
-_MOST_TERMS = 4_000_000  # of the error, one for each table and subset of attributes
-_TOP_BITS = 20  # of the largest integer coefficient
-_LEAST_TOP = 15  # largest coefficient below which rounding costs too much
+_MOST_CELLS = 1024  # the most cells of an attribute: eigenvectors take n^3 operations
+_MOST_TERMS = 4_000_000  # the most terms of the error, one for each table and subset of attributes
+_TOP_BITS = 20  # bits of the largest integer coefficient
+_LEAST_TOP = 15  # the least largest coefficient; below it, rounding costs too much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttributeGroup:
     """Attributes with the same queries, which share a strategy."""
 
-    size: int  # cells
+    size: int  # the number of cells
     operators: tuple[Operator, ...]
-    grams: tuple[FloatArray, ...]  # of the operators; none where only cells are requested
-    # position of s of the first operator in the array of values: r follows, then s and r of the
-    # next
+    grams: tuple[FloatArray, ...]  # of the operators; empty if only cells are requested
+    # the position of the first operator's s in the array of values; its r follows, then s and r of
+    # the next operator
     slot: int
 
     @property
@@ -86,10 +88,10 @@ class _Terms:
     """
 
     taus: tuple[tuple[str | None, Names], ...]
-    tau: IntArray  # position of the tau of each entry, shape (entries,)
+    tau: IntArray  # the position of the tau of each entry, shape (entries,)
     importance: FloatArray  # shape (entries,)
-    # positions of the values that each entry multiplies, shape (entries, attributes); values[0] is
-    # 1
+    # the positions of the values that each entry multiplies, shape (entries, attributes); values[0]
+    # is 1
     slots: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:
@@ -116,7 +118,7 @@ class _Terms:
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
-        """Return each entry's importance times the values of its slots."""
+        """Return each entry's importance times the values that it multiplies."""
         entries = self.importance.copy()
         for column in self.slots.T:
             entries *= values[column]
@@ -140,7 +142,7 @@ def tilted(problem: PlanningProblem) -> Strategy:
         chosen = _fit_tilts(groups, terms, values)
     except np.linalg.LinAlgError:
         raise NotApplicable(
-            "the queries along an attribute are too unlike each other for its eigenvectors"
+            "the weights of queries along an attribute differ too much to compute eigenvectors"
         ) from None
     tops = _coefficient_limits(workload.domain, privacy, terms, values, group_of, chosen)
     measured: dict[int, _MeasuredRows] = {}
@@ -160,7 +162,7 @@ class _MeasuredRows:
 
     Attributes:
         operator: the rows in whole numbers.
-        norm: their largest column norm.
+        norm: the largest column norm of the rows.
     """
 
     operator: Operator
@@ -170,13 +172,13 @@ class _MeasuredRows:
 def _round_rows(
     group: _AttributeGroup, values: FloatArray, rows: FloatArray, top: int
 ) -> _MeasuredRows:
-    """Return rows in whole numbers up to a top, and write their values in place."""
+    """Return rows rounded to integers up to ``top``, and write their values."""
     rounded = balanced_rounding(rows, top)
     fine = rounded.astype(float)
     if not np.linalg.cond(fine[:, :-1] - fine[:, -1:]) < 1e7:
         raise NotApplicable(
-            "the queries do not tell all cells apart, and there is no room for "
-            "coefficients that would; choose another strategy"
+            "the queries do not distinguish all cells, and coefficients that would do so need "
+            "too many bits; choose another strategy"
         )
     unseen = np.linalg.svd(fine)[2][-1]  # proportional to the tilt of the rounded rows
     norm = math.sqrt(float((fine**2).sum(axis=0).max()))
@@ -264,7 +266,7 @@ def _terms(
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
             importance[entry] = (
                 float(product.weight) ** 2
-            )  # of a measure its largest value cancels: it is in the cost too
+            )  # for a measure, the largest value cancels because it is also in the cost
             slots[entry, : len(starts)] = [
                 slot + (name in names)
                 for slot, name in zip(starts, product.attributes, strict=True)
@@ -292,12 +294,12 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     group: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
 ) -> None:
-    """Write a group's values for a tilt and rows of column norm 1, in place."""
+    """Write the values of a group for a tilt and rows of column norm 1."""
     values[group.values] = _rows_values(group.grams, mean, rows)
 
 
 def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return s and r of every Gram matrix for a tilt and rows, s before r."""
+    """Return s and then r of every Gram matrix, for a tilt and rows."""
     values = np.empty(2 * len(grams))
     values[::2] = [mean @ gram @ mean for gram in grams]
     values[1::2] = contrast_variances(rows, grams)
@@ -307,7 +309,7 @@ def _rows_values(grams: Sequence[FloatArray], mean: FloatArray, rows: FloatArray
 def _fit_tilts(
     groups: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Return the best rows of each group, and write its values in place."""
+    """Return the best rows of each group, and write the group's values."""
     slopes = terms.slopes(values)
     curves: dict[int, _TiltCurve] = {}
     for number, group in enumerate(groups):
@@ -316,7 +318,7 @@ def _fit_tilts(
     for number, curve in curves.items():
         values[groups[number].values] = curve.values_at(_MIDDLE)
     chosen = {}
-    for number, curve in curves.items():  # the best pull of one group after the other
+    for number, curve in curves.items():  # find the best pull for one group after the other
         chosen[number] = _best_rows(groups[number], curve, terms, values)
     return chosen
 
@@ -324,7 +326,7 @@ def _fit_tilts(
 def _best_rows(
     group: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
 ) -> FloatArray:
-    """Return the rows of a group by its best pull, and write its values in place."""
+    """Return a group's rows at its best pull, and write the group's values."""
 
     def error(index: int) -> float:
         values[group.values] = curve.values_at(index)
@@ -336,9 +338,10 @@ def _best_rows(
 
 
 def _best_pull(error: Callable[[int], float]) -> int:
-    """Return the index of the pull of least error, which has no second minimum.
+    """Return the index of the pull of least error.
 
-    Steps from the middle are halved until the last one gained next to nothing.
+    The error has only one minimum. The search steps from the middle, and halves its steps until the
+    last step gains almost nothing.
     """
     best, least = _MIDDLE, error(_MIDDLE)
     step = _FIRST_STEP
@@ -358,10 +361,10 @@ def _best_pull(error: Callable[[int], float]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TiltGrams:
-    """The Gram matrices that decide the tilts of a group, equal by value.
+    """The Gram matrices that determine the tilts of a group.
 
     Attributes:
-        each: the matrices of the operators.
+        each: the Gram matrix of each operator.
         base: the matrix for the tilt.
         across: the matrix for the rows.
     """
@@ -384,17 +387,18 @@ class _TiltGrams:
 
 
 class _TiltCurve:
-    """The values of a group by pull, each fitted when it is first asked for.
+    """The values of a group by pull, each fitted at its first use.
 
-    All fits but the middle one start from it, so they do not depend on the order of the questions.
+    All other fits start from the fit of the middle pull, so they do not depend on the order of
+    calls.
     """
 
     def __init__(self, grams: _TiltGrams) -> None:
         across = grams.across
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
-                "along an attribute with separate queries only totals are requested; ask for "
-                "total instead"
+                "along an attribute with separate queries only totals are requested; request "
+                "the total instead"
             )
         self._grams = grams
         self._unit = float(np.trace(grams.base)) / len(grams.base)
@@ -435,7 +439,7 @@ class _TiltCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TiltFit:
-    """The fit of a tilt and its rows, and the dual weights to start others from."""
+    """The fit of a tilt and its rows, and dual weights from which others start."""
 
     values: FloatArray
     tilt_weights: FloatArray
@@ -444,7 +448,7 @@ class _TiltFit:
 
 @lru_cache(maxsize=4)
 def _tilt_curve(grams: _TiltGrams) -> _TiltCurve:
-    """Return the curve of a group; counts and sums often have the same one."""
+    """Return the curve of a group; counts and sums often share a curve."""
     return _TiltCurve(grams)
 
 
@@ -472,7 +476,7 @@ def _coefficient_limits(
 ) -> dict[int, int]:
     """Return the largest integer coefficient for each fitted group.
 
-    Exact sums and noise scales must have room.
+    Exact sums and noise scales must not overflow.
     """
     sums = terms.sums(values)
     if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
@@ -480,7 +484,7 @@ def _coefficient_limits(
     loss = math.sqrt(float(allowed_mu_squared(privacy.budget))) / privacy.distance
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
-    # Rounded Gaussian noise is drawn on a grid that is fine relative to the least noise.
+    # Rounded Gaussian noise is drawn on a grid that is fine compared with the least noise.
     if isinstance(privacy.budget, ApproxDP | GDP):
         grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
     else:
@@ -500,7 +504,7 @@ def _coefficient_limits(
         room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
         if len(fitted) < len(
             numbers
-        ):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29
+        ):  # the roots of the contrasts' norms count too: the scale must stay below 2^29
             most = 28 - grid - math.log2(deviation * largest)
             room = min(
                 room,
@@ -510,7 +514,7 @@ def _coefficient_limits(
             bits[number] = min(bits[number], room / len(fitted))
     if not min(bits.values()) >= math.log2(_LEAST_TOP):
         raise NotApplicable(
-            "tables of this many attributes leave no room for integer coefficients; "
+            "tables of this many attributes leave too few bits for integer coefficients; "
             "request smaller tables or another strategy"
         )
     return {number: int(2**room) for number, room in bits.items()}

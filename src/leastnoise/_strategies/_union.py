@@ -1,15 +1,15 @@
 """Two tables, each for a part of the workload.
 
-Each part has a strategy along every attribute. Least squares uses both tables together.
+Each part has a separate strategy along every attribute. Least squares uses both tables together.
 
-One strategy along an attribute serves badly both queries about its cells and queries about groups
-of them: groups say nothing of their cells, and a sum of cells has the noise of all of them. So the
-products are divided into two parts, each part gets its own table (cells that its queries do not
-distinguish are merged along every attribute), and the budget is split for the least error of both
-together.
+One strategy along an attribute is a poor choice for both queries on cells and queries on groups of
+cells: groups do not determine their cells, and a sum of cells has the noise of all these cells. So
+the products are divided into two parts. Each part gets a separate table, in which cells that its
+queries do not distinguish are merged along every attribute. The budget is split for the least error
+of both parts together.
 
-Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone;
-    here everything is answered from both.
+Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part only from its own table.
+    Here both tables are used for all answers.
 """
 
 import math
@@ -46,14 +46,14 @@ from leastnoise._trusted.linop import Operator, Total
 from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Product, QuerySet, Workload
 
-_MOST_BITS = 29  # of the product of all attributes' coefficients
+_MOST_BITS = 29  # the most bits of the product of all attributes' coefficients
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
-_MOST_JOINT = 2**22  # joint cells
-_MOST_LONG = 1024  # cells of the longest attribute
+_MOST_JOINT = 2**22  # the most joint cells
+_MOST_LONG = 1024  # the most cells of the longest attribute
 # two tables are tried only if the quick estimate of their error is below this share of the error of
 # one table
 _WORTH = 0.95
-# the grid of ratios in which the budget is split
+# the grid of ratios for the split of the budget
 _LEAST_RATIO = 1e-2
 _RATIOS = 81
 
@@ -93,7 +93,8 @@ def union(problem: PlanningProblem) -> Strategy:
 def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """Return the candidate partitions of the products into two parts.
 
-    Products with the same query set (or none) along an attribute, against all others.
+    A candidate separates the products with the same query set (or with none) along an attribute
+    from all other products.
     """
     sets: set[tuple[str, QuerySet | None]] = {
         (name, query_set)
@@ -111,7 +112,7 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
             partings.append(parting if not parting[0] else tuple(not side for side in parting))
     if not partings:
         raise NotApplicable(
-            "all products ask the same along every attribute: one table serves them"
+            "all products have the same queries along every attribute, so one table is enough"
         )
     return list(dict.fromkeys(partings))
 
@@ -121,8 +122,8 @@ def _error_estimator(
 ) -> Callable[[tuple[bool, ...]], float]:
     """Return a function that estimates the error of chosen products.
 
-    The function gets a flag for each product. Cells are merged, and the error is raised to the
-    power at which errors of tables add up.
+    The argument of the function has a flag for each product. Cells are merged. The result is the
+    error to the power at which errors of tables add up.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
@@ -160,8 +161,8 @@ def _fit_table(
     }
     bits = min(20, _MOST_BITS // max(1, len(queries_along)))
     factors: dict[str, Factor] = {}
-    # The error of every product along each attribute, by which its Gram matrices along the others
-    # are weighted.
+    # The error of every product along each attribute is the weight of its Gram matrices along the
+    # other attributes.
     error = {name: np.ones(len(products)) for name in queries_along}
     for fit in family_fits:
         for name, operators in queries_along.items():

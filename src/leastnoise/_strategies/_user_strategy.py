@@ -1,11 +1,11 @@
 """User-supplied strategies.
 
-A strategy has an array, queries or an operator for each attribute, or is a function from the
+A strategy has an array, a query set or an operator for each attribute, or it is a function from the
 planning problem to these.
 
-Such a strategy is planned like the families: cells along every other attribute, the best weights of
-the tables, exact scales, and the error of the rounded queries. Real coefficients are scaled to
-norm 1 and rounded to a dyadic grid, as in the families.
+Such a strategy is planned like the families: it measures cells along every other attribute, the
+tables get the best weights and exact scales, and the plan states the error of the rounded queries.
+Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as in the families.
 """
 
 import math
@@ -39,11 +39,12 @@ from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
 _MOST_BITS = (
-    29  # of the attributes of a table together: a sum of 2^32 rows times them must stay below 2^62
+    29  # the most bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
 )
 Own: TypeAlias = Any
-"""An array or an operator along the only attribute asked about; a mapping from attributes to arrays, operators or query sets; or a function
-from a `PlanningProblem` to one of these, or to a `Strategy`."""
+"""An array or an operator, if the workload has only one attribute; a mapping from attributes to
+arrays, operators or query sets; or a function from a `PlanningProblem` to one of these, or to a
+`Strategy`."""
 _ALLOWED = (
     "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
     "or query sets, or a function of the planning problem "
@@ -54,7 +55,7 @@ _ALLOWED = (
 def user_planner(user_strategy: Own) -> Planner:
     """Return the planner of a user-supplied strategy.
 
-    A function is called once for each kind of noise.
+    If the strategy is a function, it is called once for each kind of noise.
     """
     if user_strategy is None or isinstance(user_strategy, (str, bool, int, float)):
         raise refuse("strategy", user_strategy, _ALLOWED)
@@ -69,7 +70,7 @@ def user_planner(user_strategy: Own) -> Planner:
 def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
     """Return the user's strategy with the best weights.
 
-    A function is called with the planning problem.
+    If the strategy is a function, it is called with the planning problem.
     """
     strategy_along = user_strategy
     names = problem.workload.attributes
@@ -118,7 +119,7 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
 def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
     """Return the requested tables and the joint table with the best weights.
 
-    It returns only the joint one if the requested ones do not determine all cells.
+    If the requested tables do not determine all cells, the result is only the joint table.
     """
     workload = problem.workload
     domain = problem.workload.domain
@@ -167,7 +168,7 @@ def _operator(problem: PlanningProblem, name: str, value: Any, bits: int) -> Ope
         return value
     return Coarse(
         restrict_to_runs(value, starts), starts, value.size
-    )  # the same queries, over runs of cells that none of them distinguishes
+    )  # the same queries, over the runs of cells that no query distinguishes
 
 
 def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
@@ -175,7 +176,8 @@ def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
 
     The column of the hidden cell has the norm of the largest column.
 
-    It makes no row cost more, and without it tables that do without the attribute would not follow.
+    It does not increase the cost of any row. Without it, tables without the attribute would not
+    follow from the measurements.
     """
     rows = dense(value)[:, : kind.published]
     largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
@@ -188,7 +190,7 @@ def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
     """Return an array as an integer operator.
 
-    If it has many columns, over its runs of equal columns.
+    If the array has many columns, the operator is over its runs of equal columns.
     """
     try:
         array = np.asarray(value)
