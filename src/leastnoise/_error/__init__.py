@@ -82,6 +82,7 @@ from leastnoise._error._moments import (
     correlation_gradient,
     covariance_gradient,
     expected_statistic_errors,
+    information_gradients,
     moment_scales,
     smallest_eigenvalue,
 )

@@ -109,12 +109,20 @@ class MomentScales:
 
     def propagate(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
         """Return the standard error of a number by the delta method."""
-        slopes = gradient.slopes
-        own_variance = ((slopes * noise) ** 2).sum(axis=(-2, -1))
-        own_variance = own_variance - (slopes[..., 0, 0] * noise[..., 0, 0]) ** 2
-        count_slope = slopes[..., 0, 0] + (slopes * self.offsets).sum(axis=(-2, -1))
-        variance = own_variance + (count_slope * noise[..., 0, 0]) ** 2
+        variance = self.covariance(gradient, gradient, noise)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    def covariance(self, first: Gradient, second: Gradient, noise: FloatArray) -> FloatArray:
+        """Return the covariance of the errors of two numbers by the delta method."""
+        products = first.slopes * second.slopes
+        own_covariance = (products * noise**2).sum(axis=(-2, -1))
+        count_variance = noise[..., 0, 0] ** 2
+        own_covariance = own_covariance - products[..., 0, 0] * count_variance
+        count_slopes = [
+            gradient.slopes[..., 0, 0] + (gradient.slopes * self.offsets).sum(axis=(-2, -1))
+            for gradient in (first, second)
+        ]
+        return np.asarray(own_covariance + count_slopes[0] * count_slopes[1] * count_variance)
 
 
 def moment_scales(
@@ -220,6 +228,15 @@ def predictor_rows(size: int) -> list[int]:
     return [0, *range(2, size)]
 
 
+def _inverse_of_normal_equations(moments: FloatArray, ridge: FloatArray | float) -> FloatArray:
+    """Return the inverse of G, with a ridge on its diagonal."""
+    rows = predictor_rows(moments.shape[-1])
+    predictor_block = np.ix_(rows, rows)
+    normal = moments[..., predictor_block[0], predictor_block[1]]
+    diagonal = np.asarray(ridge)[..., None, None] * np.eye(len(rows))
+    return np.asarray(np.linalg.inv(normal + diagonal))
+
+
 def coefficient_gradients(
     moments: FloatArray, weight_rows: FloatArray, ridge: FloatArray | float = 0.0
 ) -> list[Gradient]:
@@ -235,9 +252,7 @@ def coefficient_gradients(
     """
     rows = predictor_rows(moments.shape[-1])
     predictor_block = np.ix_(rows, rows)
-    normal = moments[..., predictor_block[0], predictor_block[1]]
-    normal = normal + np.asarray(ridge)[..., None, None] * np.eye(len(rows))
-    inverse = np.linalg.inv(normal)
+    inverse = _inverse_of_normal_equations(moments, ridge)
     coefficients = (inverse @ moments[..., rows, 1][..., None])[..., 0]
     gradients = []
     for weights in weight_rows:
@@ -251,6 +266,36 @@ def coefficient_gradients(
             first, second = sorted((row, 1))
             slopes[..., first, second] = influence[..., position]
         gradients.append(Gradient(coefficients @ weights, slopes))
+    return gradients
+
+
+def information_gradients(
+    moments: FloatArray, weight_rows: FloatArray, ridge: FloatArray | float = 0.0
+) -> list[Gradient]:
+    """Return the information on each combination of coefficients with derivatives.
+
+    The information on w b is d = 1 / (w G^-1 w): the part of a predictor's sum of squares that the
+    other columns do not explain, for a w with one entry 1. Its derivatives are d^2 (G^-1 w) dG
+    (G^-1 w).
+
+    Args:
+        moments: matrices of shape (..., rows, rows), both triangles.
+        weight_rows: a row for each combination, a column for the intercept and each predictor.
+        ridge: the amount added to the diagonal of G, for each group.
+    """
+    rows = predictor_rows(moments.shape[-1])
+    predictor_block = np.ix_(rows, rows)
+    inverse = _inverse_of_normal_equations(moments, ridge)
+    gradients = []
+    for weights in weight_rows:
+        influence = inverse @ weights
+        information = 1 / (influence @ weights)
+        scaled = influence * information[..., None]
+        products = scaled[..., :, None] * scaled[..., None, :]
+        slopes = np.zeros(moments.shape)
+        both_triangles = np.triu(products) + np.triu(products, 1)
+        slopes[..., predictor_block[0], predictor_block[1]] = both_triangles
+        gradients.append(Gradient(information, slopes))
     return gradients
 
 

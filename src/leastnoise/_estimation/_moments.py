@@ -89,6 +89,11 @@ class EstimatedMoments:
         longer = self.scales.propagate(gradient, self.interval_noise)
         return np.asarray(self.multiplier * longer)
 
+    def half_squares(self, first: Gradient, second: Gradient) -> FloatArray:
+        """Return the covariance of the errors of two numbers, times the squared multiplier."""
+        longer = self.scales.covariance(first, second, self.interval_noise)
+        return np.asarray(self.multiplier**2 * longer)
+
     def is_clear(self, gradient: Gradient) -> BoolArray:
         """Return whether a number that is not below 0 is clear of 0 in each group."""
         return np.asarray(gradient.value > self.half_width(gradient))
