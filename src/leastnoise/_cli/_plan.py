@@ -72,7 +72,7 @@ from leastnoise._planning import (
     comparison_statuses,
     error_over_complete,
     expected_seconds,
-    mean_target_statuses,
+    statistic_target_statuses,
     missed_targets,
     period_errors,
     plan_for_workload,
@@ -611,7 +611,7 @@ def _expected_statistics(
     reaches: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
         reaches = largest_reaches(plan.workload, plan.privacy)
-    targets = mean_target_statuses(plan, level)
+    targets = statistic_target_statuses(plan, level)
     multiplier = interval_multiplier(plan.measured().noise, LEVEL)
     statistics = []
     for error, target in zip(statistic_errors(plan), targets, strict=True):

@@ -43,7 +43,7 @@ from leastnoise._planning._targets import (
     TargetStatus,
     joint_price,
     mean_goals,
-    mean_target_statuses,
+    statistic_target_statuses,
     missed_targets,
     plan_for_workload,
     plan_least_budget,

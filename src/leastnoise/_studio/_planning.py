@@ -22,7 +22,7 @@ from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
     attributes_of_public_counts,
-    mean_target_statuses,
+    statistic_target_statuses,
     period_errors,
     plan_for_workload,
     stated_privacy,
@@ -495,7 +495,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     statistics: list[Any] = []
     multiplier = 0.0
     if plan is not None and plan.promise is not None:
-        targets = mean_target_statuses(plan, draft.level)
+        targets = statistic_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
         multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     rows = []
