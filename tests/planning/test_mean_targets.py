@@ -10,9 +10,9 @@ import pytest
 import leastnoise as ln
 from leastnoise._planning import (
     mean_goals,
-    statistic_target_statuses,
     plan_for_workload,
     plan_least_budget,
+    statistic_target_statuses,
 )
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec, plan_warnings

@@ -228,8 +228,7 @@ def largest_slopes(statistic: Statistic, domain: Domain) -> FloatArray:
             for number, slope in zip(numbers, slopes, strict=True):
                 relative.append(np.abs(slope.slopes) / number.unit)
     else:
-        for number in numbers:
-            relative.append(np.abs(number.gradient.slopes).max(axis=0) / number.unit)
+        relative = [np.abs(number.gradient.slopes).max(axis=0) / number.unit for number in numbers]
     largest = np.max(relative, axis=0) * scales.steps
     if (0, 1) in scales.names and not statistic.form.of_several:
         # The sums of a variance are of values, not of distances from the middle.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._error import (
+    LEVEL,
     Gradient,
     MomentScales,
     NumberAtScales,
@@ -21,10 +22,10 @@ from leastnoise._error import (
 )
 from leastnoise._plan import Plan
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import Statistic, Workload
+from leastnoise._workload import Statistic, Target, Workload
 
-# Where an interval has no end, the error that guides the search is the one that the delta method
-# gives, divided by this: a large number that shrinks with the noise.
+# Where an interval has no end, the error that guides the search is the target plus the error that
+# the delta method gives, divided by this: a large number that shrinks with the noise.
 _UNBOUNDED = 0.1
 _LEAST_SHARE = 0.01  # of the largest part of the error, which every table counts for at least
 
@@ -35,6 +36,7 @@ class MomentGoal:
 
     Attributes:
         statistic: the statistic.
+        target: its target.
         tables: positions of its tables in the workload.
         limits: first guesses of the largest errors that keep the target, in the tables' units. With
             them as goals, the total squared error of the tables is about the error of the number.
@@ -42,6 +44,7 @@ class MomentGoal:
     """
 
     statistic: Statistic
+    target: Target
     tables: tuple[int, ...]
     limits: tuple[float, ...]
     level: float | None
@@ -49,13 +52,12 @@ class MomentGoal:
     @property
     def most(self) -> float:
         """The largest error that the target allows."""
-        assert self.statistic.target is not None
-        return float(self.statistic.target.most)
+        return float(self.target.most)
 
     def error(self, plan: Plan) -> float:
-        """Return the expected error; a large number if an interval has no end."""
+        """Return the expected error; above the target if an interval has no end."""
         return max(
-            error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
+            self.most + error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
             for error in _errors(self, plan)
         )
 
@@ -84,8 +86,9 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
         goals.append(
             MomentGoal(
                 statistic,
+                target,
                 tables,
-                _first_limits(statistic, workload, tables),
+                _first_limits(statistic, target, workload, tables),
                 None if target.kind == "rmse" else level,
             )
         )
@@ -93,23 +96,18 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
 
 
 def _first_limits(
-    statistic: Statistic, workload: Workload, tables: Sequence[int]
+    statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
 ) -> tuple[float, ...]:
     """Return the largest errors of the tables where each makes the whole error."""
-    assert statistic.target is not None
     products = workload.products
     slopes = largest_slopes(statistic, workload.domain)
-    rows = np.array(
-        [workload.domain.largest_value(products[number].measure) for number in tables]
-    )
+    rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
     shares = np.maximum(slopes * rows, _LEAST_SHARE * (slopes * rows).max())
-    most = float(statistic.target.most) * float(statistic.size or 0)
-    if statistic.target.kind != "relative":
+    most = float(target.most) * float(statistic.size or 0)
+    if target.kind != "relative":
         units = [
             number.unit
-            for number in numbers_at_scales(
-                statistic, statistic_scales(statistic, workload.domain)
-            )
+            for number in numbers_at_scales(statistic, statistic_scales(statistic, workload.domain))
         ]
         most /= max(units)
     return tuple((most * rows / shares).tolist())
@@ -140,9 +138,10 @@ def _table_stds(
 def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     """Return the error of each number of a goal, in the terms of its target."""
     statistic = goal.statistic
-    assert statistic.target is not None
     if goal.level is None:
-        return [_NumberError(error, error) for error in statistic_std_errors(plan, statistic).values()]
+        return [
+            _NumberError(error, error) for error in statistic_std_errors(plan, statistic).values()
+        ]
     measured = plan.measured()
     scales = statistic_scales(statistic, plan.domain, measured)
     multiplier = interval_multiplier(measured.noise, goal.level)
@@ -151,7 +150,7 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     noise = scales.noise(stds, half_step / multiplier)
     errors = []
     for number in numbers_at_scales(statistic, scales):
-        unit = number.unit if statistic.target.kind == "relative" else 1.0
+        unit = number.unit if goal.target.kind == "relative" else 1.0
         size = float(statistic.size or 0)
         delta = multiplier * _largest(scales, number.gradient, noise) / size
         if statistic.kind == "variances":
@@ -177,15 +176,14 @@ def _is_clear(
     return True
 
 
-def _variance_margin(
-    goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]
-) -> float:
+def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]) -> float:
     """Return half the width of the interval of a release without noise."""
     from leastnoise._estimation import expected_variance_intervals  # slow to import
 
     statistic = goal.statistic
-    assert goal.level is not None
-    low, high = expected_variance_intervals(plan, statistic, list(stds.values()), goal.level)
+    low, high = expected_variance_intervals(
+        plan, statistic, list(stds.values()), goal.level or LEVEL
+    )
     if statistic.target_column == "std_dev":
         low, high = np.sqrt(low), np.sqrt(high)
     return float(np.max(high - low)) / 2

@@ -206,9 +206,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     return tuple(goals)
 
 
-def _goal(
-    product: Product, level: float, statistics: tuple[StatisticGoal, ...] = ()
-) -> Goal:
+def _goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] = ()) -> Goal:
     """Return the goal of one table, with the goals of statistics that use it."""
     if product.target is None:
         return Goal(math.inf, None, statistics)
@@ -736,9 +734,7 @@ def statistic_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | 
     return tuple(
         None
         if statistic.target is None
-        else TargetStatus(
-            statistic.target.kind, float(statistic.target.most), errors[statistic]
-        )
+        else TargetStatus(statistic.target.kind, float(statistic.target.most), errors[statistic])
         for statistic in plan.workload.statistics
     )
 

@@ -484,9 +484,7 @@ class StatisticForm:
 
 
 FORMS: Mapping[str, StatisticForm] = {
-    "means": StatisticForm(
-        noun="mean", column="mean", of_measure=True, target_columns=("mean",)
-    ),
+    "means": StatisticForm(noun="mean", column="mean", of_measure=True, target_columns=("mean",)),
     "variances": StatisticForm(
         noun="standard deviation",
         column="std_dev",
