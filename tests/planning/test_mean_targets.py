@@ -10,9 +10,9 @@ import pytest
 import leastnoise as ln
 from leastnoise._planning import (
     mean_goals,
-    mean_target_statuses,
     plan_for_workload,
     plan_least_budget,
+    statistic_target_statuses,
 )
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec, plan_warnings
@@ -59,12 +59,12 @@ def test_least_budget_just_keeps_a_mean_margin(measure: str, kind: str) -> None:
         BUDGETS[kind],
     )
     found = plan_least_budget(workload, privacy)
-    (kept,) = mean_target_statuses(found, 0.95)
+    (kept,) = statistic_target_statuses(found, 0.95)
     assert kept is not None
     assert kept.is_met
     assert kept.error > 0.9 * MARGINS[measure]  # the other table needs less
     less = plan_for_workload(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
-    (missed,) = mean_target_statuses(less, 0.95)
+    (missed,) = statistic_target_statuses(less, 0.95)
     assert missed is not None
     assert not missed.is_met
 
@@ -131,7 +131,7 @@ def test_mean_margin_needs_counts_above_their_noise() -> None:
     plan = ln.plan(
         ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10")
     )
-    (found,) = mean_target_statuses(plan, 0.95)
+    (found,) = statistic_target_statuses(plan, 0.95)
     assert found is not None
     assert found.error > 1000
 
@@ -156,7 +156,7 @@ def test_worst_ratio_counts_means() -> None:
     exact, other = asked("pay", margin=5), ln.marginals(DOMAIN, ways=2).within(rmse=50)
     fair = ln.plan(exact + other, PureDP(1), objective="worst")
     usual = ln.plan(exact + other, PureDP(1))
-    (before, *_), (after, *_) = (mean_target_statuses(made, 0.95) for made in (usual, fair))
+    (before, *_), (after, *_) = (statistic_target_statuses(made, 0.95) for made in (usual, fair))
     assert before is not None
     assert after is not None
     assert after.error < before.error

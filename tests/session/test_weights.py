@@ -12,7 +12,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._domain import Measure, Weighted
 from leastnoise._error import lower_bound, statistic_errors
-from leastnoise._planning import mean_target_statuses
+from leastnoise._planning import statistic_target_statuses
 from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.accounting import Noise
@@ -239,7 +239,7 @@ def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
     asked = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
     plan = ln.plan(asked.weighted_by("weight"), budget, objective="worst")
     (error,) = statistic_errors(plan)
-    (reached,) = mean_target_statuses(plan, 0.95)
+    (reached,) = statistic_target_statuses(plan, 0.95)
     assert reached is not None
     wrong, covered, halves = [], [], []
     for release in releases(plan, PEOPLE, range(60)):

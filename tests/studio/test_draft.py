@@ -6,7 +6,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
-from leastnoise._planning import mean_target_statuses
+from leastnoise._planning import statistic_target_statuses
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
@@ -244,7 +244,7 @@ def test_statistic_row_states_its_promise(tmp_path):
     strict = change_draft(sized, {"target": "margin", "most": str(mean / 2)}, [2])
     plan = plan_spec(strict.spec)
     row = state_json(PlanningState(1, strict, plan))["rows"][2]
-    (wide, *_) = mean_target_statuses(plan, 0.95)
+    (wide, *_) = statistic_target_statuses(plan, 0.95)
     assert (
         row["verdict"]
         == f"pay: at most ± {load_catalogue().format_error(wide.error)}, for this size"

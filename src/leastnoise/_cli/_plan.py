@@ -5,7 +5,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -72,10 +72,11 @@ from leastnoise._planning import (
     comparison_statuses,
     error_over_complete,
     expected_seconds,
-    mean_target_statuses,
     missed_targets,
     period_errors,
     plan_for_workload,
+    statistic_std_errors,
+    statistic_target_statuses,
     table_prices,
     target_statuses,
     with_budget_size,
@@ -156,8 +157,9 @@ _BY_DELTA_OF_COVARIANCE = (
 )
 _AT_PUBLIC_SCALES = (
     "std_error of a coefficient in a group of size rows with all values, by the delta method, at public scales: "
-    "means in the middle of the bounds, standard deviations a quarter of their distance, predictors "
-    "without correlation that explain the response wholly and in equal parts; std_error is the largest of parts"
+    "means in the middle of the bounds, standard deviations as stated in scales or a quarter of the "
+    "distance of the bounds, predictors without correlation that explain the response wholly and in "
+    "equal parts; std_error is the largest of parts"
 )
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
 _METHODS = {
@@ -556,6 +558,7 @@ class _ExpectedStatistic:
             within it.
         selected_within: how far a private choice may be from a quantile's rank, in rows.
         target: its target and the error compared with it; None without one.
+        at_scales: the standard errors of standard deviations or correlations at public scales.
     """
 
     name: str
@@ -564,6 +567,7 @@ class _ExpectedStatistic:
     margin_of_counts: float | None
     selected_within: float | None
     target: TargetStatus | None
+    at_scales: Mapping[str, float]
 
     @property
     def statistic(self) -> Statistic:
@@ -595,6 +599,7 @@ class _ExpectedStatistic:
             **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
             "method": _METHODS.get(statistic.kind, _BY_SHARE),
             **{name: number for name, number in optional.items() if number is not None},
+            **({"at_scales": dict(self.at_scales)} if self.at_scales else {}),
             **_target_json(self.target),
         }
 
@@ -611,7 +616,7 @@ def _expected_statistics(
     reaches: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
         reaches = largest_reaches(plan.workload, plan.privacy)
-    targets = mean_target_statuses(plan, level)
+    targets = statistic_target_statuses(plan, level)
     multiplier = interval_multiplier(plan.measured().noise, LEVEL)
     statistics = []
     for error, target in zip(statistic_errors(plan), targets, strict=True):
@@ -631,9 +636,20 @@ def _expected_statistics(
                 margin_of_counts=margin if is_selectable else None,
                 selected_within=reach if is_selectable else None,
                 target=target,
+                at_scales=_errors_at_scales(plan, statistic),
             )
         )
     return statistics
+
+
+def _errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
+    """Return the errors of standard deviations or correlations at public scales.
+
+    The errors of coefficients are of these scales anyway.
+    """
+    if statistic.size is None or statistic.kind not in ("variances", "correlations"):
+        return {}
+    return statistic_std_errors(plan, replace(statistic, target=None, target_of=""))
 
 
 def _plan_json(
@@ -949,9 +965,10 @@ def _describe_variance_error(expected: _ExpectedStatistic) -> str:
             "variance"
         )
     std_error = format_number(expected.error.std_error)
+    at_scales = format_number(expected.at_scales["std_dev"])
     return (
         f"standard error of the variance at most {std_error} in a group of {expected.size} rows "
-        "(delta method); of the standard deviation this over twice the standard deviation"
+        f"(delta method); of the standard deviation {at_scales} at the public scale"
     )
 
 
@@ -967,10 +984,12 @@ def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
             f"standard error of each coefficient in a group of {expected.size} rows, at public "
             f"scales: {listed}"
         )
+    at_scales = ", ".join(
+        f"{name} {format_number(error)}" for name, error in expected.at_scales.items()
+    )
     return (
         f"standard error of each covariance in a group of {expected.size} rows, at most: {listed} "
-        "(delta method); divided by both standard deviations it is about the error of the "
-        "correlation"
+        f"(delta method); of each correlation at public scales: {at_scales}"
     )
 
 

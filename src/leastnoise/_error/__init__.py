@@ -88,6 +88,13 @@ from leastnoise._error._moments import (
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure
+from leastnoise._error._public_scales import (
+    NumberAtScales,
+    largest_slopes,
+    numbers_at_scales,
+    statistic_scales,
+    variance_points,
+)
 from leastnoise._error._structure import (
     ROUNDING,
     StatisticError,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._domain import DeviationProduct
+from leastnoise._domain import DeviationProduct, Domain
 from leastnoise._error._equations import centring_midpoint
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
@@ -64,9 +64,11 @@ class MomentScales:
         centres: the middle of the bounds of each variable, in units of the variable.
         reaches: the largest distance of a value of each variable from the middle, in its units.
         units: the amount of one unit of each variable.
-        steps: for each entry, the amount in the matrix that one unit of its sums represents.
-        offsets: for each entry, the amount to subtract from every product, so that the noise of the
-            sum is uncorrelated with the noise of the number of rows.
+        steps: the amount in the matrix of one unit of the sums of each entry.
+        offsets: for each entry the amount to subtract from every product, so that the noise of the
+            sum has nothing in common with the noise of the number of rows.
+        common: for each entry the amount of the noise of the number of rows in the noise of the
+            measured sum, whose values need not be distances from the middle.
         lows: the lower bound of each u.
         highs: the upper bound of each u.
     """
@@ -78,6 +80,7 @@ class MomentScales:
     units: FloatArray
     steps: FloatArray
     offsets: FloatArray
+    common: FloatArray
     lows: FloatArray
     highs: FloatArray
 
@@ -102,7 +105,7 @@ class MomentScales:
         for entry, std in stds.items():
             step = self.steps[entry]
             scaled = np.asarray(std) * step
-            common = self.offsets[entry] * counts
+            common = self.common[entry] * counts
             own_variance = np.maximum(scaled**2 - common**2, 0.0)
             noise[..., entry[0], entry[1]] = np.sqrt(own_variance) + extra_width * step
         return noise
@@ -126,19 +129,22 @@ class MomentScales:
 
 
 def moment_scales(
-    measured: Measurements, variables: Sequence[str], factors: Sequence[Factors]
+    domain: Domain,
+    variables: Sequence[str],
+    factors: Sequence[Factors],
+    measured: Measurements | None = None,
 ) -> MomentScales:
     """Return the scales of the moments of some measures.
 
     Args:
-        measured: the measurements.
+        domain: the domain.
         variables: the measures.
         factors: the factors of each needed sum.
+        measured: the measurements, which decide the offsets; without them, offsets are 0.
 
     Raises:
         InputError: the domain has no such sums.
     """
-    domain = measured.domain
     ordered_names = in_domain_order(domain, variables)
     measures = [domain.measure(name) for name in variables]
     centres = np.array(
@@ -167,7 +173,7 @@ def moment_scales(
         names[row, column] = name
         divisor = expected_measure.divisor if isinstance(expected_measure, DeviationProduct) else 1
         steps[row, column] = divisor / (row_scales[row] * row_scales[column])
-        if sum_factors:
+        if sum_factors and measured is not None:
             middle = centring_midpoint(measured, name) or 0.0
             offsets[row, column] = middle * steps[row, column]
     return MomentScales(
@@ -178,6 +184,7 @@ def moment_scales(
         units=np.array([float(measure.unit) for measure in measures]),
         steps=steps,
         offsets=offsets,
+        common=offsets,
         lows=lows / reaches,
         highs=highs / reaches,
     )
@@ -335,9 +342,9 @@ def expected_statistic_errors(
     """Return the expected error of each covariance or coefficient by name.
 
     The error of a covariance is the largest over all means and covariances that the bounds allow.
-    The error of a coefficient is for assumed moments: all means are in the middle of the bounds,
-    all standard deviations are `PUBLIC_STD_RATIO` times the distance of the bounds, the predictors
-    are uncorrelated, and they explain the whole response in equal parts.
+    The error of a coefficient assumes measures with means in the middle of their bounds and
+    the statistic's standard deviations (`public_deviations`), uncorrelated predictors, and a
+    response that they explain wholly and in equal parts.
 
     Args:
         measured: the measurements of a plan.
@@ -348,11 +355,12 @@ def expected_statistic_errors(
     Returns:
         The name and the error of each pair or term, in amounts of the measures.
     """
-    scales = moment_scales(measured, statistic.variables, statistic.sum_factors)
+    factors = statistic.sum_factors
+    scales = moment_scales(measured.domain, statistic.variables, factors, measured)
     stds_of_entries = dict(zip(scales.names, stds, strict=True))
     noise = scales.noise(stds_of_entries)
     if statistic.kind == "regression":
-        moments = _public_moments(scales, size)
+        moments = size * regression_moments(public_deviations(statistic, scales))
         weight_rows, _ = coefficient_scales(scales)
         gradients = coefficient_gradients(moments, weight_rows)
         errors = [float(scales.propagate(gradient, noise)) for gradient in gradients]
@@ -366,15 +374,35 @@ def expected_statistic_errors(
     return tuple(zip(pair_names(statistic.variables), largest, strict=True))
 
 
-def _public_moments(scales: MomentScales, size: float) -> FloatArray:
-    """Return the moments of `size` rows at the public scales."""
+def public_deviations(statistic: Statistic, scales: MomentScales) -> FloatArray:
+    """Return the public standard deviation of each u.
+
+    It is the one that the statistic states, or `PUBLIC_STD_RATIO` times the distance of the bounds.
+    """
     deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
+    for name, scale in statistic.scales:
+        at = scales.variables.index(name)
+        deviations[at] = float(scale) / scales.widths[at]
+    return np.asarray(deviations)
+
+
+def regression_moments(deviations: FloatArray, mean: float = 0.0) -> FloatArray:
+    """Return the moments of one row at the public scales of a regression.
+
+    Args:
+        deviations: the standard deviation of each u, the response first.
+        mean: the mean of every u.
+    """
     predictors = len(deviations) - 1
-    moments = np.diag(np.concatenate([[1.0], deviations**2]))
+    covariances = np.diag(deviations**2)
     with_response = deviations[0] * deviations[1:] / math.sqrt(predictors)
-    moments[1, 2:] = with_response
-    moments[2:, 1] = with_response
-    return np.asarray(moments * size)
+    covariances[0, 1:] = with_response
+    covariances[1:, 0] = with_response
+    moments = np.ones((predictors + 2, predictors + 2))
+    moments[0, 1:] = mean
+    moments[1:, 0] = mean
+    moments[1:, 1:] = covariances + mean**2
+    return moments
 
 
 def _largest_covariance_error(

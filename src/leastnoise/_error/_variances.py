@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from leastnoise._domain import SquaredDeviation
+from leastnoise._domain import Domain, SquaredDeviation
 from leastnoise._error._equations import centring_midpoint
 from leastnoise._trusted.check import refuse
 from leastnoise._trusted.measurements import Measurements
@@ -15,14 +15,14 @@ _MEANS_TRIED = 257
 searched."""
 
 
-def squared_deviation(measured: Measurements, measure: str) -> SquaredDeviation:
-    """Return the measure of the squared deviations of ``measure``.
+def squared_deviation(domain: Domain, measure: str) -> SquaredDeviation:
+    """Return the domain's measure of squares that belongs to ``measure``.
 
     Raises:
         InputError: the domain has no such measure.
     """
-    name = square_measure(measured.domain, measure)
-    declared = None if name is None else measured.domain.measure(name)
+    name = square_measure(domain, measure)
+    declared = None if name is None else domain.measure(name)
     if not isinstance(declared, SquaredDeviation):
         raise refuse(
             f"the squares of {measure}",
@@ -51,7 +51,7 @@ def variance_error(
     Returns:
         The error, in squared values of the measure.
     """
-    deviation = squared_deviation(measured, measure)
+    deviation = squared_deviation(measured.domain, measure)
     of = deviation.of
     sum_offset = centring_midpoint(measured, measure) or 0.0
     squares_of = str(square_measure(measured.domain, measure))

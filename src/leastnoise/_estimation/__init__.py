@@ -138,4 +138,9 @@ from leastnoise._estimation._truncated import (
     TruncatedSumsEstimate,
     measured_by_group,
 )
-from leastnoise._estimation._variances import NoisyMoments, variance_intervals, variances
+from leastnoise._estimation._variances import (
+    NoisyMoments,
+    expected_variance_intervals,
+    variance_intervals,
+    variances,
+)

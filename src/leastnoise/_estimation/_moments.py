@@ -122,7 +122,7 @@ def estimate_moments(
     plan = estimate.observation.measurements
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of a statistic")
-    scales = moment_scales(plan, variables, factors)
+    scales = moment_scales(plan.domain, variables, factors, plan)
     if not all(equations(plan, name) for name in scales.names.values()):
         raise InputError(
             f"The sums over rows with {join_measures(scales.variables)} were not all measured. Ask "

@@ -4,6 +4,7 @@ They follow from counts of values, sums, and sums of squared distances from the 
 bounds, all of them noisy. An interval contains every variance that agrees with all three numbers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,15 +18,18 @@ from leastnoise._error import (
     interval_multiplier,
     ratio_interval,
     squared_deviation,
+    statistic_scales,
+    variance_points,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
 from leastnoise._estimation._least_squares import Answer
+from leastnoise._plan import Plan
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.measurements import Measurements
-from leastnoise._workload import By, groups_of, queries, square_measure
+from leastnoise._workload import By, Statistic, groups_of, queries, square_measure
 
 _MEAN_STEPS = 65
 """Means at which the ends of an interval are computed. A second grid of the same number of means
@@ -167,15 +171,11 @@ def variances(
     tables = [queries(plan.domain, sets, sum=name).products[0] for name in names]
     counts, sums, sums_of_squares = (estimate.estimate(table) for table in tables)
     moments = noisy_moments(plan, measure, counts, sums, sums_of_squares)
-    times = interval_multiplier(plan.noise, level)
-    low, high = variance_intervals(moments, times, half_step=0.5 / plan.grid)
-    deviation = squared_deviation(plan, measure)
+    low, high = _rounded_intervals(plan, measure, moments, level)
+    deviation = squared_deviation(plan.domain, measure)
     reach = value_reach(of, deviation)
-    # Squares were rounded to multiples of the divisor.
-    rounding = (deviation.divisor // 2) / reach**2
-    low, high = np.maximum(low - rounding, 0.0), high + rounding
     width = reach * float(of.unit)
-    is_clear = moments.counts > times * moments.count_std
+    is_clear = moments.counts > interval_multiplier(plan.noise, level) * moments.count_std
     return Variances(
         measure=measure,
         by=tables[0].keys,
@@ -190,6 +190,54 @@ def variances(
         groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,
     )
+
+
+def _rounded_intervals(
+    plan: Measurements, measure: str, moments: "NoisyMoments", level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the intervals of the variances of u, with the rounding of squares."""
+    times = interval_multiplier(plan.noise, level)
+    low, high = variance_intervals(moments, times, half_step=0.5 / plan.grid)
+    deviation = squared_deviation(plan.domain, measure)
+    # Squares were rounded to multiples of the divisor.
+    rounding = (deviation.divisor // 2) / value_reach(plan.domain.measure(measure), deviation) ** 2
+    return np.maximum(low - rounding, 0.0), high + rounding
+
+
+def expected_variance_intervals(
+    plan: Plan, statistic: Statistic, stds: Sequence[float], level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return intervals of variances as a release without noise has them.
+
+    Args:
+        plan: the plan.
+        statistic: variances with a public size.
+        stds: the standard errors of the counts, the sums and the sums of squares, in their units.
+        level: of the intervals.
+
+    Returns:
+        The ends of the interval in a group of the public size and the public standard deviation,
+        for each mean that is tried, in squared values of the measure.
+    """
+    measured = plan.measured()
+    measure = statistic.of
+    scales = statistic_scales(statistic, plan.domain, measured)
+    std_dev, means = variance_points(statistic, scales)
+    deviation = squared_deviation(plan.domain, measure)
+    reach = float(scales.reaches[0])
+    size = float(statistic.size or 0)
+    values = (
+        np.full(means.shape, size),
+        size * (means * reach + deviation.centre),
+        size * (std_dev**2 + means**2) * reach**2 / deviation.divisor,
+    )
+    answers = [
+        Answer(value, np.full(means.shape, std)) for value, std in zip(values, stds, strict=True)
+    ]
+    moments = noisy_moments(measured, measure, *answers)
+    low, high = _rounded_intervals(measured, measure, moments, level)
+    width = float(scales.widths[0])
+    return low * width**2, high * width**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +344,7 @@ def noisy_moments(
         sums: the estimated sums, in units of the measure.
         squares: the estimated sums of squared deviations, in units of the squared deviation.
     """
-    deviation = squared_deviation(plan, measure)
+    deviation = squared_deviation(plan.domain, measure)
     of = deviation.of
     reach = value_reach(of, deviation)
     # The errors of the sums less an offset times the counts are uncorrelated with the errors of the

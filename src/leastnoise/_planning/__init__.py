@@ -13,6 +13,7 @@ from leastnoise._planning._comparison_targets import (
     comparison_statuses,
     target_errors,
 )
+from leastnoise._planning._moment_targets import moment_goals, statistic_std_errors
 from leastnoise._planning._plan_cache import cached_choice, plan_folder, plan_from_file
 from leastnoise._planning._plan_calls import (
     attributes_of_public_counts,
@@ -43,12 +44,12 @@ from leastnoise._planning._targets import (
     TargetStatus,
     joint_price,
     mean_goals,
-    mean_target_statuses,
     missed_targets,
     plan_for_workload,
     plan_least_budget,
     smallest_privacy,
     stated_privacy,
+    statistic_target_statuses,
     table_goals,
     table_prices,
     target_statuses,

@@ -2,7 +2,7 @@
 
 The module also makes plans with the least largest ratio of error to target.
 
-A goal is the error that a table, or means that follow from tables, may have. Balancing changes the
+A goal is the error that a table, or a statistic that follows from tables, may have. Balancing changes the
 weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
 minimise in place of the total squared error. Public: no data is seen.
 """
@@ -39,6 +39,7 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import EarlierRelease, LinearPlan, Plan
 from leastnoise._planning._comparison_targets import ComparisonGoal, comparison_goals
+from leastnoise._planning._moment_targets import MomentGoal, moment_goals
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted, refuse
@@ -98,26 +99,29 @@ class MeanGoal:
         return half * amounts / (1 - min(_CLEAR, (margin_of_size / self.size) ** 2))
 
 
+StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """The error that a table may have."""
 
-    most: float  # in rows or units; infinite if only means that follow from the table have targets
+    most: float  # in rows or units; infinite if only statistics that follow from the table have targets
     level: float | None = (
         None  # of the interval whose half width is the error; None where it is the RMSE
     )
-    # targets of means, differences and ratios that follow from the table
-    means: tuple[MeanGoal | ComparisonGoal, ...] = ()
+    # targets of statistics, differences and ratios that follow from the table
+    statistics: tuple[StatisticGoal, ...] = ()
 
     @property
     def has_target(self) -> bool:
         """Whether the table has a target."""
-        return math.isfinite(self.most) or bool(self.means)
+        return math.isfinite(self.most) or bool(self.statistics)
 
     def ratio(self, plan: Plan, number: int) -> float:
         """Return squared error over squared target; at most 1 if it is met.
 
-        It is the ratio of the table, or of its means if that is larger.
+        It is the ratio of the table, or of a statistic that follows from it if that is larger.
         """
         table = plan.expected_error().tables[number]
         measured = plan.measured()
@@ -129,7 +133,7 @@ class Goal:
         return max(
             [
                 (error / self.most) ** 2,
-                *((mean.error(plan) / mean.most) ** 2 for mean in self.means),
+                *((goal.error(plan) / goal.most) ** 2 for goal in self.statistics),
             ]
         )
 
@@ -140,7 +144,7 @@ class Goal:
         """
         limits = [
             (self.most, self.level),
-            *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means),
+            *((goal.limits[goal.tables.index(number)], goal.level) for goal in self.statistics),
         ]
         return min(
             most if level is None else most / interval_multiplier(noise, level)
@@ -160,12 +164,13 @@ def table_goals(
             "No table has a target. Give one table at least a margin, a relative error with a "
             "size, or an rmse."
         )
-    means: list[MeanGoal | ComparisonGoal] = [
+    goals: list[StatisticGoal] = [
         *mean_goals(workload, level),
+        *moment_goals(workload, level),
         *comparison_goals(workload, comparisons, level),
     ]
     return tuple(
-        _goal(product, level, tuple(mean for mean in means if number in mean.tables))
+        _goal(product, level, tuple(goal for goal in goals if number in goal.tables))
         for number, product in enumerate(workload)
     )
 
@@ -175,7 +180,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     where = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
-        if statistic.target is not None:
+        if statistic.target is not None and statistic.kind == "means":
             measure = workload.domain.measure(statistic.of)
             values, *_ = factor_measures(measure)
             low = values.low_units
@@ -201,12 +206,10 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     return tuple(goals)
 
 
-def _goal(
-    product: Product, level: float, means: tuple[MeanGoal | ComparisonGoal, ...] = ()
-) -> Goal:
-    """Return the goal of one table, with the goals of means that use it."""
+def _goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] = ()) -> Goal:
+    """Return the goal of one table, with the goals of statistics that use it."""
     if product.target is None:
-        return Goal(math.inf, None, means)
+        return Goal(math.inf, None, statistics)
     most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
@@ -217,7 +220,7 @@ def _goal(
             message("at least {least}", least=f"{product.unit:g}"),
             advice,
         )
-    return Goal(most, level if product.target.kind == "margin" else None, means)
+    return Goal(most, level if product.target.kind == "margin" else None, statistics)
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
@@ -467,7 +470,7 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
     It holds because a table's largest standard error is at least the root mean square, half a step
     of the noise at least nothing, and the ratio of a mean at least its tables' ratio, as
-    `MeanGoal` says.
+    `MeanGoal` says. With the targets of other statistics it is only about a bound.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
@@ -691,7 +694,10 @@ OBJECTIVES = {
 
 
 class TargetStatus(NamedTuple):
-    """The target of a table, or of means, and its expected error."""
+    """The target of a table or a statistic, and its expected error.
+
+    The error is infinite where the interval of a statistic has no end.
+    """
 
     kind: str
     most: float
@@ -717,24 +723,24 @@ def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]
     )
 
 
-def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return target and expected error of every mean.
+def statistic_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
+    """Return target and expected error of every statistic.
 
-    The error is for a group of the public size. A statistic without a target has None.
+    The error is for a group of the public size, and for variances, correlations and regressions at
+    the public scales. A statistic without a target has None.
     """
-    goals = {goal.statistic: goal for goal in mean_goals(plan.workload, level)}
+    errors = {goal.statistic: goal.error(plan) for goal in mean_goals(plan.workload, level)}
+    errors |= {goal.statistic: goal.promised(plan) for goal in moment_goals(plan.workload, level)}
     return tuple(
         None
         if statistic.target is None
-        else TargetStatus(
-            statistic.target.kind, goals[statistic].most, goals[statistic].error(plan)
-        )
+        else TargetStatus(statistic.target.kind, float(statistic.target.most), errors[statistic])
         for statistic in plan.workload.statistics
     )
 
 
 def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
-    """Return the names of tables and means whose error is above their target.
+    """Return the names of tables and statistics with an error above their target.
 
     Args:
         plan: the plan; of one whose error depends on the data, no target is compared.
@@ -743,11 +749,11 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
     if plan.promise is None:
         return ()
     table_names = [product.name for product in plan.workload.products]
-    mean_names = [statistic.name for statistic in plan.workload.statistics]
-    statuses = (*target_statuses(plan, level), *mean_target_statuses(plan, level))
+    statistic_names = [statistic.name for statistic in plan.workload.statistics]
+    statuses = (*target_statuses(plan, level), *statistic_target_statuses(plan, level))
     return tuple(
         name
-        for name, status in zip(table_names + mean_names, statuses, strict=True)
+        for name, status in zip(table_names + statistic_names, statuses, strict=True)
         if status is not None and not status.is_met
     )
 

@@ -258,6 +258,7 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
 }
 _QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
+_STATISTIC_TARGETS = ("margin", "relative", "rmse", "target_of", "scales")
 _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
@@ -1288,7 +1289,9 @@ def _read_part(
 ) -> Workload:
     """Return the workload of one ``[[workload]]`` table."""
     table: dict[str, Any] = known_keys(
-        where, value, [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", *_TARGETS]
+        where,
+        value,
+        [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS],
     )
     query_keys = [name for name in _QUERY_KEYS if name in table]
     if len(query_keys) != 1:
@@ -1299,6 +1302,10 @@ def _read_part(
     if query_keys[0] in _STATISTICS:
         return _read_statistic(domain, query_keys[0], table, where)
     targets = {name: table[name] for name in _TARGETS if name in table}
+    for name in ("target_of", "scales"):
+        if name in table:
+            allowed = "left out: it belongs to variances, correlations and regression"
+            raise refuse(f"a key of {where}", name, allowed)
     if statements and (
         forbidden_keys := [name for name in ("sum", "count", "weighted_by") if name in table]
     ):
@@ -1389,6 +1396,8 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         allowed.append("weighted_by")
     if kind == "means":
         allowed += ["margin", "rmse"]
+    if kind in ("variances", "correlations", "regression"):
+        allowed += _STATISTIC_TARGETS
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = (

@@ -22,10 +22,10 @@ from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
     attributes_of_public_counts,
-    mean_target_statuses,
     period_errors,
     plan_for_workload,
     stated_privacy,
+    statistic_target_statuses,
     target_statuses,
 )
 from leastnoise._release import (
@@ -495,7 +495,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     statistics: list[Any] = []
     multiplier = 0.0
     if plan is not None and plan.promise is not None:
-        targets = mean_target_statuses(plan, draft.level)
+        targets = statistic_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
         multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     rows = []
@@ -648,6 +648,8 @@ def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
     """Return a text on whether a target is met."""
     if target.is_met:
         return catalogue.say("st_kept")
+    if math.isinf(target.error):
+        return catalogue.say("st_no_bound")
     return catalogue.say("st_missed", error=catalogue.format_error(target.error))
 
 
@@ -679,15 +681,30 @@ def _statistic_verdict(
             return {"verdict": catalogue.say("st_margin_of_share", margin=share)}
         if target is not None and target.kind == "margin":
             margin = target.error
-        if statistic.form.of_several:
-            return {"verdict": _margins_of_parts(error, multiplier, catalogue), "missed": False}
-        if statistic.kind == "variances":
-            key = "st_margin_of_variance"
-        else:
-            key = "st_margin_of_mean"
-        verdict = catalogue.say(key, margin=catalogue.format_error(margin), of=statistic.of)
-        return {"verdict": verdict, "missed": target is not None and not target.is_met}
+        is_missed = target is not None and not target.is_met
+        if statistic.form.has_scales:
+            return {
+                "verdict": _scales_verdict(error, target, multiplier, catalogue),
+                "missed": is_missed,
+            }
+        amount = catalogue.format_error(margin)
+        verdict = catalogue.say("st_margin_of_mean", margin=amount, of=statistic.of)
+        return {"verdict": verdict, "missed": is_missed}
     return {}
+
+
+def _scales_verdict(
+    error: StatisticError, target: TargetStatus | None, multiplier: float, catalogue: Catalogue
+) -> str:
+    """Return whether a target at public scales is met, and the largest margins."""
+    if error.statistic.form.of_several:
+        margins = _margins_of_parts(error, multiplier, catalogue)
+    else:
+        amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
+        margins = catalogue.say("st_margin_of_variance", margin=amount, of=error.statistic.of)
+    if target is None:
+        return margins
+    return f"{_target_verdict(target, catalogue)}; {margins}"
 
 
 def _margins_of_parts(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:

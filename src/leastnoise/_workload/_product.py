@@ -56,13 +56,17 @@ MOST_GROUP_ENTRIES = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The largest error that a table may have."""
+    """The largest error that a table or a statistic may have.
 
-    kind: Literal["margin", "rmse"]
+    A relative target is a margin over the public scale of a statistic. Of a table it is a share of
+    its public size, and becomes a margin when it is read.
+    """
+
+    kind: Literal["margin", "relative", "rmse"]
     most: Fraction
 
     def __post_init__(self) -> None:
-        one_of("the kind of a target", self.kind, ("margin", "rmse"))
+        one_of("the kind of a target", self.kind, ("margin", "relative", "rmse"))
         object.__setattr__(self, "most", exact_positive(self.kind, self.most))
 
     def to_json(self) -> dict[str, str]:
@@ -81,27 +85,31 @@ def target(
 
     The result is None if none of them is stated.
     """
-    values = {
-        name: value
-        for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse))
-        if value is not None
-    }
     if relative is not None and size is None:
         raise InputError(
             "A relative target needs a size: it is a share of a public number, for example "
             "relative 0.05 with size 10000."
         )
-    if len(values) > 1:
-        raise refuse("a target", " and ".join(values), "one of margin, relative and rmse")
-    if relative is not None and size is not None:
-        return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
-    return next(
-        (
-            Target("rmse" if name == "rmse" else "margin", exact_positive(name, value))
-            for name, value in values.items()
-        ),
-        None,
+    stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
+    if stated is not None and stated.kind == "relative":
+        return Target("margin", stated.most * exact_positive("size", size or 0))
+    return stated
+
+
+def statistic_target(
+    *, margin: Exact | None = None, relative: Exact | None = None, rmse: Exact | None = None
+) -> Target | None:
+    """Return the target of a statistic; None if none of them is given."""
+    kinds: tuple[tuple[Literal["margin", "relative", "rmse"], Exact | None], ...] = (
+        ("margin", margin),
+        ("relative", relative),
+        ("rmse", rmse),
     )
+    targets = [Target(kind, exact_positive(kind, most)) for kind, most in kinds if most is not None]
+    if len(targets) > 1:
+        names = " and ".join(each.kind for each in targets)
+        raise refuse("a target", names, "one of margin, relative and rmse")
+    return targets[0] if targets else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -468,6 +476,8 @@ class StatisticForm:
     row_key: str = ""  # of several measures: the name of the column of their pairs or terms
     at_shares: bool = False  # one value for each given share
     along: bool = False  # one value for each cell of the attribute
+    target_columns: tuple[str, ...] = ()  # the columns that a target can be for
+    has_scales: bool = False  # whether its error depends on the standard deviations of measures
 
     @property
     def of_several(self) -> bool:
@@ -476,13 +486,29 @@ class StatisticForm:
 
 
 FORMS: Mapping[str, StatisticForm] = {
-    "means": StatisticForm(noun="mean", column="mean", of_measure=True),
-    "variances": StatisticForm(noun="standard deviation", column="std_dev", of_measure=True),
+    "means": StatisticForm(noun="mean", column="mean", of_measure=True, target_columns=("mean",)),
+    "variances": StatisticForm(
+        noun="standard deviation",
+        column="std_dev",
+        of_measure=True,
+        target_columns=("std_dev", "variance"),
+        has_scales=True,
+    ),
     "correlations": StatisticForm(
-        noun="correlations", column="correlation", of_measure=True, row_key="pair"
+        noun="correlations",
+        column="correlation",
+        of_measure=True,
+        row_key="pair",
+        target_columns=("correlation", "covariance"),
+        has_scales=True,
     ),
     "regression": StatisticForm(
-        noun="regression", column="coefficient", of_measure=True, row_key="term"
+        noun="regression",
+        column="coefficient",
+        of_measure=True,
+        row_key="term",
+        target_columns=("coefficient",),
+        has_scales=True,
     ),
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
@@ -508,6 +534,8 @@ class Statistic:
     size: Fraction | None = None
     target: Target | None = None
     weighted_by: str | None = None
+    target_of: str = ""
+    scales: tuple[tuple[str, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", self.groups or (identity(),) * len(self.by))
@@ -527,19 +555,42 @@ class Statistic:
         weight = self.weighted_by
         if weight is not None and (self.form.of_measure or not isinstance(weight, str)):
             raise refuse("weighted_by", weight, "a measure, of quantiles and cdf")
-        if self.target is not None and self.kind != "means":
+        self._check_target()
+
+    def _check_target(self) -> None:
+        """Raise for a target that a statistic of this kind cannot have."""
+        columns = self.form.target_columns
+        if self.target_of:
+            one_of(f"target_of of {self.kind}", self.target_of, columns)
+        if self.target is None:
+            return
+        kind = self.target.kind
+        if not columns:
             raise InputError(
                 f"{self.kind} have no targets: their errors depend on the data. Give one to "
                 "queries for the same table."
             )
-        if self.target is not None and self.size is None:
-            advice = "The error of a mean depends on the rows of its group: say a public size, for example size = 1000."
+        if kind == "relative" and not self.form.has_scales:
             raise refuse(
-                f"the {self.target.kind} of a mean",
+                f"the target of {self.kind}", kind, "margin or rmse, in amounts of the measure"
+            )
+        if self.size is None:
+            of = "a mean" if self.kind == "means" else self.kind
+            advice = (
+                f"The error of {of} depends on the rows of a group: say a public size, for "
+                "example size = 1000."
+            )
+            raise refuse(
+                f"the {kind} of {of}",
                 f"{self.target.most} without a size",
                 "given with a size",
                 advice,
             )
+
+    @property
+    def target_column(self) -> str:
+        """The column that a target is for."""
+        return self.target_of or self.form.target_columns[0]
 
     @property
     def form(self) -> StatisticForm:
@@ -640,6 +691,10 @@ class Statistic:
             facts["size"] = str(self.size)
         if self.target is not None:
             facts |= self.target.to_json()
+        if self.target_of:
+            facts["target_of"] = self.target_of
+        if self.scales:
+            facts["scales"] = {name: str(scale) for name, scale in self.scales}
         return {self.kind: facts}
 
 
@@ -670,6 +725,8 @@ def checked_statistic(
     size: Exact | None,
     error_target: Target | None = None,
     on: object = None,
+    target_of: object = None,
+    scales: object = None,
 ) -> Statistic:
     """Return a statistic from its parts; raise if they do not fit the domain."""
     of_measure = FORMS[kind].of_measure
@@ -695,6 +752,7 @@ def checked_statistic(
     exact_size = None
     if size is not None:
         exact_size = exact_positive("size", size)
+    variables = (str(of), *further_measures)
     return Statistic(
         kind=kind,
         of=str(of),
@@ -704,7 +762,42 @@ def checked_statistic(
         at=shares,
         size=exact_size,
         target=error_target,
+        target_of="" if target_of is None else str(target_of),
+        scales=_checked_scales(domain, kind, variables, scales),
     )
+
+
+def _checked_scales(
+    domain: Domain, kind: str, variables: Sequence[str], scales: object
+) -> tuple[tuple[str, Fraction], ...]:
+    """Return public standard deviations of measures, in the order of ``variables``.
+
+    Raises:
+        InputError: another measure, or no number above 0 that the bounds allow.
+    """
+    if scales is None:
+        return ()
+    if not FORMS[kind].has_scales:
+        raise refuse("scales", scales, f"left out of {kind}, whose errors do not depend on them")
+    if not isinstance(scales, Mapping) or not all(name in variables for name in scales):
+        advice = 'Write the standard deviation of each measure, such as { pay = "20000" }.'
+        names = join_measures(variables)
+        raise refuse("scales", scales, message("numbers for {names}", names=names), advice)
+    checked = []
+    for name in variables:
+        if name in scales:
+            measure = domain.measure(name)
+            largest = (measure.high - measure.low) / 2
+            scale = exact_positive(f"the scale of {name}", scales[name])
+            if scale > largest:
+                raise refuse(
+                    f"the scale of {name}",
+                    number_text(scale),
+                    message("at most {largest}", largest=number_text(largest)),
+                    "No standard deviation is above half the distance of the bounds.",
+                )
+            checked.append((name, scale))
+    return tuple(checked)
 
 
 def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:

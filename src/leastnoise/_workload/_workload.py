@@ -42,6 +42,7 @@ from leastnoise._workload._product import (
     checked_statistic,
     index_queries,
     squares_name,
+    statistic_target,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -610,7 +611,7 @@ def from_json(
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
     read_statistics = []
     for ((kind, settings),) in (entry.items() for entry in statistics):
-        error_target = target(margin=settings.get("margin"), rmse=settings.get("rmse"))
+        stated = {name: settings.get(name) for name in ("margin", "relative", "rmse")}
         one_of("the kind of a statistic", kind, tuple(FORMS))
         statistic = checked_statistic(
             domain,
@@ -619,8 +620,10 @@ def from_json(
             settings.get("at"),
             settings["by"],
             settings.get("size"),
-            error_target,
+            statistic_target(**stated),
             settings.get("on"),
+            settings.get("target_of"),
+            settings.get("scales"),
         )
         read_statistics.append(replace(statistic, weighted_by=settings.get("weighted_by")))
     return Workload(domain, tuple(products), tuple(read_statistics))
@@ -838,7 +841,7 @@ def mean_queries(
     ['count of pay by sex', 'sum of pay by sex']
     """
     statistic = checked_statistic(
-        domain, "means", of, None, by, size, target(margin=margin, rmse=rmse)
+        domain, "means", of, None, by, size, statistic_target(margin=margin, rmse=rmse)
     )
     tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
         domain, statistic.along, weight=weight, sum=of
@@ -853,6 +856,11 @@ def variance_queries(
     by: By = (),
     weight: Exact = 1,
     size: Exact | None = None,
+    margin: Exact | None = None,
+    relative: Exact | None = None,
+    rmse: Exact | None = None,
+    target_of: str | None = None,
+    scales: Mapping[str, Exact] | None = None,
 ) -> Workload:
     """Return a workload of variances and standard deviations by group.
 
@@ -868,19 +876,29 @@ def variance_queries(
         weight: the weight of the three tables, above 0.
         size: a public number of rows with a value that a group is expected to have. The plan states
             the error of a variance for this number.
+        margin: a target, in units of the measure: half the width of the interval of a standard
+            deviation, at the release's level, in a group of ``size`` rows, at the public scale.
+        relative: in place of it, a share of the public scale.
+        rmse: in place of both, a target for the standard error.
+        target_of: ``"variance"`` if the target is for the variance, in squared values.
+        scales: the public standard deviation of the measure, such as ``{"pay": 20_000}``; a quarter
+            of the distance of its bounds if it is not stated.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: there is no such measure or attribute, the measure has weights or totals of
-            units, or the size is not above 0.
+        InputError: no such measure or attribute, a measure with weights or totals of units, a size
+            that is not above 0, a target without a size, or a scale that the bounds do not allow.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.variance_queries(domain, "pay", by=["sex"])]
     ['count of pay by sex', 'sum of pay by sex', 'sum of squares of pay by sex']
     """
-    statistic = checked_statistic(domain, "variances", of, None, by, size)
+    stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
+    statistic = checked_statistic(
+        domain, "variances", of, None, by, size, stated, None, target_of, scales
+    )
     squares = squares_name(of)
     tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
         domain, statistic.along, weight=weight, sum=of
@@ -897,6 +915,11 @@ def correlation_queries(
     by: By = (),
     weight: Exact = 1,
     size: Exact | None = None,
+    margin: Exact | None = None,
+    relative: Exact | None = None,
+    rmse: Exact | None = None,
+    target_of: str | None = None,
+    scales: Mapping[str, Exact] | None = None,
 ) -> Workload:
     """Return a workload of covariances and correlations of measures by group.
 
@@ -912,19 +935,30 @@ def correlation_queries(
         weight: the weight of the tables, above 0.
         size: a public number of rows with all values that a group is expected to have. The plan
             states the error of a covariance for this number.
+        margin: a target: half the width of the interval of every correlation, at the release's
+            level, in a group of ``size`` rows, at the public scales.
+        relative: in place of it, for covariances a share of the product of both scales; for
+            correlations the same as ``margin``.
+        rmse: in place of both, a target for the standard error.
+        target_of: ``"covariance"`` if the target is for the covariances, in products of values.
+        scales: public standard deviations by measure; a quarter of the distance of its bounds for
+            every measure without one.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: there is no such measure or attribute, the measure has weights or totals of
-            units, or the size is not above 0.
+        InputError: no such measure or attribute, a measure with weights or totals of units, a size
+            that is not above 0, a target without a size, or a scale that the bounds do not allow.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> [product.name for product in ln.correlation_queries(domain, ["pay", "age"])][2:4]
     ['sum of deviations of age in rows with pay and age', 'sum of squares of pay in rows with pay and age']
     """
-    statistic = checked_statistic(domain, "correlations", of, None, by, size)
+    stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
+    statistic = checked_statistic(
+        domain, "correlations", of, None, by, size, stated, None, target_of, scales
+    )
     return _queries_of_complete_rows(domain, statistic, weight)
 
 
@@ -936,6 +970,11 @@ def regression_queries(
     by: By = (),
     weight: Exact = 1,
     size: Exact | None = None,
+    margin: Exact | None = None,
+    relative: Exact | None = None,
+    rmse: Exact | None = None,
+    target_of: str | None = None,
+    scales: Mapping[str, Exact] | None = None,
 ) -> Workload:
     """Return a workload of a least-squares regression by group.
 
@@ -952,19 +991,31 @@ def regression_queries(
         size: a public number of rows with all values that a group is expected to have. The plan
             states the error of each coefficient for this number and for public scales of the
             measures.
+        margin: a target: half the width of the interval of every slope, at the release's level, in
+            a group of ``size`` rows, at the public scales. The intercept has no target.
+        relative: in place of it, a share of the scale of the response over the scale of the
+            predictor.
+        rmse: in place of both, a target for the standard error.
+        target_of: ``"coefficient"``, the only column that a target can be for.
+        scales: public standard deviations by measure; a quarter of the distance of its bounds for
+            every measure without one.
 
     Returns:
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: there is no such measure or attribute, a measure occurs twice or has weights or
-            totals of units, or the size is not above 0.
+        InputError: no such measure or attribute, a measure twice, a measure with weights or totals
+            of units, a size that is not above 0, a target without a size, or a scale that the
+            bounds do not allow.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
     >>> len(ln.regression_queries(domain, "pay", on=["age"], by=["sex"]).products)
     5
     """
-    statistic = checked_statistic(domain, "regression", of, None, by, size, on=on)
+    stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
+    statistic = checked_statistic(
+        domain, "regression", of, None, by, size, stated, on, target_of, scales
+    )
     return _queries_of_complete_rows(domain, statistic, weight)
 
 

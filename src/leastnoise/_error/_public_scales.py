@@ -1,0 +1,249 @@
+"""Errors of variances, correlations and regressions at public scales.
+
+The error of such a number depends on the data. At public scales it is known: the number of rows of
+a group, the standard deviations of the measures and the range of their means are public numbers.
+
+The means are within half of their bounds, around the middle, and the error is the largest over
+these. The error of a correlation is the largest over all correlations. The scales of a regression
+are those of `regression_moments`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error._equations import centring_midpoint
+from leastnoise._error._moments import (
+    Entry,
+    Gradient,
+    MomentScales,
+    coefficient_gradients,
+    coefficient_scales,
+    correlation_gradient,
+    covariance_gradient,
+    moment_scales,
+    public_deviations,
+    regression_moments,
+    smallest_eigenvalue,
+)
+from leastnoise._error._variances import squared_deviation
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import Statistic, pair_names, square_measure
+
+PUBLIC_MEAN_SHARE = 0.5
+"""The part of the bounds, around their middle, in which the means of public scales are."""
+_MEANS_TRIED = 9
+"""Means of each variable over which the largest error is searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NumberAtScales:
+    """A number of a group of one row at public scales, and its derivatives.
+
+    Attributes:
+        name: the pair or the predictor; the column of a variance.
+        gradient: the number in its own amounts, for each mean that is tried.
+        unit: the public scale of the number, of which a relative error is a share.
+        positive: numbers that must be clear of 0, or the interval has all possible values.
+        largest_half_width: half the width of this interval.
+    """
+
+    name: str
+    gradient: Gradient
+    unit: float
+    positive: Sequence[Gradient]
+    largest_half_width: float
+
+
+def statistic_scales(
+    statistic: Statistic, domain: Domain, measured: Measurements | None = None
+) -> MomentScales:
+    """Return the scales of the moments of variances, correlations or a regression.
+
+    Without measurements, offsets are 0.
+    """
+    if statistic.form.of_several:
+        return moment_scales(domain, statistic.variables, statistic.sum_factors, measured)
+    return _variance_scales(statistic.of, domain, measured)
+
+
+def _variance_scales(measure: str, domain: Domain, measured: Measurements | None) -> MomentScales:
+    """Return the scales of the counts, sums and sums of squares of a measure."""
+    deviation = squared_deviation(domain, measure)
+    of = deviation.of
+    squares = str(square_measure(domain, measure))
+    reach = float(max(of.high_units - deviation.centre, deviation.centre - of.low_units))
+    names: dict[Entry, str] = {
+        (0, 0): str(domain.count_of(measure)),
+        (0, 1): measure,
+        (1, 1): squares,
+    }
+    steps = np.array([[1.0, 1 / reach], [0.0, deviation.divisor / reach**2]])
+    common = np.zeros((2, 2))
+    if measured is not None:
+        common[0, 1] = (centring_midpoint(measured, measure) or 0.0) * steps[0, 1]
+        common[1, 1] = (centring_midpoint(measured, squares) or 0.0) * steps[1, 1]
+    offsets = common.copy()
+    offsets[0, 1] -= deviation.centre / reach
+    return MomentScales(
+        variables=(measure,),
+        names=names,
+        centres=np.array([float(deviation.centre)]),
+        reaches=np.array([reach]),
+        units=np.array([float(of.unit)]),
+        steps=steps,
+        offsets=offsets,
+        common=common,
+        lows=np.array([(of.low_units - deviation.centre) / reach]),
+        highs=np.array([(of.high_units - deviation.centre) / reach]),
+    )
+
+
+def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
+    """Return the numbers of a statistic that a target is for, at public scales."""
+    if statistic.kind == "variances":
+        return [_variance_at_scales(statistic, scales)]
+    if statistic.kind == "correlations":
+        pairs = combinations(range(len(scales.variables)), 2)
+        names = pair_names(scales.variables)
+        return [
+            _pair_at_scales(statistic, scales, pair, name)
+            for pair, name in zip(pairs, names, strict=True)
+        ]
+    return _slopes_at_scales(statistic, scales)
+
+
+def _variance_at_scales(statistic: Statistic, scales: MomentScales) -> NumberAtScales:
+    """Return a standard deviation or a variance at its public scale."""
+    deviation, means = variance_points(statistic, scales)
+    width = float(scales.widths[0])
+    moments = np.ones((len(means), 2, 2))
+    moments[:, 0, 1] = means
+    moments[:, 1, 0] = means
+    moments[:, 1, 1] = deviation**2 + means**2
+    variance = covariance_gradient(moments, 1, 1)
+    largest_std = float(scales.highs[0] - scales.lows[0]) / 2 * width
+    if statistic.target_column == "variance":
+        gradient = _times(variance, width**2)
+        unit = (deviation * width) ** 2
+        largest_half_width = largest_std**2 / 2
+    else:
+        root = Gradient(np.sqrt(variance.value), variance.slopes / (2 * deviation))
+        gradient = _times(root, width)
+        unit = deviation * width
+        largest_half_width = largest_std / 2
+    return NumberAtScales(
+        name=statistic.target_column,
+        gradient=gradient,
+        unit=unit,
+        positive=(),
+        largest_half_width=largest_half_width,
+    )
+
+
+def variance_points(statistic: Statistic, scales: MomentScales) -> tuple[float, FloatArray]:
+    """Return the public standard deviation of u, and the means that are tried."""
+    deviation = float(public_deviations(statistic, scales)[0])
+    return deviation, _public_means(deviation)
+
+
+def _pair_at_scales(
+    statistic: Statistic, scales: MomentScales, pair: tuple[int, int], name: str
+) -> NumberAtScales:
+    """Return the correlation or the covariance of two measures at public scales.
+
+    Its error is convex in the correlation, so it is largest at 1 or -1.
+    """
+    deviations = public_deviations(statistic, scales)[list(pair)]
+    axes = [_public_means(float(deviation)) for deviation in deviations]
+    first, second, sign = np.meshgrid(*axes, [-1.0, 1.0], indexing="ij")
+    rows = scales.steps.shape[0]
+    at, other = (position + 1 for position in pair)
+    moments = np.zeros((first.size, rows, rows))
+    moments[:, 0, 0] = 1.0
+    moments[:, 0, at] = first.ravel()
+    moments[:, 0, other] = second.ravel()
+    moments[:, at, at] = first.ravel() ** 2 + deviations[0] ** 2
+    moments[:, other, other] = second.ravel() ** 2 + deviations[1] ** 2
+    covariance = sign * deviations[0] * deviations[1]
+    moments[:, at, other] = (first * second + covariance).ravel()
+    width = float(np.prod(scales.widths[list(pair)]))
+    if statistic.target_column == "covariance":
+        distances = (scales.highs - scales.lows)[list(pair)]
+        return NumberAtScales(
+            name=name,
+            gradient=_times(covariance_gradient(moments, at, other), width),
+            unit=float(np.prod(deviations)) * width,
+            positive=(),
+            largest_half_width=float(np.prod(distances)) / 4 * width,
+        )
+    return NumberAtScales(
+        name=name,
+        gradient=correlation_gradient(moments, at, other),
+        unit=1.0,
+        positive=[covariance_gradient(moments, row, row) for row in (at, other)],
+        largest_half_width=1.0,
+    )
+
+
+def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
+    """Return the slopes of a regression at public scales."""
+    deviations = public_deviations(statistic, scales)
+    moments = regression_moments(deviations)
+    weight_rows, _ = coefficient_scales(scales)
+    slopes = coefficient_gradients(moments, weight_rows)[1:]
+    amounts = deviations * scales.widths
+    return [
+        NumberAtScales(
+            name=name,
+            gradient=slope,
+            unit=float(amounts[0] / amount),
+            positive=[smallest_eigenvalue(moments)],
+            largest_half_width=np.inf,
+        )
+        for name, slope, amount in zip(scales.variables[1:], slopes, amounts[1:], strict=True)
+    ]
+
+
+def largest_slopes(statistic: Statistic, domain: Domain) -> FloatArray:
+    """Return the largest derivative of a number by each sum, over its scale.
+
+    It is by the sum in its own units, in a group of one row, in the order of the sums. A regression
+    depends on sums that have no part in its error while the means are in the middle; so the
+    derivatives are the largest over means in and around the middle.
+    """
+    scales = statistic_scales(statistic, domain)
+    relative: list[FloatArray] = []
+    numbers = numbers_at_scales(statistic, scales)
+    if statistic.kind == "regression":
+        deviations = public_deviations(statistic, scales)
+        weight_rows, _ = coefficient_scales(scales)
+        for mean in (-PUBLIC_MEAN_SHARE, 0.0, PUBLIC_MEAN_SHARE):
+            moments = regression_moments(deviations, mean)
+            slopes = coefficient_gradients(moments, weight_rows)[1:]
+            for number, slope in zip(numbers, slopes, strict=True):
+                relative.append(np.abs(slope.slopes) / number.unit)
+    else:
+        relative = [np.abs(number.gradient.slopes).max(axis=0) / number.unit for number in numbers]
+    largest = np.max(relative, axis=0) * scales.steps
+    if (0, 1) in scales.names and not statistic.form.of_several:
+        # The sums of a variance are of values, not of distances from the middle.
+        centre = abs(scales.centres[0])
+        largest[0, 0] += largest[0, 1] * centre
+    return np.array([largest[entry] for entry in scales.names])
+
+
+def _public_means(deviation: float) -> FloatArray:
+    """Return means of u that are tried with a standard deviation."""
+    possible = float(np.sqrt(max(0.0, 1 - deviation**2)))
+    reach = min(PUBLIC_MEAN_SHARE, possible)
+    return np.linspace(-reach, reach, _MEANS_TRIED)
+
+
+def _times(gradient: Gradient, factor: float) -> Gradient:
+    """Return a number in other units."""
+    return Gradient(gradient.value * factor, gradient.slopes * factor)

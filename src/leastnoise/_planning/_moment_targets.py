@@ -1,0 +1,194 @@
+"""Targets of variances, correlations and regressions at public scales.
+
+The errors of these statistics depend on the data. A target is for a group of the public size whose
+measures have the public scales. Public: no data is seen.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._error import (
+    LEVEL,
+    Gradient,
+    MomentScales,
+    NumberAtScales,
+    interval_multiplier,
+    largest_slopes,
+    numbers_at_scales,
+    statistic_scales,
+)
+from leastnoise._plan import Plan
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._workload import Statistic, Target, Workload
+
+# Where an interval has no end, the error that guides the search is the target plus the error that
+# the delta method gives, divided by this: a large number that shrinks with the noise.
+_UNBOUNDED = 0.1
+_LEAST_SHARE = 0.01  # of the largest part of the error, which every table counts for at least
+
+
+@dataclass(frozen=True, slots=True)
+class MomentGoal:
+    """The target of variances, correlations or a regression, at public scales.
+
+    Attributes:
+        statistic: the statistic.
+        target: its target.
+        tables: positions of its tables in the workload.
+        limits: first guesses of the largest errors that keep the target, in the tables' units. With
+            them as goals, the total squared error of the tables is about the error of the number.
+        level: of the interval whose half width is the error; None for the standard error.
+    """
+
+    statistic: Statistic
+    target: Target
+    tables: tuple[int, ...]
+    limits: tuple[float, ...]
+    level: float | None
+
+    @property
+    def most(self) -> float:
+        """The largest error that the target allows."""
+        return float(self.target.most)
+
+    def error(self, plan: Plan) -> float:
+        """Return the expected error; above the target if an interval has no end."""
+        return max(
+            self.most + error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
+            for error in _errors(self, plan)
+        )
+
+    def promised(self, plan: Plan) -> float:
+        """Return the expected error, which is infinite if an interval has no end."""
+        return max(error.promised for error in _errors(self, plan))
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberError:
+    """The error of one number, by its interval and by the delta method."""
+
+    promised: float
+    delta: float
+
+
+def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
+    """Return the goal of each variance, correlation and regression with a target."""
+    positions = {product.table_key: number for number, product in enumerate(workload)}
+    goals = []
+    for statistic in workload.statistics:
+        target = statistic.target
+        if target is None or not statistic.form.has_scales:
+            continue
+        tables = tuple(positions[product.table_key] for product in workload.tables_of(statistic))
+        goals.append(
+            MomentGoal(
+                statistic,
+                target,
+                tables,
+                _first_limits(statistic, target, workload, tables),
+                None if target.kind == "rmse" else level,
+            )
+        )
+    return tuple(goals)
+
+
+def _first_limits(
+    statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
+) -> tuple[float, ...]:
+    """Return the largest errors of the tables where each makes the whole error."""
+    products = workload.products
+    slopes = largest_slopes(statistic, workload.domain)
+    rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
+    shares = np.maximum(slopes * rows, _LEAST_SHARE * (slopes * rows).max())
+    most = float(target.most) * float(statistic.size or 0)
+    if target.kind != "relative":
+        units = [
+            number.unit
+            for number in numbers_at_scales(statistic, statistic_scales(statistic, workload.domain))
+        ]
+        most /= max(units)
+    return tuple((most * rows / shares).tolist())
+
+
+def statistic_std_errors(plan: Plan, statistic: Statistic) -> dict[str, float]:
+    """Return the standard error of each number at public scales, by name."""
+    scales = statistic_scales(statistic, plan.domain, plan.measured())
+    noise = scales.noise(_table_stds(plan, statistic, scales))
+    size = float(statistic.size or 0)
+    return {
+        number.name: _largest(scales, number.gradient, noise) / size
+        for number in numbers_at_scales(statistic, scales)
+    }
+
+
+def _table_stds(
+    plan: Plan, statistic: Statistic, scales: MomentScales, *, largest: bool = False
+) -> dict[tuple[int, int], float]:
+    """Return the standard errors of the tables of a statistic, in their units."""
+    tables = plan.expected_error().tables
+    positions = {product.table_key: number for number, product in enumerate(plan.workload)}
+    numbers = [positions[product.table_key] for product in plan.workload.tables_of(statistic)]
+    stds = [tables[number].largest_std if largest else tables[number].rmse for number in numbers]
+    return dict(zip(scales.names, stds, strict=True))
+
+
+def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
+    """Return the error of each number of a goal, in the terms of its target."""
+    statistic = goal.statistic
+    if goal.level is None:
+        return [
+            _NumberError(error, error) for error in statistic_std_errors(plan, statistic).values()
+        ]
+    measured = plan.measured()
+    scales = statistic_scales(statistic, plan.domain, measured)
+    multiplier = interval_multiplier(measured.noise, goal.level)
+    half_step = 0.5 / measured.grid
+    stds = _table_stds(plan, statistic, scales, largest=True)
+    noise = scales.noise(stds, half_step / multiplier)
+    errors = []
+    for number in numbers_at_scales(statistic, scales):
+        unit = number.unit if goal.target.kind == "relative" else 1.0
+        size = float(statistic.size or 0)
+        delta = multiplier * _largest(scales, number.gradient, noise) / size
+        if statistic.kind == "variances":
+            promised = _variance_margin(goal, plan, stds)
+        elif _is_clear(scales, number, noise * multiplier, size):
+            promised = delta
+        else:
+            promised = max(delta, number.largest_half_width)
+        errors.append(_NumberError(promised / unit, delta / unit))
+    return errors
+
+
+def _is_clear(
+    scales: MomentScales, number: NumberAtScales, margins: FloatArray, size: float
+) -> bool:
+    """Return whether the count and what must be positive are clear of 0."""
+    if size <= margins[0, 0]:
+        return False
+    for positive in number.positive:
+        half_widths = scales.propagate(positive, margins) / size
+        if np.any(positive.value <= half_widths):
+            return False
+    return True
+
+
+def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]) -> float:
+    """Return half the width of the interval of a release without noise."""
+    from leastnoise._estimation import expected_variance_intervals  # slow to import
+
+    statistic = goal.statistic
+    low, high = expected_variance_intervals(
+        plan, statistic, list(stds.values()), goal.level or LEVEL
+    )
+    if statistic.target_column == "std_dev":
+        low, high = np.sqrt(low), np.sqrt(high)
+    return float(np.max(high - low)) / 2
+
+
+def _largest(scales: MomentScales, gradient: Gradient, noise: FloatArray) -> float:
+    """Return the largest error over the tried means."""
+    return float(np.max(scales.propagate(gradient, noise)))

@@ -1,0 +1,255 @@
+"""Targets of variances, correlations and regressions at public scales: the least budget keeps them, and releases are as exact as promised."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._estimation import Estimate
+from leastnoise._planning import (
+    missed_targets,
+    plan_for_workload,
+    plan_least_budget,
+    statistic_target_statuses,
+)
+from leastnoise._spec import parse_spec
+from leastnoise._trusted.accounting import parameters
+from leastnoise._trusted.check import InputError
+from leastnoise._workload import from_json
+from simulated import read_table, simulations
+
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
+MEASURES = {
+    "pay": ln.Measure("pay", 0, 1000),
+    "age": ln.Measure("age", 16, 70),
+    "gain": ln.Measure("gain", -50, 200, unit="1/2"),
+}
+DOMAIN = ln.Domain(store=["a", "b", "c"], measures=MEASURES)
+SIZE = 400
+SCALES = {"age": 13}
+ONES = np.tile([-1.0, 1.0], SIZE // 2)
+PAIRS = np.repeat(np.tile([-1.0, 1.0], SIZE // 4), 2)
+"""Signs of equal numbers, without correlation with `ONES`."""
+
+
+def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
+    """Rows with the public scales; the means of the stores are at both ends of their range and between.
+
+    Pay and age have the correlation ``sign``, or age and gain explain pay in equal parts.
+    """
+    parts = []
+    for store, shift in zip("abc", (-0.5, 0.0, 0.5), strict=True):
+        if explained:
+            pay = 500 + 250 * (ONES + PAIRS) / np.sqrt(2)
+            age = 43 + 13 * ONES
+        else:
+            pay = 500 + 500 * shift + 250 * ONES
+            age = 43 + np.round(27 * shift) + 13 * sign * ONES
+        columns = {"pay": np.round(pay), "age": age, "gain": 75 + 62.5 * PAIRS}
+        parts.append(pd.DataFrame({"store": store, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def variances(**target: object) -> ln.Workload:
+    return ln.variance_queries(DOMAIN, "pay", by=["store"], size=SIZE, **target)
+
+
+def correlations(**target: object) -> ln.Workload:
+    names = ["pay", "age"]
+    return ln.correlation_queries(DOMAIN, names, by=["store"], size=SIZE, scales=SCALES, **target)
+
+
+def regression(**target: object) -> ln.Workload:
+    return ln.regression_queries(
+        DOMAIN, "pay", on=["age", "gain"], by=["store"], size=SIZE, scales=SCALES, **target
+    )
+
+
+def promised_error(plan: ln.Plan) -> float:
+    (status,) = statistic_target_statuses(plan, 0.95)
+    assert status is not None
+    return status.error
+
+
+def size_of(plan: ln.Plan) -> Fraction:
+    return next(iter(parameters(plan.privacy.budget).values()))
+
+
+@pytest.mark.parametrize(
+    ("workload", "privacy"),
+    [
+        (variances(margin=20), ln.Least()),
+        (variances(relative="0.1", target_of="variance"), ln.Least("rho")),
+        (correlations(rmse="0.05"), ln.Least()),
+        (correlations(relative="0.2", target_of="covariance"), ln.Least("rho")),
+        (regression(relative="0.2"), ln.Least("rho")),
+        (regression(rmse=3), ln.Least(neighbours="replace")),
+    ],
+)
+def test_least_budget_just_keeps_a_target(workload: ln.Workload, privacy: ln.Least) -> None:
+    found = plan_least_budget(workload, privacy)
+    (kept,) = statistic_target_statuses(found, 0.95)
+    assert kept is not None
+    assert kept.is_met
+    assert not missed_targets(found, 0.95)
+    less = plan_for_workload(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
+    assert missed_targets(less, 0.95) == (workload.statistics[0].name,)
+
+
+BUDGETS = (ln.PureDP(2), ln.ZCDP("1/8"))
+FIRST = {"by": ["store"], "level": 0.95}
+
+
+def drawn_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int) -> np.ndarray:
+    """Return estimates and half widths of simulated releases, by store: (draws, 2, stores)."""
+    table = read_table(plan, rows)
+    drawn = []
+    for observation in simulations(plan.measured(), table, count, seed=5):
+        estimate = Estimate(observation)
+        if column in ("std_dev", "variance"):
+            numbers = ln.variances(estimate, "pay", **FIRST).numbers()
+            low = "low" if column == "std_dev" else "variance_low"
+        elif column == "coefficient":
+            found = ln.regression(estimate, "pay", on=["age", "gain"], **FIRST).numbers()
+            numbers = {name: values[:, 1] for name, values in found.items()}
+            low = "low"
+        else:
+            found = ln.correlations(estimate, ["pay", "age"], **FIRST).numbers()
+            numbers = {name: values[:, 0] for name, values in found.items()}
+            low = "low" if column == "correlation" else "covariance_low"
+        half_widths = (numbers[low.replace("low", "high")] - numbers[low]) / 2
+        drawn.append((numbers[column], half_widths))
+    return np.array(drawn)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("column", ["std_dev", "variance", "covariance", "coefficient"])
+def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None:
+    """The standard error and the width of intervals are largest where the means are farthest from the middle."""
+    request = {"std_dev": variances, "variance": variances, "covariance": correlations}
+    make = request.get(column, regression)
+    plan = ln.plan(make(margin=1, target_of=column), budget)
+    margin = promised_error(plan)
+    std_error = promised_error(ln.plan(make(rmse=1, target_of=column), budget))
+    # Covariances err most if the means are on opposite sides of the middle.
+    rows = rows_at_scales(explained=column == "coefficient")
+    if column == "covariance":
+        rows["age"] = 86 - rows["age"]
+    drawn = drawn_numbers(plan, rows, column, 100)
+    spreads = drawn[:, 0].std(axis=0)
+    if column != "coefficient":  # whose means are all in the middle
+        spreads = spreads[[0, 2]]
+    # At least 200 draws of noise that is nearly normal: 6 standard errors are 0.3.
+    assert np.sqrt(np.mean(spreads**2)) == pytest.approx(std_error, rel=0.35)
+    assert np.median(drawn[:, 1], axis=0).max() == pytest.approx(margin, rel=0.06)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_correlation_errors_stay_within_the_promise(budget: ln.PureDP, sign: int) -> None:
+    plan = ln.plan(correlations(rmse=1), budget)
+    rows = rows_at_scales(sign)
+    # A tenth of the rows on the other side of the mean: correlations of 0.8.
+    rows.loc[rows.index % SIZE < SIZE // 10, "age"] += 26 * sign * np.tile([1, -1], SIZE // 20 * 3)
+    drawn = drawn_numbers(plan, rows, "correlation", 60)
+    assert np.abs(drawn[:, 0]).mean() == pytest.approx(0.8, abs=0.05)
+    assert drawn[:, 0].std(axis=0).max() <= promised_error(plan) * 1.6
+
+
+def test_relative_targets_are_shares_of_scales() -> None:
+    budget = ln.PureDP(2)
+    amounts = promised_error(ln.plan(variances(margin=1, scales={"pay": 200}), budget))
+    share = promised_error(ln.plan(variances(relative=1, scales={"pay": 200}), budget))
+    assert share == pytest.approx(amounts / 200)
+    # The slope of age, 250 / 13 of a standardised one, errs most.
+    one = {"on": ["age"], "size": SIZE, "scales": SCALES}
+    amounts = promised_error(ln.plan(ln.regression_queries(DOMAIN, "pay", margin=1, **one), budget))
+    share = promised_error(ln.plan(ln.regression_queries(DOMAIN, "pay", relative=1, **one), budget))
+    assert share == pytest.approx(amounts * 13 / 250)
+
+
+def test_regression_hidden_by_noise_misses_every_margin() -> None:
+    plan = ln.plan(regression(margin=10**9), ln.PureDP("1/50"))
+    assert promised_error(plan) == np.inf
+    assert missed_targets(plan, 0.95)
+    found = plan_least_budget(regression(margin=10**4), ln.Least())
+    assert promised_error(found) < 10**4
+
+
+def test_variance_hidden_by_noise_has_the_whole_range() -> None:
+    tiny = ln.variance_queries(DOMAIN, "pay", by=["store"], size=2, margin=1)
+    assert promised_error(ln.plan(tiny, ln.PureDP("1/50"))) == pytest.approx(250)
+
+
+def test_worst_ratio_counts_statistics() -> None:
+    workload = variances(margin=5) + ln.marginals(DOMAIN, ways=1).within(rmse=50)
+    fair = ln.plan(workload, ln.PureDP(1), objective="worst")
+    usual = ln.plan(workload, ln.PureDP(1))
+    assert promised_error(fair) < promised_error(usual)
+
+
+def test_targets_survive_json() -> None:
+    for workload in (
+        variances(relative="0.1", target_of="variance", scales={"pay": "200.5"}),
+        correlations(rmse="0.05"),
+        regression(margin=3),
+    ):
+        statistics = [statistic.to_json() for statistic in workload.statistics]
+        read = from_json(workload.domain, workload.to_json(), statistics)
+        assert read.statistics == workload.statistics
+        plan = ln.plan(workload, ln.PureDP(2))
+        assert ln.Plan.from_json(plan.to_json()).workload.statistics == workload.statistics
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"margin": 1, "size": None}, "the margin of variances must be given with a size"),
+        ({"margin": 1, "rmse": 1}, "a target must be one of margin, relative and rmse"),
+        ({"rmse": 0}, "rmse must be a number above 0"),
+        ({"rmse": 1, "target_of": "mean"}, "target_of of variances must be one of"),
+        ({"rmse": 1, "scales": {"age": 3}}, "scales must be numbers for pay"),
+        ({"rmse": 1, "scales": {"pay": 501}}, "the scale of pay must be at most 500"),
+    ],
+)
+def test_targets_are_refused(arguments: dict[str, object], fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        ln.variance_queries(DOMAIN, "pay", **{"size": SIZE, **arguments})
+
+
+SPEC = """
+[privacy]
+epsilon = "least"
+[domain.store]
+categories = ["a", "b", "c"]
+[measures.pay]
+clip = [0, 1000]
+[measures.age]
+clip = [16, 70]
+[[workload]]
+variances = { of = "pay", by = ["store"] }
+size = 400
+relative = "0.1"
+scales = { pay = 200 }
+[[workload]]
+correlations = { of = ["pay", "age"] }
+size = 1200
+margin = "0.2"
+target_of = "covariance"
+"""
+
+
+def test_spec_states_targets_and_scales() -> None:
+    spread, pair = parse_spec(SPEC, Path()).workload.statistics
+    assert spread.target is not None
+    assert (spread.target.kind, spread.scales) == ("relative", (("pay", Fraction(200)),))
+    assert pair.target_column == "covariance"
+    for wrong in ("means = { of = 'pay' }", "cdf = { of = 'store' }"):
+        with pytest.raises(InputError, match=r"a key of .* 1, which asks for"):
+            parse_spec(SPEC.replace('variances = { of = "pay", by = ["store"] }', wrong), Path())
+    with pytest.raises(InputError, match="belongs to variances, correlations and regression"):
+        parse_spec(SPEC + "[[workload]]\nmarginals = { ways = 1 }\nscales = { pay = 2 }", Path())
