@@ -456,29 +456,42 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
         *_list_dropping("dropped", names_in_no_table, release.plan, catalogue),
-        *_list_unmeasured_rows(release, catalogue),
+        *_list_dropping("left_out_of_some", _unmeasured_names(release), release.plan, catalogue),
     ]
     if sentences and release.receipt.guard is None:
         sentences.append(catalogue.say("dropped_unmeasured"))
+    sentences += _list_suppressed_rows(release, catalogue)
     if estimates:
         sentences.append(_list_missing_rows(release.plan, estimates, catalogue))
     return " ".join(sentences) or catalogue.say("not_dropped")
 
 
-def _list_unmeasured_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on rows that some tables lack in unknown numbers."""
+def _unmeasured_names(release: Release) -> list[str]:
+    """Return attributes whose tables lack rows in a number that was not measured."""
     _, names_of_some_tables = _dropping_names(release.plan)
-    estimated_names = {each.attribute for each in release.missing_rows if not math.isnan(each.rows)}
-    unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
-    return _list_dropping("left_out_of_some", unknown_names, release.plan, catalogue)
+    measured_names = {each.attribute for each in release.missing_rows}
+    return [name for name in names_of_some_tables if name not in measured_names]
 
 
-def describe_unmeasured_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows that some tables lack in unknown numbers, or None."""
-    sentences = _list_unmeasured_rows(release, catalogue)
-    if not sentences:
-        return None
-    return " ".join([*sentences, catalogue.say("dropped_unmeasured")])
+def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return sentences on rows that tables lack in a number below the bound."""
+    names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
+    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    if sentences:
+        _, bound = rounding_rule(release.options)
+        below = catalogue.format_value(bound)
+        sentences.append(catalogue.say("dropped_suppressed", below=below))
+    return sentences
+
+
+def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
+    """Return sentences on rows that some tables lack in unpublished numbers, or None."""
+    names = _unmeasured_names(release)
+    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    if sentences:
+        sentences.append(catalogue.say("dropped_unmeasured"))
+    sentences += _list_suppressed_rows(release, catalogue)
+    return " ".join(sentences) or None
 
 
 def describe_missing_rows(
@@ -882,7 +895,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = None
     unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
-    unmeasured = describe_unmeasured_rows(release, catalogue)
+    unmeasured = describe_rows_of_unknown_number(release, catalogue)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
@@ -1119,7 +1132,7 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
                 describe_budget_reduction(release, catalogue),
                 describe_rounding(release.options, catalogue),
                 describe_missing_rows(release, catalogue),
-                describe_unmeasured_rows(release, catalogue),
+                describe_rows_of_unknown_number(release, catalogue),
             ],
         ),
         *list_non_additive_tables(release, catalogue),
