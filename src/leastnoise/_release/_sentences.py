@@ -30,6 +30,7 @@ from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import LinearPlan, Plan, SeriesPlan
+from leastnoise._release._clipped_values import ClippedValues, clipped_measures
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -548,7 +549,54 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         *_list_names("clipped", clipped, catalogue),
         *_list_names("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
+        *_list_values_beyond_bounds(release, catalogue),
     ]
+
+
+def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return sentences on the number of values that the bounds of measures cut.
+
+    Where the release does not count the values of a measure, that the number is unknown.
+    """
+    workload = release.plan.workload
+    by_measure: dict[str, list[ClippedValues]] = {name: [] for name in clipped_measures(workload)}
+    for estimate in release.clipped_values:
+        by_measure[estimate.measure].append(estimate)
+    sentences = []
+    unknown_names = []
+    for name, estimates in by_measure.items():
+        display_name = name_measure(workload.domain, name, catalogue)
+        if not estimates:
+            unknown_names.append(display_name)
+            continue
+        counts = [_describe_outer_rows(release, each, catalogue) for each in estimates]
+        sentences.append(
+            catalogue.say(
+                "values_beyond_bounds",
+                name=display_name,
+                all=catalogue.format_number(estimates[0].all_rows),
+                counts=catalogue.join_names(counts),
+            )
+        )
+    if unknown_names:
+        names = catalogue.join_names(unknown_names)
+        sentences.append(catalogue.say("values_beyond_unknown", names=names))
+    return sentences
+
+
+def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: Catalogue) -> str:
+    """Return the words on the number of values at or beyond one bound."""
+    key = "values_from" if estimate.is_upper else "values_up_to"
+    value = catalogue.format_exact(estimate.value)
+    if math.isnan(estimate.rows):
+        _, bound = rounding_rule(release.options)
+        return catalogue.say(f"{key}_few", below=catalogue.format_value(bound), value=value)
+    return catalogue.say(
+        key,
+        rows=catalogue.format_number(max(estimate.rows, 0.0)),
+        margin=catalogue.format_error(estimate.margin),
+        value=value,
+    )
 
 
 def _takes_nearest_value(kind: Kind) -> bool:
@@ -562,13 +610,6 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
     It says how sums and means clip them, and how a row without a value counts.
     """
     measures = workload.domain.measures
-    summed = sorted({str(product.measure) for product in workload.products if product.of_values})
-    columns = {
-        factor: name
-        for name in summed
-        for factor in factor_measures(measures[name])
-        if type(factor) is Measure and not isinstance(measures[name], UnitTotal)
-    }
     averaged = {
         factor
         for statistic in workload.statistics
@@ -577,16 +618,12 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         for factor in factor_measures(measures[variable])
     }
     sentences = []
-    for measure, name in columns.items():
+    for name, measure in clipped_measures(workload).items():
         low, high = (catalogue.format_exact(value) for value in (measure.low, measure.high))
-        name_of_measure = next(
-            (name_declared for name_declared, declared in measures.items() if declared == measure),
-            name,
-        )
         sentences.append(
             catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
-                name=name_measure(workload.domain, name_of_measure, catalogue),
+                name=name_measure(workload.domain, name, catalogue),
                 low=low,
                 high=high,
             )
@@ -601,8 +638,8 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
                     names=catalogue.join_names(names),
                 )
             )
-    for name in summed:
-        total = measures[name]
+    for name in sorted({str(product.measure) for product in workload.products}):
+        total = measures.get(name)
         if isinstance(total, UnitTotal):
             sentences.append(
                 catalogue.say(
