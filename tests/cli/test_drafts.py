@@ -125,6 +125,16 @@ def draft_of(path, run):
     return Path("draft.toml").read_text("utf-8")
 
 
+def test_draft_takes_days_of_events_as_dates():
+    """A CSV file has no types, so only the name of a column can say that it holds days."""
+    days = "hired last_login shift_start valid_until Eintritt date_fin birthday createdAt ended"
+    others = "is_started weekend trend friend startup_id end_station start_age closed joined_by"
+    columns = source_columns(SchemaField(name=name) for name in f"{days} {others}".split())
+    kinds = {column.name: column.kind for column in columns.listed}
+    assert {kinds[name] for name in days.split()} == {"date"}
+    assert "date" not in {kinds[name] for name in others.split()}
+
+
 def test_draft_lists_candidates_for_the_person_column(folder, run):
     Path("taxi.csv").write_text("VendorID,PULocationID,fare_amount\n")
     draft = draft_of("taxi.csv", run)

@@ -10,15 +10,21 @@ from hypothesis import HealthCheck, settings
 import leastnoise as ln
 
 CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
+MOST_TRIALS = 120
+"""The most cases of a test in `make test`; a test with fewer of them takes longer for each."""
 MOST = 4200
 SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 
 
 def trials(most: int) -> Any:
-    """Return Hypothesis settings: ``most`` cases, or as many as LEASTNOISE_FUZZ says."""
+    """Return Hypothesis settings: ``most`` cases, or more of them with LEASTNOISE_FUZZ.
+
+    That is the number of cases of a test whose cases are fast. Other tests have the same part of it
+    as in `make test`, so that all of them take similar time.
+    """
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     return settings(
-        max_examples=CASES or most,
+        max_examples=max(1, CASES * most // MOST_TRIALS) if CASES else most,
         deadline=None,
         derandomize=not CASES,
         database=None,

@@ -454,7 +454,48 @@ def test_report_states_values_behind_cells_and_sums():
             "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
             "adds nothing."
         ),
+        (
+            "Of about 2 rows, about 2 (± 5.50) have a value of 6 or more. No interval covers what "
+            "the bounds of pay cut from these values."
+        ),
     ]
+
+
+BY_MINUTES = {"minutes": ln.Bins(-60, 600, 66, outside="clip")}
+"""Bins of ten minutes, which go beyond the bounds of the measure."""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options", "ending"),
+    [
+        (
+            BY_MINUTES,
+            {},
+            (
+                "about 100 have a value of 0 or less and about 300 have a value of "
+                "120 or more. No interval covers what the bounds of minutes cut from these values."
+            ),
+        ),
+        (
+            {"minutes": ln.Bins(0, 120, 12, outside="clip")},
+            {},
+            "Of about 1,000 rows, about 400 have a value of 110 or more.",
+        ),
+        (BY_MINUTES, {"below": 200}, "fewer than 200 have a value of 0 or less and about 300"),
+        ({"group": ln.Coded(1)}, {}, "How many values are beyond the bounds of minutes was not"),
+        ({"minutes": ln.Bins(0, 120, 12)}, {}, "was not measured. No interval covers what"),
+    ],
+)
+def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, options, ending):
+    """Durations with negative and very long ones: a few of these are most of the sum."""
+    minutes = [-5.0] * 100 + [50.0] * 500 + [115.0] * 100 + [10_000.0] * 300
+    frame = pd.DataFrame({"minutes": minutes, "group": 0})
+    domain = ln.Domain(kinds, measures={"minutes": ln.Measure("minutes", 0, 120)})
+    workload = ln.marginals(domain, ways=1) + ln.mean_queries(domain, "minutes")
+    plan = ln.plan(workload, ln.PureDP(200))
+    ln.release(plan, frame, seed=1, out=tmp_path / "out", options=ln.Options(**options))
+    head = (tmp_path / "out/report.html").read_text(encoding="utf-8").split("</header>")[0]
+    assert ending in re.sub(r" \(± [\d.]+\)", "", head)
 
 
 def test_report_states_numbers_between_clipped_values():

@@ -599,7 +599,7 @@ def test_guard_forecast_names_the_columns_it_looks_at() -> None:
     forecast = forecast_guard(plan.privacy, Fraction(1, 100), columns=partial_columns(plan))
     assert forecast.columns == ("sex", "age")
     assert 3000 < (forecast.rows_of_columns or 0) < 5000
-    assert "value in sex, age, which only some tables use, if at least about 4," in forecast.words()
+    assert "value in sex, age, which not all tables use, if at least about 4," in forecast.words()
     complete = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, null="cell", outside="clip"))
     plan = ln.plan(ln.marginals(complete, ways=1), ln.PureDP("0.99"))
     assert partial_columns(plan) == ("sex",)

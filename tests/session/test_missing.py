@@ -355,6 +355,9 @@ def test_report_says_how_many_rows_tables_lack(tmp_path):
     head, details = first_screen(tmp_path / "suppressed/report.html")
     assert "rows in sex" not in head
     assert "Tables by sex and age leave out the rows" in details
+    for page in (head, details):
+        assert "Their number in each of these columns is below 10, so it is not published." in page
+        assert "was not measured" not in page
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,20 @@ def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
     assert np.round(table.answer, 2).reshape(-1).tolist() == by_duckdb("month, region")
 
 
+def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
+    asked = spec(
+        '[[workload]]\nqueries = {}\nsum = "revenue"\n[plan]\nguard = "1/10"',
+        ('null = "cell"\n', ""),
+    )
+    plan = ln.plan(asked.workload, asked.planned_privacy)
+    rows = ORDERS.assign(region="unknown")
+    with pytest.raises(ln.GuardError, match="totals of units would not be clipped by 'region'") as (
+        stop
+    ):
+        ln.release(plan, rows, seed=1, options=asked.options)
+    assert "tables by" not in str(stop.value)
+
+
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
 def test_missing_cells_count_in_tables_without_them(kind: str) -> None:
     """Of a month beyond the domain too; no table need have all attributes of the cells."""

@@ -7,10 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from leastnoise._domain import Measure
 from leastnoise._error import (
     Covariance,
     checked_level,
@@ -44,6 +46,12 @@ from leastnoise._plan import (
     SeriesPlan,
     guard_share,
     with_guard,
+)
+from leastnoise._release._clipped_values import (
+    ClippedValues,
+    OuterCells,
+    clipped_measures,
+    outer_cells,
 )
 from leastnoise._release._csv_files import make_file_name
 from leastnoise._release._json_records import ALWAYS_WRITTEN
@@ -158,6 +166,9 @@ class Release:
     statistics: Statistics
     _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
     _missing_rows: dict[str, MissingRows | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _clipped_values: dict[str, tuple[ClippedValues, ...]] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -437,6 +448,59 @@ class Release:
             margin=float(left_out.high[0] - left_out.answer[0]),
             all_rows=float(total.answer.item()),
         )
+
+    @property
+    def clipped_values(self) -> tuple[ClippedValues, ...]:
+        """About how many rows have values at or beyond the bounds of each measure.
+
+        Only of summed measures whose column is also an attribute that tables count. The estimates
+        follow from the measurements and cost nothing.
+
+        >>> domain = ln.Domain(pay=ln.Bins(0, 100, 5, outside="clip"), measures={"pay": ln.Measure("pay", 0, 100)})
+        >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.mean_queries(domain, "pay"), ln.PureDP(100))
+        >>> (clipped,) = ln.release(plan, pd.DataFrame({"pay": [20, 300, 2000]}), seed=7).clipped_values
+        >>> str(clipped.value), round(clipped.rows)
+        ('80', 2)
+        """
+        for name, measure in clipped_measures(self.plan.workload).items():
+            if name not in self._clipped_values:
+                self._clipped_values[name] = self._estimate_clipped_values(name, measure)
+        return tuple(chain.from_iterable(self._clipped_values.values()))
+
+    def _estimate_clipped_values(self, name: str, measure: Measure) -> tuple[ClippedValues, ...]:
+        """Return the estimated rows at or beyond each bound of a measure."""
+        domain = self.plan.domain
+        counts = [product for product in self.plan.workload.products if product.measure is None]
+        counted_names = {attribute for product in counts for attribute in product.attributes}
+        estimates: list[ClippedValues] = []
+        for attribute in domain.names:
+            if attribute in counted_names and not estimates:
+                for cells in outer_cells(domain, attribute, measure):
+                    estimates += self._estimate_outer_rows(name, cells)
+        return tuple(estimates)
+
+    def _estimate_outer_rows(self, measure_name: str, cells: OuterCells) -> list[ClippedValues]:
+        """Return the estimated rows in outer cells; nothing if undetermined."""
+        domain = self.plan.domain
+        labels = domain.kind(cells.attribute).labels[cells.first : cells.end]
+        beyond = queries(domain, {cells.attribute: predicates([labels])})
+        products = (*beyond.products, *queries(domain).products)
+        options = Options(level=self.level, round=self.options.round, below=self.options.below)
+        interval = interval_width(self.measurements, self.level, products)
+        try:
+            rows, total = Tables(self.least_squares(), products, options, interval)
+        except InputError:
+            return []
+        return [
+            ClippedValues(
+                measure=measure_name,
+                is_upper=cells.is_upper,
+                value=cells.value,
+                rows=float(rows.answer.item()),
+                margin=float(rows.high.item() - rows.answer.item()),
+                all_rows=float(total.answer.item()),
+            )
+        ]
 
     @one_thread()
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:

@@ -30,6 +30,7 @@ from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import LinearPlan, Plan, SeriesPlan
+from leastnoise._release._clipped_values import ClippedValues, clipped_measures
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -456,29 +457,42 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
         *_list_dropping("dropped", names_in_no_table, release.plan, catalogue),
-        *_list_unmeasured_rows(release, catalogue),
+        *_list_dropping("left_out_of_some", _unmeasured_names(release), release.plan, catalogue),
     ]
     if sentences and release.receipt.guard is None:
         sentences.append(catalogue.say("dropped_unmeasured"))
+    sentences += _list_suppressed_rows(release, catalogue)
     if estimates:
         sentences.append(_list_missing_rows(release.plan, estimates, catalogue))
     return " ".join(sentences) or catalogue.say("not_dropped")
 
 
-def _list_unmeasured_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on rows that some tables leave out, if their number is unknown."""
+def _unmeasured_names(release: Release) -> list[str]:
+    """Return attributes whose tables lack rows in a number that was not measured."""
     _, names_of_some_tables = _dropping_names(release.plan)
-    estimated_names = {each.attribute for each in release.missing_rows if not math.isnan(each.rows)}
-    unknown_names = [name for name in names_of_some_tables if name not in estimated_names]
-    return _list_dropping("left_out_of_some", unknown_names, release.plan, catalogue)
+    measured_names = {each.attribute for each in release.missing_rows}
+    return [name for name in names_of_some_tables if name not in measured_names]
 
 
-def describe_unmeasured_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows left out in unknown numbers, or None."""
-    sentences = _list_unmeasured_rows(release, catalogue)
-    if not sentences:
-        return None
-    return " ".join([*sentences, catalogue.say("dropped_unmeasured")])
+def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return sentences on rows that tables lack in a number below the bound."""
+    names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
+    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    if sentences:
+        _, bound = rounding_rule(release.options)
+        below = catalogue.format_value(bound)
+        sentences.append(catalogue.say("dropped_suppressed", below=below))
+    return sentences
+
+
+def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
+    """Return sentences on rows that some tables lack in unpublished numbers, or None."""
+    names = _unmeasured_names(release)
+    sentences = _list_dropping("left_out_of_some", names, release.plan, catalogue)
+    if sentences:
+        sentences.append(catalogue.say("dropped_unmeasured"))
+    sentences += _list_suppressed_rows(release, catalogue)
+    return " ".join(sentences) or None
 
 
 def describe_missing_rows(
@@ -536,7 +550,54 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         *_list_names("clipped", clipped, catalogue),
         *_list_names("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
+        *_list_values_beyond_bounds(release, catalogue),
     ]
+
+
+def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return sentences on the number of values that the bounds of measures cut.
+
+    Where the release does not count the values of a measure, that the number is unknown.
+    """
+    workload = release.plan.workload
+    by_measure: dict[str, list[ClippedValues]] = {name: [] for name in clipped_measures(workload)}
+    for estimate in release.clipped_values:
+        by_measure[estimate.measure].append(estimate)
+    sentences = []
+    unknown_names = []
+    for name, estimates in by_measure.items():
+        display_name = name_measure(workload.domain, name, catalogue)
+        if not estimates:
+            unknown_names.append(display_name)
+            continue
+        counts = [_describe_outer_rows(release, each, catalogue) for each in estimates]
+        sentences.append(
+            catalogue.say(
+                "values_beyond_bounds",
+                name=display_name,
+                all=catalogue.format_number(estimates[0].all_rows),
+                counts=catalogue.join_names(counts),
+            )
+        )
+    if unknown_names:
+        names = catalogue.join_names(unknown_names)
+        sentences.append(catalogue.say("values_beyond_unknown", names=names))
+    return sentences
+
+
+def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: Catalogue) -> str:
+    """Return the words on the number of values at or beyond one bound."""
+    key = "values_from" if estimate.is_upper else "values_up_to"
+    value = catalogue.format_exact(estimate.value)
+    if math.isnan(estimate.rows):
+        _, bound = rounding_rule(release.options)
+        return catalogue.say(f"{key}_few", below=catalogue.format_value(bound), value=value)
+    return catalogue.say(
+        key,
+        rows=catalogue.format_number(max(estimate.rows, 0.0)),
+        margin=catalogue.format_error(estimate.margin),
+        value=value,
+    )
 
 
 def _takes_nearest_value(kind: Kind) -> bool:
@@ -550,13 +611,6 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
     It states how sums and means clip values, and how a row without a value counts.
     """
     measures = workload.domain.measures
-    summed = sorted({str(product.measure) for product in workload.products if product.of_values})
-    columns = {
-        factor: name
-        for name in summed
-        for factor in factor_measures(measures[name])
-        if type(factor) is Measure and not isinstance(measures[name], UnitTotal)
-    }
     averaged = {
         factor
         for statistic in workload.statistics
@@ -565,16 +619,12 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         for factor in factor_measures(measures[variable])
     }
     sentences = []
-    for measure, name in columns.items():
+    for name, measure in clipped_measures(workload).items():
         low, high = (catalogue.format_exact(value) for value in (measure.low, measure.high))
-        name_of_measure = next(
-            (name_declared for name_declared, declared in measures.items() if declared == measure),
-            name,
-        )
         sentences.append(
             catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
-                name=name_measure(workload.domain, name_of_measure, catalogue),
+                name=name_measure(workload.domain, name, catalogue),
                 low=low,
                 high=high,
             )
@@ -589,8 +639,8 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
                     names=catalogue.join_names(names),
                 )
             )
-    for name in summed:
-        total = measures[name]
+    for name in sorted({str(product.measure) for product in workload.products}):
+        total = measures.get(name)
         if isinstance(total, UnitTotal):
             sentences.append(
                 catalogue.say(
@@ -884,7 +934,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = None
     unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
-    unmeasured = describe_unmeasured_rows(release, catalogue)
+    unmeasured = describe_rows_of_unknown_number(release, catalogue)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
@@ -1121,7 +1171,7 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
                 describe_budget_reduction(release, catalogue),
                 describe_rounding(release.options, catalogue),
                 describe_missing_rows(release, catalogue),
-                describe_unmeasured_rows(release, catalogue),
+                describe_rows_of_unknown_number(release, catalogue),
             ],
         ),
         *list_non_additive_tables(release, catalogue),

@@ -101,7 +101,9 @@ def totals_read(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
 
 
 def partial_columns(plan: Plan) -> tuple[str, ...]:
-    """Return the attributes that only some tables use, and that rows may lack.
+    """Return the attributes that not all tables use, and that rows may lack.
+
+    A total of units clips by attributes that no table may use.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
     >>> partial_columns(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
@@ -297,7 +299,7 @@ def pay_for_guard(
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        guard = judge_counts(measured, observation, payment, public_rows, columns, totals)
+        guard = judge_counts(measured, observation, payment, plan, public_rows)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
@@ -333,21 +335,19 @@ def judge_counts(
     measured: Measurements,
     observation: Observation,
     payment: GuardPayment,
+    plan: Plan,
     public_rows: int | None = None,
-    columns: Sequence[str] = (),
-    totals: Mapping[str, UnitTotal] | None = None,
 ) -> GuardCounts:
     """Return a guard's counts for the manifest, or stop the release.
 
     The counts are noisy and paid for, so they are public.
 
     Args:
-        measured: the result of `guard_measurements`.
-        observation: the observation of ``measured``.
-        payment: the payment of the guard.
+        measured: from `guard_measurements`.
+        observation: of ``measured``.
+        payment: what it cost.
+        plan: that is to be released.
         public_rows: the number of rows of the source, if it is public.
-        columns: the `partial_columns` of the plan.
-        totals: the totals of units whose amounts were measured.
 
     Raises:
         GuardError: with confidence, fewer than half of the rows are used, no row is used, the
@@ -365,11 +365,11 @@ def judge_counts(
     all_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if not reason:
-        reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
+        reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), plan)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
     amounts = []
-    for name, total in (totals or {}).items():
+    for name, total in totals_read(plan).items():
         kept_column = kept_amount(name)
         cut = cut_amount(name)
         unit = float(total.unit)
@@ -427,21 +427,32 @@ def _reason_to_stop(
 
 
 def _missing_columns_reason(
-    measured: Measurements, used_rows: int, lacking: Sequence[int], columns: Sequence[str]
+    measured: Measurements, used_rows: int, lacking: Sequence[int], plan: Plan
 ) -> str:
     """Return a reason that names nearly empty columns; "" without any."""
     missing = [
-        repr(name)
-        for name, number in zip(columns, lacking, strict=True)
+        name
+        for name, number in zip(partial_columns(plan), lacking, strict=True)
         if number > lacking_bound(measured, used_rows)
     ]
     if not missing:
         return ""
+    names_of_tables = {name for product in plan.workload for name in product.attributes}
+    of_tables = [repr(name) for name in missing if name in names_of_tables]
+    of_totals = [repr(name) for name in missing if name not in names_of_tables]
+    consequences = []
+    if of_tables:
+        consequences.append(f"tables by {', '.join(of_tables)} would be nearly empty")
+    if of_totals:
+        consequences.append(
+            f"totals of units would not be clipped by {', '.join(of_totals)}, but over all rows "
+            "without a value together"
+        )
     return (
         f"with confidence nearly all of about {pluralize(max(used_rows, 0), 'used row')} have no "
-        f"value in {', '.join(missing)} that the domain keeps, so tables by it would be nearly "
-        "empty. If so few rows may have one, let the others be a cell of the table (null = "
-        '"cell" or outside = "other").'
+        f"value in {', '.join(map(repr, missing))} that the domain keeps, so "
+        f"{', and '.join(consequences)}. If so few rows may have one, let the others be a cell "
+        'of the attribute (null = "cell" or outside = "other").'
     )
 
 
@@ -544,7 +555,7 @@ class GuardForecast:
         if self.rows_of_columns is not None:
             missing = (
                 f"It also stops it where nearly no row has a value in {', '.join(self.columns)}, "
-                f"which only some tables use, if at least about {self.rows_of_columns:,} rows are "
+                f"which not all tables use, if at least about {self.rows_of_columns:,} rows are "
                 "used. "
             )
         return (

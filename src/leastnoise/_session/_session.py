@@ -387,13 +387,15 @@ def _simulate_release(
     with open_optional_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
-            columns = partial_columns(cast(Plan, plan))
-            totals = totals_read(plan)
-            measured = guard_measurements(plan.privacy, share, len(columns), totals)
+            guarded_plan = cast(Plan, plan)  # a search has no guard
+            columns = len(partial_columns(guarded_plan))
+            measured = guard_measurements(
+                guarded_plan.privacy, share, columns, totals_read(guarded_plan)
+            )
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
-            guard = judge_counts(measured, observation, payment, options.rows, columns, totals)
+            guard = judge_counts(measured, observation, payment, guarded_plan, options.rows)
         receipt = replace(NO_RECEIPT, guard=guard, joined=second_table_of(source))
         request = ReleaseRequest(options, None, receipt, find_library(type(source)))
         return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder)

@@ -172,6 +172,18 @@ _DAYS = _words(
     """
 )
 _TIMES = _words("time zeit day heure hora ora tijd")
+# The last word of names of days on which something happened, such as `hired` and `last_seen`.
+# Words that name a flag as often, such as `closed` and `delivered`, are not among them.
+_EVENTS = _words(
+    """
+    hired rehired joined admitted discharged issued posted published launched founded modified
+    changed edited scheduled arrived departed started ended seen login logout signup arrival
+    departure expires expiry expiration deadline birthday birthdate dod since until start begin
+    end eintritt austritt beginn ende geburtstag stichtag faelligkeit faellig eingestellt
+    erstellt geaendert debut fin embauche naissance inicio nacimiento ingreso egreso inizio
+    nascita assunzione begindatum einddatum
+    """
+)
 _BIRTHS = _words(
     """
     birth born dob birthday birthdate geburt geburtsdatum naissance nacimiento nascita
@@ -211,7 +223,7 @@ _AMOUNTS = re.compile(
 _FLAGS = _words(
     """
     flag flg indicator yn bool is has was ist hat est tiene survived died deceased dead
-    alive churn churned fraud smoker subscribed defaulted deleted verified
+    alive churn churned fraud smoker subscribed defaulted deleted verified active enabled
     """
 )
 _CODES = _CLASSES | _words("vendor code cd rating stars flag survived pclass")
@@ -370,7 +382,7 @@ def names_age(name: str) -> bool:
 def names_day(name: str) -> bool:
     """Return whether a name denotes days or times.
 
-    >>> [names_day(name) for name in ("date_entree", "pickup_time", "time_in_hospital", "created_at")]
+    >>> [names_day(name) for name in ("date_entree", "pickup_time", "time_in_hospital", "hired")]
     [True, True, False, True]
     """
     words = words_in(name)
@@ -379,6 +391,7 @@ def names_day(name: str) -> bool:
     days = _DAYS - {"data", "day"}
     return (
         not days.isdisjoint(words)
+        or (words[-1] in _EVENTS and not names_flag(name))
         or words[-1] in _TIMES
         or words[-1].endswith(("datum", "datetime"))
         or (len(words) > 1 and (words[-1] in {"at", "on"} or words[0] == "data"))

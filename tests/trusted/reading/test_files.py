@@ -14,7 +14,7 @@ from leastnoise._domain import Coded, Dates, Domain, Integers, Reading
 from leastnoise._progress import Progress, RowProgress
 from leastnoise._sources import schema
 from leastnoise._trusted.check import InputError, InternalError
-from leastnoise._trusted.reading import PeriodFiles, _files, dataset_name, ledger_beside, read
+from leastnoise._trusted.reading import CSV, PeriodFiles, _files, dataset_name, ledger_beside, read
 from leastnoise._trusted.reading._column import FileKind
 from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
 from leastnoise._trusted.table import Columns, columns_of
@@ -339,7 +339,7 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
         (
             "odd",
-            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz, .txt",
+            "the files of a source must end in .csv, .csv.gz, .tsv, .tsv.gz, .txt",
         ),
     ],
 )
@@ -353,6 +353,29 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
     lines(tmp_path / "odd", b"", "x.md")
     with refused(message):
         read(tmp_path / pattern, DOMAIN)
+
+
+@pytest.mark.parametrize("stray", ["notes.txt", "sub/notes.tsv", "b.TXT.gz"])
+def test_headerless_files_of_several_endings_are_refused(tmp_path, stray):
+    """A line of notes would count as a row, because no line of names shows that it is none."""
+    lines(tmp_path, b"F\nM\n", "a.csv")
+    (tmp_path / stray).parent.mkdir(exist_ok=True)
+    note = b"F\n"
+    (tmp_path / stray).write_bytes(gzip.compress(note) if stray.endswith("gz") else note)
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"F\n"))
+    for pattern in ("", "**/*"):
+        with refused("files without a line of names must have one ending"):
+            read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN)
+    for pattern, rows in (("*.csv*", 3), ("*.csv", 2)):
+        assert len(rows_of(read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN))) == rows
+
+
+@pytest.mark.parametrize("header", [True, ["sex"]])
+def test_files_that_engines_leave_in_folders_are_not_read(tmp_path, header):
+    for name in ("a.csv", "_SUCCESS", ".a.csv.crc", ".DS_Store", "._a.csv", "_temporary/0/b.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        lines((tmp_path / name).parent, b"sex\nF\n" if header is True else b"F\n", Path(name).name)
+    assert rows_of(read(CSV(tmp_path, header=header), DOMAIN)) == [(0,)]
 
 
 def test_the_name_and_the_ledger_of_files(tmp_path):

@@ -77,6 +77,7 @@ from leastnoise._trusted.reading._locations import (
     OTHER_FORMAT,
     PARQUET_FILE,
     SAME_FILE_IN_TWO_FORMS,
+    check_files_without_names,
     find_files,
 )
 from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
@@ -654,6 +655,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     _check_files(path, [file for file, _ in matched], kind, below)
     if layout is not None and not kind.rows_are_lines:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
+    check_files_without_names(path, [file for file, _ in matched], layout)
 
     def open_one(file: Path) -> Source:
         if kind.rows_are_lines:

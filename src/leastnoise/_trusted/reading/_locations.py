@@ -71,6 +71,15 @@ SAME_FILE_IN_TWO_FORMS = (
     "in their endings, so they seem to contain the same rows in two forms. Name the files "
     "of one form, such as '*.csv', or move one of the two away."
 )
+_FOREIGN_FILE = (
+    "the files of a source must end in {endings}. {what} also has {path!r}: name the files that "
+    "belong together, as in '*.csv', or move the others away."
+)
+_OTHER_ENDING = (
+    "files without a line of names must have one ending, because nothing else shows that they "
+    "belong together; {path!r} means {first!r} and {second!r}. Name the files of one ending, as "
+    "in '*.csv', or move the others away."
+)
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
 OTHER_COLUMNS = (
     "the files of a source must have the same columns; {what} differs from {first}: only "
@@ -473,6 +482,11 @@ def find_files(
         raise InputError(
             message("the source must be files that exist. {what} has none.", what=what)
         )
+    endings = tuple(ending for kind in kinds for ending in kind.endings)
+    for file in matched:
+        if not file.name.lower().endswith(endings):
+            listed = file_endings(kinds)
+            raise InputError(message(_FOREIGN_FILE, endings=listed, what=what, path=str(file)))
     pairs = [(file, _kind(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
@@ -482,6 +496,37 @@ def find_files(
             "kind, as in '*.csv'."
         )
     return pairs
+
+
+def check_files_without_names(
+    path: str | os.PathLike[str], files: Sequence[Path], layout: CSV | None
+) -> None:
+    """Raise if files of lines without column names have several endings.
+
+    The names in their first lines would show that a file of notes is no part of the data. Files
+    that are compressed by gzip have the ending before ``.gz``.
+
+    Args:
+        path: that means these files.
+        files: all of them, in order.
+        layout: of CSV files; None if none is given.
+
+    >>> check_files_without_names("data", [Path("a.csv"), Path("b.csv.gz")], CSV("data", header=["n"]))
+    """
+    if layout is None or layout.header is True:
+        return
+    first = files[0]
+    for file in files:
+        if _ending(file) != _ending(first):
+            named = message(
+                _OTHER_ENDING, path=os.fsdecode(path), first=first.name, second=file.name
+            )
+            raise InputError(named)
+
+
+def _ending(file: Path) -> str:
+    """Return the ending of a name in lower case, without ``.gz``."""
+    return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def _hidden(file: Path) -> bool:

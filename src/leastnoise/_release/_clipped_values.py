@@ -1,0 +1,133 @@
+"""Estimate how many rows have values at or beyond the bounds of a measure.
+
+If a release counts rows by an attribute of the same column, the counts follow from its measurements
+and cost nothing. The bounds of a measure are public; how many values they cut is not.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._domain import (
+    Bins,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Kind,
+    Measure,
+    UnitTotal,
+    factor_measures,
+)
+from leastnoise._workload import Workload
+
+_NUMBERS = (Integers, Decimals, Bins, Edges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedValues:
+    """About how many rows have values at or beyond one bound of a measure.
+
+    Attributes:
+        measure: the name of the measure.
+        is_upper: whether the bound is the upper one.
+        value: the rows have this value or one further out. It is the bound, or the end of the
+            outermost cell that the release counts.
+        rows: an unbiased estimate of the number of these rows; NaN if it is below `[output]` below.
+        margin: half of the width of its interval; NaN if ``rows`` is.
+        all_rows: an estimate of the number of all rows that some table counts.
+    """
+
+    measure: str
+    is_upper: bool
+    value: Fraction
+    rows: float
+    margin: float
+    all_rows: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OuterCells:
+    """The cells of an attribute with the values at or beyond a bound of a measure.
+
+    Attributes:
+        attribute: the name of the attribute.
+        first: the position of the first of the cells.
+        end: the position after the last one.
+        is_upper: whether the bound is the upper one.
+        value: the end of these cells that is nearest to the other bound.
+    """
+
+    attribute: str
+    first: int
+    end: int
+    is_upper: bool
+    value: Fraction
+
+
+def clipped_measures(workload: Workload) -> dict[str, Measure]:
+    """Return the measures whose values sums and means clip, by name.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 9)})
+    >>> clipped_measures(ln.mean_queries(domain, "pay", by=["sex"]))
+    {'pay': Measure('income', 0, 9)}
+    """
+    measures = workload.domain.measures
+    summed = sorted({str(product.measure) for product in workload.products if product.of_values})
+    names = {declared: name for name, declared in reversed(measures.items())}
+    clipped = {}
+    for name in summed:
+        if isinstance(measures[name], UnitTotal):
+            continue
+        for factor in factor_measures(measures[name]):
+            if type(factor) is Measure:
+                clipped[names.get(factor, name)] = factor
+    return clipped
+
+
+def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]:
+    """Return the cells with the values at or beyond the bounds of a measure.
+
+    Cells of the attribute that lie beyond the bound; if there are none, its outermost cell, if
+    that also counts the values beyond it. Nothing for a lower bound of 0 without cells below it,
+    because the values of most measures begin there.
+
+    Args:
+        domain: of the plan.
+        name: an attribute.
+        measure: with the bounds.
+
+    >>> domain = ln.Domain(pay=ln.Bins(0, 100, 10, outside="clip"))
+    >>> [(cells.first, cells.end, str(cells.value)) for cells in outer_cells(domain, "pay", ln.Measure("pay", 0, 60))]
+    [(6, 10, '60')]
+    """
+    kind = domain.kind(name)
+    if not isinstance(kind, _NUMBERS) or (kind.reading.column or name) != measure.column:
+        return []
+    lows, highs = _ends_of_cells(kind)
+    low, high = Fraction(measure.low), Fraction(measure.high)
+    cells = []
+    below = sum(end <= low for end in highs)
+    if not below and kind.outside == "clip" and low != 0:
+        below = 1
+    if below:
+        value = highs[below - 1]
+        cells.append(OuterCells(attribute=name, first=0, end=below, is_upper=False, value=value))
+    above = sum(start >= high for start in lows)
+    if not above and kind.outside == "clip":
+        above = 1
+    if above:
+        first = len(lows) - above
+        value = lows[first]
+        cells.append(
+            OuterCells(attribute=name, first=first, end=len(lows), is_upper=True, value=value)
+        )
+    return cells
+
+
+def _ends_of_cells(kind: Kind) -> tuple[list[Fraction], list[Fraction]]:
+    """Return the lower and the upper ends of the cells of numbers, in order."""
+    if isinstance(kind, (Bins, Edges)):
+        edges = [Fraction(edge) for edge in kind.edges]
+        return edges[:-1], edges[1:]
+    values = [Fraction(label) for label in kind.labels[: kind.regular]]
+    return values, values
