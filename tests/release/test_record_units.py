@@ -97,6 +97,48 @@ def test_units_have_as_many_rows_as_their_size_says(release) -> None:
     assert (households.size() == households["size"].first()).all()
 
 
+def families() -> pd.DataFrame:
+    """Persons in households: couples and their children, or old couples."""
+    random = np.random.default_rng(8)
+    has_children = random.random(1500) < 0.4
+    ages = []
+    for children in has_children:
+        ages += [30, 30, 5, 8] if children else random.choice([30, 70], 4).tolist()
+    sizes = np.full(1500, 4)
+    household = np.repeat(np.arange(len(sizes)), sizes)
+    return pd.DataFrame({"household": household, "size": sizes[household], "age": ages})
+
+
+@pytest.mark.parametrize("groups", ["cells", "level"])
+def test_members_follow_counts_of_units_by_age(groups: str) -> None:
+    if groups == "cells":
+        along = ln.identity()
+    else:
+        along = ln.level("part")
+    parts = {5: "child", 8: "child", 30: "adult", 70: "old"}
+    domain = ln.Domain(
+        age=ln.Categories([5, 8, 30, 70], levels={"part": parts}), size=ln.Integers(1, 5)
+    ).as_complete()
+    workload = (
+        ln.queries(domain, age="identity")
+        + ln.queries(domain, age=along, count="units")
+        + ln.queries(domain, size="identity")
+        + ln.queries(domain, size="identity", count="units", of_unit=["size"])
+    )
+    privacy = ln.Privacy(ln.PureDP(20), unit_column="household", max_rows=5)
+    release = ln.release(ln.plan(workload, privacy, seconds=1), families(), seed=1)
+    records = make_records(release.outcome, seed=1, size="size")
+    ratios = distances(records, release)
+    assert next(ratio for name, ratio in ratios.items() if name.startswith("units by age")) < 1
+    if groups == "level":
+        frame = pd.DataFrame(records.columns())
+        frame["age"] = frame["age"].astype(int)
+        shares = [
+            (table.groupby("household")["age"].min() < 18).mean() for table in (frame, families())
+        ]
+        assert shares[0] == pytest.approx(shares[1], abs=0.01)
+
+
 def test_units_of_fewer_rows_keep_their_share(release) -> None:
     frame = release.synthesize(rows=700, seed=3, units=True, library="pandas")
     expected = 700 * HOUSEHOLDS / len(persons())

@@ -175,8 +175,9 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
     title = release.options.text("title")
     if title:
         facts.append(("title", title))
-    facts += format_facts(list_facts(describe_release(release)))
-    facts += [("note", text) for text in list_file_notices(release)]
+    catalogue = release.options.terminal_catalogue
+    facts += format_facts(list_facts(describe_release(release, catalogue)))
+    facts += [("note", text) for text in list_file_notices(release, catalogue)]
     if not release.private:
         facts.append(("noise", SEEDED_NOISE))
     return facts
@@ -355,7 +356,7 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
 
 def list_notes(release: Release) -> list[str]:
     """Return sentences to print with every further answer from a release."""
-    notes = list_further_notices(release)
+    notes = list_further_notices(release, release.options.terminal_catalogue)
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
     return notes

@@ -343,7 +343,8 @@ def _print_settled(settled: Iterable[Entry]) -> None:
 def print_release(run: SpecRun, release: Release, out: Path) -> None:
     """Print where the files of a release are, its cost and the budget left."""
     chart_notice = missing_charts_notice()
-    notes = [*list_file_notices(release), *([chart_notice] if chart_notice else [])]
+    catalogue = release.options.terminal_catalogue
+    notes = [*list_file_notices(release, catalogue), *([chart_notice] if chart_notice else [])]
     facts = [
         (
             "answers",
@@ -384,7 +385,8 @@ def _describe_guard(release: Release) -> str:
     guard = release.receipt.guard
     if guard is None:
         return 'none: [plan] guard = "1/100" would stop a release that uses few rows'
-    return f"{describe_guard_counts(release)} It cost {guard.charge}."
+    counts = describe_guard_counts(release, release.options.terminal_catalogue)
+    return f"{counts} It cost {guard.charge}."
 
 
 def _spent_facts(

@@ -15,7 +15,7 @@ LANGUAGES = ("en", "de")
 """The languages that reports are written in."""
 Text = str | Mapping[str, str]
 _MOST_DECIMALS = 12
-_PARTS = ("rows", "units", "attributes", "levels", "measures", "tables")
+_PARTS = ("rows", "units", "unit", "attributes", "levels", "measures", "tables")
 _FORMAT_KEYS = ("decimals", "percent", "thousands")
 _TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
     "attributes": ("name", "unit", "quantiles", "cdf"),
@@ -98,6 +98,7 @@ class Names:
     Attributes:
         rows: the name of rows, in the plural, such as ``persons``; empty for ``rows``.
         units: the name of privacy units, in the plural.
+        unit: the name of one privacy unit, such as ``household``.
         attributes: the names of attributes.
         levels: the names of levels by key, such as ``store:region``.
         measures: the names of measures.
@@ -106,6 +107,7 @@ class Names:
 
     rows: str = ""
     units: str = ""
+    unit: str = ""
     attributes: Mapping[str, QuantityNames] = field(default_factory=dict)
     levels: Mapping[str, QuantityNames] = field(default_factory=dict)
     measures: Mapping[str, QuantityNames] = field(default_factory=dict)
@@ -117,6 +119,7 @@ class Names:
         return not (
             self.rows
             or self.units
+            or self.unit
             or self.attributes
             or self.levels
             or self.measures
@@ -224,7 +227,7 @@ def check_names(names: object) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for part, value in names.items():
         one_of("a key of names", part, _PARTS)
-        if part in ("rows", "units"):
+        if part in ("rows", "units", "unit"):
             checked[part] = check_text(f"names {part}", value)
             continue
         if not isinstance(value, Mapping):
@@ -267,6 +270,7 @@ def names_in(names: Mapping[str, Any], language: str) -> Names:
     return Names(
         rows=text_in(names.get("rows", ""), language),
         units=text_in(names.get("units", ""), language),
+        unit=text_in(names.get("unit", ""), language),
         **parts,
     )
 

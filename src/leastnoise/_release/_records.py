@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial, singledispatch
 from itertools import pairwise
+from itertools import product as combine
 from math import floor, log10
 from typing import Any
 
@@ -27,6 +28,7 @@ from leastnoise._estimation import (
     impossible_rows,
     public_counts_of_plan,
 )
+from leastnoise._release._record_members import count_members, exchange_members
 from leastnoise._release._record_units import (
     Positions,
     UnitCounts,
@@ -40,9 +42,10 @@ from leastnoise._release._tables import Table
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import along, apply
-from leastnoise._workload import Product, marginals
+from leastnoise._workload import Product, cell_sets, marginals
 
 _HOURS = 24
+_MOST_GROUPS = 4096  # of units, each counted by a pass over the rows
 _LEAST_VARIANCE = 1e-300
 _LEAST_WHOLE_WIDTH = 100  # of bins: the three digits of a value in a bin are then whole
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
@@ -62,7 +65,9 @@ class Records:
         weights: by the weight's measure, the weight of each row in units of the measure; empty
             without weights.
         whole: the attributes in bins whose values are whole numbers.
-        drawn: the number of rows before grouping, which repeats or leaves out a few rows.
+        drawn: the number of rows before they were grouped, which repeats or leaves out a few.
+        shared: the attributes whose values all rows of a unit share.
+        arranged: the attributes by which released counts of units decided the rows of a unit.
     """
 
     domain: Domain
@@ -74,6 +79,8 @@ class Records:
     weights: Mapping[str, FloatArray] = field(default_factory=dict)
     whole: tuple[str, ...] = ()
     drawn: int = 0
+    shared: tuple[str, ...] = ()
+    arranged: tuple[str, ...] = ()
 
     def answers(self, product: Product) -> FloatArray | None:
         """Return the answers of a table for these records; None if they lack its attributes.
@@ -93,6 +100,8 @@ class Records:
             return self._count_cells(product, np.unique(units, return_index=True)[1])
         if measure.attributes == product.attributes and product.asks_single_cells:
             return self._count_cells(product, self._rows_of_units_in_cells(product))
+        if measure.attributes == product.attributes:
+            return self._count_units_in_groups(product)
         return None
 
     def counts(self, product: Product) -> FloatArray:
@@ -105,6 +114,26 @@ class Records:
         positions = [self.names.index(name) for name in product.attributes]
         keys = np.column_stack([units, self.codes[:, positions]])
         return np.unique(keys, axis=0, return_index=True)[1]
+
+    def _count_units_in_groups(self, product: Product) -> FloatArray | None:
+        """Return the number of units that have a row in each group of a table.
+
+        The result is None for a table of very many groups.
+        """
+        if product.rows > _MOST_GROUPS:
+            return None
+        (units,) = self.units.values()
+        masks = []
+        for name, query_set in product.along.items():
+            kind = self.domain.kind(name)
+            codes = self.codes[:, self.names.index(name)]
+            masks.append(
+                [np.isin(codes, list(cells)) for cells in cell_sets(name, query_set, kind)]
+            )
+        counts = [
+            len(np.unique(units[np.logical_and.reduce(groups)])) for groups in combine(*masks)
+        ]
+        return np.array(counts, dtype=np.float64).reshape(product.shape)
 
     def _count_cells(
         self, product: Product, rows: IntArray, weights: FloatArray | None = None
@@ -244,9 +273,14 @@ def make_records(
         drawn=count,
     )
     if unit_counts is not None:
-        scaled = unit_counts.scaled(count / max(model.total, 1.0))
+        factor = count / max(model.total, 1.0)
         records = _with_units(
-            records, outcome, scaled, size, partial(impossible_rows, impossible=impossible)
+            records,
+            outcome,
+            unit_counts.scaled(factor),
+            size,
+            partial(impossible_rows, impossible=impossible),
+            factor,
         )
     if weight is not None:
         totals = list_weight_totals(outcome, names, weight)
@@ -264,6 +298,7 @@ def _with_units(
     unit_counts: UnitCounts,
     size: str | None,
     impossible: Callable[[IntArray], BoolArray],
+    factor: float,
 ) -> Records:
     """Return records whose rows are grouped into units.
 
@@ -271,9 +306,9 @@ def _with_units(
         records: the records.
         outcome: of the release.
         unit_counts: the noisy units, for this number of rows.
-        size: an attribute whose value is the number of rows of the unit; None for units of about
-            equal size.
-        impossible: a function that returns which rows are impossible.
+        size: an attribute with the number of rows of a unit; None for about equal sizes.
+        impossible: tells which rows are impossible.
+        factor: the number of records over the number of rows of the release.
     """
     random = np.random.default_rng([records.seed, 4])
     domain = records.domain
@@ -296,7 +331,18 @@ def _with_units(
             random,
         )
     unit_column = str(outcome.plan.privacy.unit_column)
-    return replace(records, codes=grouping.codes, units={unit_column: grouping.units})
+    shared = positions.shared
+    if size is not None:
+        shared = tuple(dict.fromkeys([records.names.index(size), *shared]))
+    tables = count_members(outcome, records.names, factor)
+    codes = exchange_members(grouping.codes, grouping.units, records.names, shared, tables, random)
+    return replace(
+        records,
+        codes=codes,
+        units={unit_column: grouping.units},
+        shared=tuple(records.names[position] for position in shared),
+        arranged=tuple(dict.fromkeys(name for table in tables for name in table.attributes)),
+    )
 
 
 def _units_by_size(

@@ -33,6 +33,7 @@ from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._describe import describe_release, list_facts
 from leastnoise._release._json_records import write_record
+from leastnoise._release._names import capitalize
 from leastnoise._release._options import (
     Options,
     display_texts,
@@ -55,11 +56,14 @@ from leastnoise._release._texts import (
     name_measured,
     name_quantity,
     name_rows,
+    name_unit,
     name_with_row_limit,
     name_with_weight,
+    names_of_product,
     statistic_title,
     table_format,
     table_title,
+    unit_of_statistic,
     unit_of_sums,
 )
 from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
@@ -129,14 +133,28 @@ def render_report(release: Release, content: "ReportContent") -> str:
         index=_make_index(release, content, catalogue),
         levels=_list_level_tables(content.summaries, catalogue),
         content=content,
+        **_describe_statistics(release, catalogue),
         rules=rules[:MOST_RULES],
         more_rules=more_rules,
         spending=_list_spending_facts(release, catalogue),
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
+        agency=release.options.text("agency", catalogue.language),
         contact=release.options.text("contact", catalogue.language),
         other_languages=list_other_languages(release.options, catalogue),
     )
+
+
+def _describe_statistics(release: Release, catalogue: Catalogue) -> dict[str, str]:
+    """Return heading and introduction of the statistics, by their kinds."""
+    kinds = dict.fromkeys(table.statistic.kind for table in release.statistics)
+    names = catalogue.join_names([catalogue.say(f"kind_{kind}") for kind in kinds])
+    heading = capitalize(names)
+    intro_key = "statistics_intro_cdf" if "cdf" in kinds else "statistics_intro"
+    return {
+        "statistics_heading": heading,
+        "statistics_intro": catalogue.say(intro_key, kinds=heading),
+    }
 
 
 def _describe_seed(release: Release, catalogue: Catalogue) -> str:
@@ -211,9 +229,7 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
     if release.plan.details.counts_unit_sizes:
         column = catalogue.quote(privacy.unit_column)
         return catalogue.say("profile_about_unit", column=column)
-    return catalogue.say_count(
-        "about_unit", privacy.max_rows, column=catalogue.quote(privacy.unit_column)
-    )
+    return catalogue.say_count("about_unit", privacy.max_rows, **name_unit(privacy, catalogue))
 
 
 def _format_citation(release: Release, catalogue: Catalogue) -> str:
@@ -387,9 +403,9 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
 
 
 def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
-    """Return the noun behind a number of a count; empty for sums."""
+    """Return the noun behind a number of a count, or the unit of a sum."""
     if product.of_values:
-        return ""
+        return names_of_product(product, catalogue).unit
     if product.of_units:
         return name_measured(product, catalogue)
     return name_rows(catalogue)
@@ -422,6 +438,10 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     typical = math.nan
     margin = math.nan
     largest_margin = math.nan
+    own_format = table.with_own_format(catalogue)
+    unit = ""
+    if not own_format.number_format.percent:
+        unit = unit_of_statistic(table.statistic, table.domain, catalogue)
     if is_published.any():
         typical = float(abs(table.values[is_published]).mean())
         margin = math.sqrt((half_widths**2).mean())
@@ -429,12 +449,12 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     return Summary(
         product=first_table,
         name=statistic_title(table.statistic, table.domain, catalogue),
-        unit="",
+        unit=unit,
         answer=answer,
         typical=typical,
         margin=margin,
         largest_margin=largest_margin,
-        catalogue=table.with_own_format(catalogue),
+        catalogue=own_format,
         flag_counts=table.flag_counts,
     )
 
@@ -462,7 +482,7 @@ def _describe_error(summary: Summary) -> str:
     margin = catalogue.format_error(summary.margin)
     typical = f"{catalogue.format_number(summary.typical, summary.margin)} {summary.unit}".strip()
     if not math.isnan(summary.answer):
-        return f"{catalogue.format_answer(summary.answer, summary.margin)} {summary.unit}"
+        return f"{catalogue.format_answer(summary.answer, summary.margin)} {summary.unit}".strip()
     if summary.margin > summary.typical > 0:
         return catalogue.say("exact_unreliable", margin=margin, typical=typical)
     if summary.typical > 0:
@@ -529,9 +549,9 @@ def _rate_by_margins(
         else:
             rating = "bad"
         names_by_rating[rating].append(table.quoted_name)
-    keys = {} if is_whole else {"good": "fit_good_by_noise"}
+    ending = "" if is_whole else "_by_noise"
     return [
-        catalogue.say(keys.get(rating, f"fit_{rating}"), names=_join_first_names(names, catalogue))
+        catalogue.say(f"fit_{rating}{ending}", names=_join_first_names(names, catalogue))
         for rating, names in names_by_rating.items()
         if names
     ]
@@ -642,6 +662,8 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     receipt = release.receipt
     # The headline has the facts about the guard and the second table.
     payment = write_record(replace(receipt, guard=None, guard_reduced_from=None, joined=None))
+    if "charge" in payment:
+        payment["charge"] = catalogue.localize(str(payment["charge"]))
     facts = ", ".join(f"{name}: {value}" for name, value in payment.items() if value)
     if finding.linear:
         measured = catalogue.say_count("done", _measured_tables(release))
@@ -661,7 +683,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     if isinstance(plan, LinearPlan) and plan.earlier:
         spending.append((catalogue.say("s_after"), sentences.describe_earlier(plan, catalogue)))
     if receipt.guard is not None:
-        spending.append((catalogue.say("s_guard"), receipt.guard.charge))
+        spending.append((catalogue.say("s_guard"), catalogue.localize(receipt.guard.charge)))
     spending += [_describe_paid_search(search, catalogue) for search in release.options.searches]
     return [
         *spending,
@@ -822,7 +844,7 @@ class _ContentCollector:
             self._summaries.append(_summarize_table(table, catalogue))
         if self._rows_left <= 0:
             return
-        picture = table.picture(catalogue)
+        picture = table.picture(catalogue, has_caption=True)
         chart = choose_chart(picture, self._marks_left)
         is_whole = entry.answers <= min(MOST_TABLE_ROWS, self._rows_left)
         view = _table_view(release, entry, table, catalogue, is_whole=is_whole)

@@ -52,6 +52,7 @@ from leastnoise._release._texts import (
     name_measure,
     name_statistic,
     name_summed,
+    name_unit,
     table_title,
 )
 from leastnoise._trusted.accounting import (
@@ -119,7 +120,7 @@ def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     return catalogue.say_count(
         f"change_unit_{privacy.neighbours}",
         privacy.max_rows,
-        column=catalogue.quote(privacy.unit_column),
+        **name_unit(privacy, catalogue),
     )
 
 
@@ -167,9 +168,7 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     if privacy.unit_column is None:
         unit = catalogue.say("cite_row")
     else:
-        unit = catalogue.say_count(
-            "cite_unit", privacy.max_rows, column=catalogue.quote(privacy.unit_column)
-        )
+        unit = catalogue.say_count("cite_unit", privacy.max_rows, **name_unit(privacy, catalogue))
     return f"{unit} ({privacy.neighbours})"
 
 
@@ -191,9 +190,7 @@ def describe_guessing_chance(
     # Percentages round up, since the sentence says "at most"; 1e-9 is for floating point.
     percent = max(math.ceil(100 * guessing_chance(privacy, cost) - 1e-9), _LEAST_CHANCE)
     unit = "row" if privacy.unit_column is None else "unit"
-    suspicion = catalogue.say(
-        f"guess_{unit}_{privacy.neighbours}", column=catalogue.quote(privacy.unit_column)
-    )
+    suspicion = catalogue.say(f"guess_{unit}_{privacy.neighbours}", **name_unit(privacy, catalogue))
     if percent > _LARGEST_CHANCE:
         key = "protects_little"
     elif risk_holds_always(privacy, cost):
@@ -698,9 +695,7 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         return None
     if release.plan.details.counts_unit_sizes:
         return None
-    parts = [
-        catalogue.say_count("cut", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
-    ]
+    parts = [catalogue.say_count("cut", privacy.max_rows, **name_unit(privacy, catalogue))]
     if cut_share is not None:
         share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut_share)
         key = "cut_share" if cut_share.low > 0 else "cut_share_hidden"
@@ -709,7 +704,7 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         is_counted = guard is not None and guard.cut is not None
         parts.append(catalogue.say("cut_hidden" if is_counted else "cut_unpublished"))
     if has_series_limit(release.plan):
-        parts.append(catalogue.say("cut_series", column=catalogue.quote(privacy.unit_column)))
+        parts.append(catalogue.say("cut_series", **name_unit(privacy, catalogue)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
         names = catalogue.join_names(
@@ -815,9 +810,7 @@ def describe_guard_counts(
         key = "guard_kept_one"
     else:
         key = "guard_kept_many"
-    sentence = catalogue.say(
-        key, count=privacy.max_rows, column=catalogue.quote(privacy.unit_column), **values
-    )
+    sentence = catalogue.say(key, count=privacy.max_rows, **name_unit(privacy, catalogue), **values)
     if unused_row_share(release):
         return f"{sentence} {_say_unused_share('guard_few', release, catalogue)}"
     return sentence
@@ -1046,10 +1039,10 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
             f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
     if privacy.unit_column is not None and not plan.details.counts_unit_sizes:
-        column = catalogue.quote(privacy.unit_column)
+        unit_names = name_unit(privacy, catalogue)
         cell_limit = privacy.max_per_cell
         if cell_limit is None:
-            sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, column=column))
+            sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, **unit_names))
         else:
             limit_values = {
                 "count": privacy.max_rows,
@@ -1058,7 +1051,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
                     [name_attribute(name, catalogue) for name in cell_limit.attributes]
                 ),
             }
-            sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
+            sentences.append(catalogue.say("limit_unit_cell", **unit_names, **limit_values))
     sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(catalogue.say("limit_sums"))
@@ -1118,8 +1111,7 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     unit_counts = [product for product in release.workload if product.of_units]
     unit_sentences = []
     if unit_counts:
-        unit_column = catalogue.quote(release.privacy.unit_column)
-        unit_sentences.append(catalogue.say("unit_is", column=unit_column))
+        unit_sentences.append(catalogue.say("unit_is", **name_unit(release.privacy, catalogue)))
     for key, is_once_in_all in (("units_each", False), ("units_once", True)):
         counted_products = [
             product
@@ -1190,9 +1182,12 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
         "answer_integer": release.options.integer,
     }
     columns = [name for name, is_chosen in chosen.items() if is_chosen]
-    tables = [*release.tables.not_additive] if columns else []
-    if not tables:
+    if not columns or not release.tables.not_additive:
         return []
+    titles = {product.name: table_title(product, catalogue) for product in release.workload}
+    tables = [titles.get(name, name) for name in release.tables.not_additive]
+    if not catalogue.names.is_empty:
+        tables = [catalogue.say("quoted", name=title) for title in tables]
     listed = [
         *tables[:_MOST_LISTED_TABLES],
         *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),

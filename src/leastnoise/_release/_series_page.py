@@ -40,6 +40,7 @@ from leastnoise._release._texts import (
     statistic_title,
     table_format,
     table_title,
+    window_width,
 )
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
@@ -169,6 +170,8 @@ def _render_page(
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         title=options.text("title", catalogue.language) or catalogue.say("series_title"),
         source=source,
+        agency=options.text("agency", catalogue.language),
+        contact=options.text("contact", catalogue.language),
         report=report,
         other_languages=[
             (language, name, file.replace("report", "index"))
@@ -242,7 +245,9 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
             yield _statistic_over_time(replace(statistic, code_texts=texts), along, catalogue)
     for table in release.tables:
         query_set = table.product.along.get(along)
-        is_over_time = query_set is not None and query_set.form.axis in {"cells", "up_to"}
+        if query_set is None:
+            continue
+        is_over_time = query_set.form.axis in {"cells", "up_to"} or window_width(query_set) > 0
         if is_over_time and table.name not in served:
             yield _table_over_time(replace(table, code_texts=texts), along, catalogue)
 
@@ -255,8 +260,13 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
         quantity = {"count": "units"}
     elif product.measure is not None:
         quantity = {"sum": product.measure}
-    if product.along[along].kind != "identity":
+    query_set = product.along[along]
+    if query_set.kind != "identity":
         quantity = None
+    periods = tuple(map(str, table.labels[position]))
+    if window_width(query_set):
+        last_periods = [str(last) for _, last in query_set.arguments]
+        periods = tuple(last_periods[: len(periods)])
     return _TimeTable(
         id=table.id,
         name=table_title(product, catalogue),
@@ -264,11 +274,11 @@ def _table_over_time(table: Table, along: str, catalogue: Catalogue) -> _TimeTab
         values=np.moveaxis(table.answer, position, -1),
         low=np.moveaxis(table.whole_low, position, -1),
         high=np.moveaxis(table.whole_high, position, -1),
-        periods=tuple(map(str, table.labels[position])),
+        periods=periods,
         quantity=quantity,
         rounding_key=quantity_key(product.domain, product.measure),
         catalogue=catalogue.with_format(table_format(product, catalogue)),
-        picture=table.picture(catalogue),
+        picture=table.picture(catalogue, has_caption=True),
     )
 
 
@@ -308,7 +318,7 @@ def _groups_without(
 def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
     """Return the view of a table: its newest values and their changes."""
     catalogue = table.catalogue
-    newest = _keep_together(table.periods[-1].removeprefix("<= "))
+    newest = _keep_together(catalogue.format_period(table.periods[-1].removeprefix("<= ")))
     headings = [*table.headings, newest]
     shape = tuple(map(len, table.labels))
     shown_groups = list(np.ndindex(shape))[:_MOST_ROWS]
@@ -322,9 +332,8 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
         changes = _estimate_changes(release, table, earlier)
         if changes is None:
             continue
-        headings.append(
-            catalogue.say("series_change", period=_keep_together(table.periods[earlier]))
-        )
+        earlier_period = _keep_together(catalogue.format_period(table.periods[earlier]))
+        headings.append(catalogue.say("series_change", period=earlier_period))
         for row, group in zip(rows, shown_groups, strict=True):
             row.append(_format_change(table, changes, group, earlier, release.options))
     rows_note = ""
@@ -445,8 +454,8 @@ def _with_sign(number: str, change: float) -> str:
 
 
 def _keep_together(period: str) -> str:
-    """Return a period in which no line break is possible."""
-    return period.replace("-", "\u2011")
+    """Return a period that no line break divides."""
+    return period.replace("-", "\u2011").replace(" ", "\u00a0")
 
 
 def _reach(value: float, low: float, high: float) -> float:

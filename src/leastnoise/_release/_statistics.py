@@ -327,19 +327,17 @@ class StatisticTable(ResultTable):
             kind="up_to",
             high=self.extra_columns["up_to"],
         )
-        return Picture(
+        counted = name_counted(self.statistic, self.domain, catalogue)
+        picture = Picture(
             name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.whole_low,
             high=self.whole_high,
-            unit=catalogue.say(
-                "share_of_rows", rows=name_counted(self.statistic, self.domain, catalogue)
-            ),
-            format_answer=catalogue.format_answer,
-            format_number=catalogue.format_number,
+            unit=catalogue.say("share_of_rows", rows=counted),
             up_to=catalogue.say("up_to"),
         )
+        return with_number_format(picture, self.with_own_format(catalogue))
 
     def __repr__(self) -> str:
         if self.cells > 1:

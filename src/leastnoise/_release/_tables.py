@@ -400,15 +400,21 @@ class Table(ResultTable):
             std_error=np.where(is_published, std_error, np.nan),
         )
 
-    def picture(self, catalogue: Catalogue) -> Picture:
-        """Return the picture that the chart is drawn from."""
+    def picture(self, catalogue: Catalogue, *, has_caption: bool = False) -> Picture:
+        """Return the picture that the chart is drawn from.
+
+        Args:
+            catalogue: the sentences of the language.
+            has_caption: whether a caption states the limit on the rows of a unit. If not, the axis
+                of answers states it.
+        """
         return make_picture(
             self.product,
             self.display_labels,
             self.answer,
             self.whole_low,
             self.whole_high,
-            self.privacy,
+            None if has_caption else self.privacy,
             catalogue,
         )
 

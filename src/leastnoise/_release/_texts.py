@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import takewhile, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +57,10 @@ TEMPLATES = Path(__file__).with_name("templates")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
+)
+_GERMAN_MONTHS = (
+    *("Januar", "Februar", "März", "April", "Mai", "Juni"),
+    *("Juli", "August", "September", "Oktober", "November", "Dezember"),
 )
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
 # German joins a percentage to a noun by two hyphens: 95-%-Intervall.
@@ -142,6 +146,22 @@ class Catalogue:
         if self.language == "de":
             return f"{day.day}.{day.month}.{day.year}"
         return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+    def format_period(self, label: str) -> str:
+        """Return a month or quarter for readers, such as ``January 2026``.
+
+        Other periods, such as days, stay in their ISO form.
+        """
+        period = _PERIOD.fullmatch(label)
+        if period is None or first_moment(label) is None:
+            return label
+        year, quarter, _, month, day, _ = period.groups()
+        if quarter is not None:
+            return self.say("quarter_of_year", quarter=quarter, year=year)
+        if month is None or day is not None:
+            return label
+        months = _GERMAN_MONTHS if self.language == "de" else _MONTHS
+        return f"{months[int(month) - 1]} {year}"
 
     def format_exact(self, value: Fraction) -> str:
         """Return a bound or a unit with separators and all of its digits."""
@@ -323,12 +343,22 @@ def display_labels(
     """
     labels_by_key = []
     for codes, name in zip_longest(labels, names):
-        shown = tuple(map(str, codes))
+        shown = tuple(map(_typeset_range, map(str, codes)))
         texts_of_codes = texts.get(str(name), {})
         if texts_of_codes:
             shown = _replace_codes(shown, texts_of_codes)
         labels_by_key.append(shown)
     return tuple(labels_by_key)
+
+
+def _typeset_range(code: str) -> str:
+    """Return the label of a range, such as ``15 .. 19``, with a dash for readers."""
+    low, dots, high = code.partition(" .. ")
+    if not dots:
+        return code
+    if low.isdecimal() and high.isdecimal():
+        return f"{low}\u2013{high}"
+    return f"{low} \u2013 {high}"
 
 
 def _replace_codes(codes: Sequence[str], texts_of_codes: Mapping[str, str]) -> tuple[str, ...]:
@@ -352,7 +382,8 @@ def make_picture(
 ) -> Picture:
     """Return the picture that the chart of a table is drawn from.
 
-    It has all cells; or numbers and dates in their order, without the cells of nulls and other
+    The axis of answers states the limit of ``privacy`` on the rows of a unit, if it is not None. It
+    has all cells; or numbers and dates in their order, without the cells of nulls and other
     values, if that makes a line or is the only form that can be drawn.
     """
     catalogue = catalogue.with_format(table_format(product, catalogue))
@@ -363,7 +394,7 @@ def make_picture(
             answer=answer,
             low=low,
             high=np.where(np.isnan(answer), np.nan, high),
-            unit=_describe_picture_unit(product, privacy, catalogue),
+            unit=name_with_row_limit(_name_axis(product, catalogue), privacy, catalogue),
             up_to=catalogue.say("up_to"),
         ),
         catalogue,
@@ -386,12 +417,12 @@ def make_picture(
     )
 
 
-def _describe_picture_unit(product: Product, privacy: Privacy | None, catalogue: Catalogue) -> str:
+def _name_axis(product: Product, catalogue: Catalogue) -> str:
     """Return the title of the axis of answers: their unit or quantity."""
     title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
-    if not catalogue.names.is_empty:
-        title = capitalize(title)
-    return name_with_row_limit(title, privacy, catalogue)
+    if catalogue.names.is_empty:
+        return title
+    return capitalize(title)
 
 
 def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
@@ -523,10 +554,16 @@ def _make_number_axis(
 
 def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
     """Return the axis of dates if all labels are periods, else of names."""
-    possible_moments = (first_moment(label.removeprefix("<= ")) for label in labels)
-    moments = [*takewhile(bool, possible_moments)]
+    are_windows = window_width(queries) > 0
+    if are_windows:  # a window of periods is drawn at its last one
+        periods = [str(last) for _, last in queries.arguments[: len(labels)]]
+    else:
+        periods = [label.removeprefix("<= ") for label in labels]
+    moments = [*takewhile(bool, map(first_moment, periods))]
     are_dates = (
-        queries.form.axis != "spans" and len(moments) == len(labels) > 2 and len(labels[0]) > 4
+        (are_windows or queries.form.axis != "spans")
+        and len(moments) == len(labels) > 2
+        and len(periods[0]) > 4
     )
     if not are_dates:
         return Axis(name=name, labels=labels, kind="names")
@@ -608,6 +645,8 @@ def _named_table_title(product: Product, catalogue: Catalogue) -> str:
     if not groups and not product.of_values:
         return capitalize(catalogue.say("title_total", name=quantity))
     unit = own_names.unit or unit_of_sums(product, catalogue)
+    if unit == catalogue.names.rows:  # a weighted count, whose quantity says it
+        unit = ""
     return _compose_title(quantity, groups, unit, catalogue)
 
 
@@ -619,8 +658,48 @@ def _compose_title(quantity: str, groups: str, unit: str, catalogue: Catalogue) 
 
 def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
     """Name the queries along an attribute, such as ``up to each value``."""
+    kind = query_set.kind
     periods = query_set.arguments[0][0] if query_set.form.numbered else 0
-    return catalogue.say(f"name_along_{query_set.kind}", periods=periods)
+    width = window_width(query_set)
+    if width > 0:
+        kind = "windows"
+        periods = width
+    return catalogue.say(f"name_along_{kind}", periods=periods)
+
+
+def window_width(query_set: QuerySet) -> int:
+    """Return the periods in each of consecutive windows of time; 0 for other ranges."""
+    if query_set.kind != "ranges":
+        return 0
+    ends = [
+        (_period_number(str(low)), _period_number(str(high))) for low, high in query_set.arguments
+    ]
+    windows = [(low, high) for low, high in ends if low is not None and high is not None]
+    widths = {high - low + 1 for low, high in windows}
+    first_periods = [low for low, _ in windows]
+    are_consecutive = all(later - earlier == 1 for earlier, later in pairwise(first_periods))
+    if len(windows) < max(2, len(ends)) or len(widths) != 1 or not are_consecutive:
+        return 0
+    return widths.pop()
+
+
+def _period_number(label: str) -> int | None:
+    """Return the number of a year, quarter, month, week or day since year 0; or None."""
+    period = _PERIOD.fullmatch(label)
+    if period is None or first_moment(label) is None:
+        return None
+    year, quarter, week, month, day, hour = (
+        int(part) if part else None for part in period.groups()
+    )
+    if hour is not None or year is None:
+        return None
+    if week is not None:
+        return dt.date.fromisocalendar(year, week, 1).toordinal() // 7
+    if day is not None:
+        return dt.date(year, month or 1, day).toordinal()
+    if month is not None:
+        return 12 * year + month
+    return year if quarter is None else 4 * year + quarter
 
 
 def name_groups(along: Mapping[str, QuerySet], catalogue: Catalogue) -> str:
@@ -812,12 +891,12 @@ def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
 
 
 def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> NumberFormat:
-    """Return the number format of a statistic's values."""
+    """Return the number format of a statistic's values; shares are percentages."""
     own_names = catalogue.names.table(statistic.name)
     if own_names.number_format != PLAIN_NUMBERS:
         return own_names.number_format
     if statistic.form.along:
-        return PLAIN_NUMBERS
+        return NumberFormat(percent=True)
     return _names_of_statistic(statistic, domain, catalogue).number_format
 
 
@@ -1081,7 +1160,7 @@ def format_row_limit(
     """
     if privacy.unit_column is None:
         return ""
-    limit = catalogue.say_count("of", privacy.max_rows, column=catalogue.quote(privacy.unit_column))
+    limit = catalogue.say_count("of", privacy.max_rows, **name_unit(privacy, catalogue))
     cut_share = estimate_cut_share(guard, level)
     if cut_share is None or cut_share.share < 0.005:
         return limit
@@ -1096,4 +1175,22 @@ def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue
     """Return the unit of a table with the limit on the rows of a privacy unit."""
     if privacy is None or privacy.unit_column is None:
         return unit
-    return catalogue.say_count("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
+    return catalogue.say_count(
+        "unit_of", privacy.max_rows, unit=unit, **name_unit(privacy, catalogue)
+    )
+
+
+def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
+    """Return what sentences call one privacy unit, by placeholder.
+
+    They use its display name; without one, they name the values of the unit column.
+    """
+    name = catalogue.names.unit
+    if name:
+        return {"unit_value": name, "unit_noun": name, "unit_short": name}
+    column = catalogue.quote(privacy.unit_column)
+    return {
+        "unit_value": catalogue.say("unit_value", column=column),
+        "unit_noun": catalogue.say("unit_noun", column=column),
+        "unit_short": str(privacy.unit_column),
+    }

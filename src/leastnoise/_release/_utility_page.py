@@ -128,8 +128,27 @@ def _unit_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
             mean=catalogue.format_value(round(float(rows_of_units.mean()), 2)),
             largest=int(rows_of_units.max()),
         )
+        yield from _relation_sentences(records, catalogue)
     for name in records.weights:
         yield catalogue.say("utility_weights", name=name)
+
+
+def _relation_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]:
+    """Yield sentences about the relations between the records of a unit."""
+    for key, names in (
+        ("utility_shared", records.shared),
+        ("utility_arranged", records.arranged),
+        ("utility_independent", _unrelated_names(records)),
+    ):
+        if names:
+            listed = catalogue.join_names([name_attribute(name, catalogue) for name in names])
+            yield catalogue.say(key, names=listed)
+
+
+def _unrelated_names(records: Records) -> list[str]:
+    """Return the attributes without a released relation between the records of a unit."""
+    related = {*records.shared, *records.arranged}
+    return [name for name in records.names if name not in related]
 
 
 def _compare(number: int, table: Table, records: Records, catalogue: Catalogue) -> TableComparison:

@@ -39,6 +39,7 @@ from leastnoise._studio._form_parts import (
     output_table,
     parse_number,
     series_table,
+    survey_table,
     total_table,
 )
 from leastnoise._studio._pages import (
@@ -233,6 +234,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     further_parts = {
         "series": series_table(form, names),
         "names": names_table(form, columns, [*table["domain"]], measure_columns),
+        "survey": survey_table(form),
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}

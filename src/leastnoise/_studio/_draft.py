@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
@@ -28,6 +28,13 @@ from leastnoise._planning import joint_price
 from leastnoise._release import Catalogue, load_catalogue, statistic_title, table_title
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
+from leastnoise._studio._publication_fields import (
+    PublicationField,
+    check_field,
+    publication_fields,
+    read_fields,
+    write_fields,
+)
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._workload import Product, Statistic, Workload, groups_of
@@ -37,6 +44,8 @@ TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
 SETTINGS = ("on", "weight", "target", "most", "size_of")
 """The fields of a setting."""
+FIELD_PREFIX = "field:"
+"""The beginning of the name of a field in a change."""
 _SETTING_KEYS = ("weight", "size", *TARGETS)  # keys of a [[workload]] that a setting writes
 TableKey = tuple[object, ...]
 
@@ -99,6 +108,7 @@ class Draft:
         dates: the periods of a series in the opened spec; None without one.
         periods: the current number of periods of a series; 0 without one.
         language: the language of the page; empty for the language of the spec.
+        field_changes: the new texts of names, outputs and the survey, by field.
     """
 
     text: str
@@ -113,6 +123,17 @@ class Draft:
     dates: Dates | None
     periods: int
     language: str = ""
+    field_changes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def fields(self) -> tuple[PublicationField, ...]:
+        """The fields for names, outputs and the survey."""
+        return publication_fields(read_toml(self.text))
+
+    @cached_property
+    def field_texts(self) -> Mapping[str, str]:
+        """The texts of these fields."""
+        return {**read_fields(read_toml(self.text), self.fields), **self.field_changes}
 
     @property
     def catalogue(self) -> Catalogue:
@@ -223,19 +244,25 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
         changes: new values of fields, of the whole draft or of settings.
         rows: the numbers of the rows whose settings change.
     """
-    values = {
-        field: _READ[one_of("a changed field", field, _READ)](value)
-        for field, value in changes.items()
-    }
-    row_values = {field: value for field, value in values.items() if field in SETTINGS}
+    field_changes = dict(draft.field_changes)
+    values = {}
+    for name, value in changes.items():
+        if name.startswith(FIELD_PREFIX):
+            field_id = name.removeprefix(FIELD_PREFIX)
+            field_changes[field_id] = check_field(draft.fields, field_id, value)
+        else:
+            values[name] = _READ[one_of("a changed field", name, _READ)](value)
+    row_values = {name: value for name, value in values.items() if name in SETTINGS}
     settings = list(draft.settings)
     for row in rows if row_values else ():
         number = whole("a row", row, 0, len(settings) - 1)
         settings[number] = replace(settings[number], **row_values)
     draft_values: dict[str, Any] = {
-        field: value for field, value in values.items() if field not in row_values
+        name: value for name, value in values.items() if name not in row_values
     }
-    changed_draft = replace(draft, **draft_values, settings=tuple(settings))
+    changed_draft = replace(
+        draft, **draft_values, settings=tuple(settings), field_changes=field_changes
+    )
     changed_draft.spec  # noqa: B018 - parsing refuses values that cannot be used
     return changed_draft
 
@@ -288,6 +315,7 @@ def format_spec(draft: Draft) -> str:
         last = draft.dates.reaching(draft.periods).end
         _set_text(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
     _set_workload(document, draft)
+    write_fields(document, draft.fields, draft.field_changes)
     return tomlkit.dumps(document)
 
 

@@ -36,6 +36,13 @@ LEVELS = ("0.8", "0.9", "0.95", "0.99", "0.999")
 """The levels of intervals that the form offers."""
 _TEXTS = ("title", "source", "agency", "contact")
 _MOST_DECIMALS = 12  # as [names] allows
+SURVEY_NUMBERS = ("design_effect", "sample", "population")
+"""The numbers of a rule for the sampling error of a survey."""
+_SURVEY_NAMES = {
+    "design_effect": "the design effect",
+    "sample": "the number of persons in the sample",
+    "population": "the number of persons in the population",
+}
 LATE = ("drop", "arrival")
 """How a series counts rows that arrive late; the first is the default."""
 _NO_GROUPS = (
@@ -151,7 +158,7 @@ def names_table(
         measures: the number of the column of each measure.
     """
     names: dict[str, Any] = {}
-    for key in ("rows", "units"):
+    for key in ("rows", "units", "unit"):
         if form.get(f"{key}_name"):
             names[key] = form[f"{key}_name"]
     described = {
@@ -238,6 +245,20 @@ def output_table(form: Form, language: str) -> dict[str, Any]:
     if "round" in output and rounding != "nearest":
         output["rounding"] = rounding
     return output
+
+
+def survey_table(form: Form) -> dict[str, Any]:
+    """Return the table [survey] of a spec; empty for a full count.
+
+    Raises:
+        InputError: some of the three numbers are missing.
+    """
+    numbers = {key: form.get(key, "").strip() for key in SURVEY_NUMBERS}
+    if not any(numbers.values()):
+        return {}
+    for key, text in numbers.items():
+        exact_positive(_SURVEY_NAMES[key], text)
+    return {key: parse_number(text) for key, text in numbers.items()}
 
 
 def total_table(

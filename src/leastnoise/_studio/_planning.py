@@ -50,6 +50,7 @@ from leastnoise._studio._draft import (
     save_spec,
 )
 from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
+from leastnoise._studio._publication_fields import PublicationField
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._workload import Workload, with_hidden_cells
 
@@ -480,6 +481,7 @@ def state_json(state: PlanningState) -> dict[str, Any]:
         "warnings": warnings,
         "ready": state.ready,
         "rows": _rows_json(state, catalogue),
+        "fields": draft.field_texts,
     }
 
 
@@ -740,7 +742,16 @@ def _render_planning(state: PlanningState, name: str, catalogue: Catalogue) -> s
         levels=[(level, catalogue.format_percent(level)) for level in levels],
         objectives=[(objective, catalogue.say(f"st_{objective}")) for objective in OBJECTIVES],
         targets=_list_target_choices(catalogue),
+        field_groups=_group_fields(draft),
     )
+
+
+def _group_fields(draft: Draft) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
+    """Return the fields of names, outputs and the survey by group and subject."""
+    groups: dict[str, dict[str, list[PublicationField]]] = {}
+    for one in draft.fields:
+        groups.setdefault(one.group, {}).setdefault(one.subject, []).append(one)
+    return [(group, [*subjects.items()]) for group, subjects in groups.items()]
 
 
 def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:

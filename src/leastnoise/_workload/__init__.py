@@ -42,6 +42,7 @@ from leastnoise._workload._product import (
     Statistic,
     Target,
     by_width,
+    cell_sets,
     index_queries,
     number_cells,
     square_measure,

@@ -6,6 +6,7 @@ const rows = [...at("rows").rows].map((row) => ({
 }));
 // a row's settings in the order of the page: weight, target, most, size_of
 const FIELDS = ["weight", "target", "most", "size_of"];
+const publication = [...document.querySelectorAll("[data-path]")];
 let seen = null; // what the page shows
 let refusal = ""; // why what was asked last was not done
 let wishes = []; // what is still to be asked for, in order
@@ -48,6 +49,7 @@ function show(view, all = false) {
   }
   fill(at("objective"), view.objective, all);
   fill(at("level"), String(view.level), all);
+  for (const input of publication) fill(input, view.fields[input.dataset.path], all);
   list(at("facts"), view.facts);
   list(at("kept"), view.kept);
   at("none").hidden = Boolean(view.kept);
@@ -155,6 +157,9 @@ if (at("delta")) at("delta").addEventListener("change", () => change({ delta: at
 at("least").addEventListener("change", () => change({ size: at("least").checked ? "least" : sized(Number(at("slider").value)) }));
 at("objective").addEventListener("change", () => change({ objective: at("objective").value }));
 at("level").addEventListener("change", () => change({ level: Number(at("level").value) }));
+for (const input of publication) {
+  input.addEventListener("change", () => change({ [`field:${input.dataset.path}`]: input.value }));
+}
 rows.forEach(({ on, settings, price }, place) => {
   on.addEventListener("change", () => change({ on: on.checked }, [place]));
   settings.forEach((field, number) => field.addEventListener("change", () => change({ [FIELDS[number]]: field.value }, [place])));

@@ -1,0 +1,249 @@
+"""Exchange synthetic rows between units, so that counts of units with a row in a cell agree.
+
+A release can count the units that have a row in each cell of an attribute, such as the households
+with a child. These counts say how the rows of a unit differ. Everything here is post-processing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._domain import Domain, UnitCount
+from leastnoise._estimation import Outcome
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._workload import Product, cell_sets
+
+_MOST_PRESENCES = 2**26  # numbers of rows by unit and cell that are kept, 128 MB
+_ROUNDS = 60  # of pairs over all rows; the counts of a household survey agree after 10 to 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberCounts:
+    """Noisy numbers of units that have a row in each cell of a table.
+
+    Attributes:
+        attributes: the attributes of the table.
+        cell_of_code: for each attribute the cell along it of each code; -1 for no cell.
+        shape: the number of cells along each attribute.
+        targets: the units of each cell, not negative, shape (cells).
+        std: the standard errors of these numbers, above 0.
+    """
+
+    attributes: tuple[str, ...]
+    cell_of_code: tuple[IntArray, ...]
+    shape: tuple[int, ...]
+    targets: FloatArray
+    std: FloatArray
+
+    def cells(self, codes: IntArray, names: Sequence[str]) -> IntArray:
+        """Return the cell of each row, and the number of cells for a row in none."""
+        flat = np.zeros(len(codes), dtype=np.int64)
+        is_inside = np.ones(len(codes), dtype=bool)
+        for name, mapping, size in zip(self.attributes, self.cell_of_code, self.shape, strict=True):
+            along = mapping[codes[:, names.index(name)]]
+            is_inside &= along >= 0
+            flat = flat * size + np.maximum(along, 0)
+        flat[~is_inside] = self.targets.size
+        return flat
+
+
+def count_members(outcome: Outcome, names: Sequence[str], factor: float) -> list[MemberCounts]:
+    """Return the counts of units by cells in which a unit can be more than once.
+
+    Args:
+        outcome: of the release.
+        names: the attributes of the records.
+        factor: the number of records over the number of rows of the release.
+    """
+    return list(_list_member_counts(outcome, names, factor))
+
+
+def _list_member_counts(
+    outcome: Outcome, names: Sequence[str], factor: float
+) -> Iterator[MemberCounts]:
+    """Yield the counts of the tables whose cells do not overlap."""
+    domain = outcome.plan.domain
+    for product in outcome.plan.workload:
+        measure = domain.measures.get(str(product.measure))
+        if not isinstance(measure, UnitCount) or not measure.attributes:
+            continue
+        if not set(product.attributes) <= set(names):
+            continue
+        mappings = _cells_of_codes(product, domain)
+        if mappings is None:
+            continue
+        estimate = outcome.estimator().estimate(product)
+        std = np.asarray(estimate.noise_std, dtype=np.float64).reshape(-1)
+        yield MemberCounts(
+            attributes=product.attributes,
+            cell_of_code=mappings,
+            shape=product.shape,
+            targets=factor * np.maximum(np.asarray(estimate.values).reshape(-1), 0.0),
+            std=factor * np.maximum(std, 0.5),
+        )
+
+
+def _cells_of_codes(product: Product, domain: Domain) -> tuple[IntArray, ...] | None:
+    """Return the cell of each code along each attribute; None if cells overlap."""
+    mappings = []
+    for name, query_set in product.along.items():
+        kind = domain.kind(name)
+        cell_of_code = np.full(kind.size, -1, dtype=np.int64)
+        for number, cells in enumerate(cell_sets(name, query_set, kind)):
+            codes = list(cells)
+            if (cell_of_code[codes] >= 0).any():
+                return None
+            cell_of_code[codes] = number
+        mappings.append(cell_of_code)
+    return tuple(mappings)
+
+
+def exchange_members(
+    codes: IntArray,
+    units: IntArray,
+    names: Sequence[str],
+    shared: Sequence[int],
+    tables: Sequence[MemberCounts],
+    random: np.random.Generator,
+) -> IntArray:
+    """Exchange rows between units until the units of each cell are near their targets.
+
+    Only rows with equal shared values change places, so all tables of rows, and of units by shared
+    attributes, stay as they are. A pair of rows is exchanged if this makes the sum over all cells of
+    ((units - target) / standard error) squared smaller.
+
+    Args:
+        codes: of the rows, shape (rows, attributes).
+        units: the number of the unit of each row, from 0.
+        names: the attributes of the rows.
+        shared: the positions of the attributes that rows of a unit share.
+        tables: the counts of units.
+        random: pairs the rows.
+
+    Returns:
+        The codes of the rows, in the same order of units.
+    """
+    number_of_units = int(units.max()) + 1
+    presences = [
+        _Presence(table, table.cells(codes, names), units, number_of_units)
+        for table in tables
+        if number_of_units * (table.targets.size + 1) <= _MOST_PRESENCES
+    ]
+    if not presences:
+        return codes
+    # Rows with equal shared values have the same stratum.
+    strata = np.zeros(len(codes), dtype=np.int64)
+    if shared:
+        strata = np.unique(codes[:, list(shared)], axis=0, return_inverse=True)[1].reshape(-1)
+    row_of_place = np.arange(len(codes))
+    for _ in range(_ROUNDS):
+        order = np.lexsort((random.random(len(codes)), strata))
+        order = order[: len(order) // 2 * 2]
+        first = order[::2]
+        second = order[1::2]
+        is_pair = (strata[first] == strata[second]) & (units[first] != units[second])
+        if _exchange_pairs(first[is_pair], second[is_pair], units, presences, row_of_place) == 0:
+            break
+    return codes[row_of_place]
+
+
+def _exchange_pairs(
+    first: IntArray,
+    second: IntArray,
+    units: IntArray,
+    presences: "Sequence[_Presence]",
+    row_of_place: IntArray,
+) -> int:
+    """Exchange the pairs of rows that improve the counts; return how many did."""
+    gains = np.zeros(len(first))
+    for presence in presences:
+        gains += presence.estimated_gains(first, second, units)
+    promising = np.flatnonzero(gains < 0)
+    exchanged = 0
+    for pair in promising[np.argsort(gains[promising], kind="stable")].tolist():
+        one = int(first[pair])
+        other = int(second[pair])
+        change = sum(
+            presence.change(one, other, int(units[one]), int(units[other]))
+            for presence in presences
+        )
+        if change >= 0:
+            continue
+        for presence in presences:
+            presence.exchange(one, other, int(units[one]), int(units[other]))
+        row_of_place[one], row_of_place[other] = row_of_place[other], row_of_place[one]
+        exchanged += 1
+    return exchanged
+
+
+class _Presence:
+    """The rows of each unit in each cell of a table, and the units of each cell.
+
+    Args:
+        table: the targets.
+        cells: the cell of each row.
+        units: the unit of each row.
+        number_of_units: in all.
+    """
+
+    def __init__(
+        self, table: MemberCounts, cells: IntArray, units: IntArray, number_of_units: int
+    ) -> None:
+        self._cells = cells.copy()
+        self._weights = np.append(table.std**-2.0, 0.0)  # a row in no cell counts nowhere
+        self._targets = np.append(table.targets, 0.0)
+        self._rows = np.zeros((number_of_units, table.targets.size + 1), dtype=np.int16)
+        np.add.at(self._rows, (units, cells), 1)
+        self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
+
+    def estimated_gains(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
+        """Return the change of the sum of squares by each pair, if it were the only one."""
+        cells, other_cells = self._cells[first], self._cells[second]
+        owner, other = units[first], units[second]
+        step = (self._rows[other, cells] == 0).astype(float) - (self._rows[owner, cells] == 1)
+        other_step = (self._rows[owner, other_cells] == 0).astype(float)
+        other_step -= self._rows[other, other_cells] == 1
+        change = self._squares(cells, step) + self._squares(other_cells, other_step)
+        return np.where(cells == other_cells, 0.0, change)
+
+    def _squares(self, cells: IntArray, step: FloatArray) -> FloatArray:
+        """Return the change of the squares of some cells by a step of each."""
+        excess = self._units[cells] - self._targets[cells]
+        return np.asarray(self._weights[cells] * step * (2 * excess + step))
+
+    def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
+        """Return the change of the sum of squares if two rows are exchanged."""
+        steps = self._steps(row, other_row, unit, other_unit)
+        return sum(
+            float(
+                self._weights[cell] * step * (2 * (self._units[cell] - self._targets[cell]) + step)
+            )
+            for cell, step in steps
+        )
+
+    def exchange(self, row: int, other_row: int, unit: int, other_unit: int) -> None:
+        """Exchange two rows."""
+        for cell, step in self._steps(row, other_row, unit, other_unit):
+            self._units[cell] += step
+        cell = self._cells[row]
+        other_cell = self._cells[other_row]
+        self._rows[unit, cell] -= 1
+        self._rows[unit, other_cell] += 1
+        self._rows[other_unit, other_cell] -= 1
+        self._rows[other_unit, cell] += 1
+        self._cells[row] = other_cell
+        self._cells[other_row] = cell
+
+    def _steps(
+        self, row: int, other_row: int, unit: int, other_unit: int
+    ) -> tuple[tuple[int, int], ...]:
+        """Return the cells whose units change, each with its change."""
+        cell = int(self._cells[row])
+        other_cell = int(self._cells[other_row])
+        if cell == other_cell:
+            return ()
+        rows = self._rows
+        step = int(rows[other_unit, cell] == 0) - int(rows[unit, cell] == 1)
+        other_step = int(rows[unit, other_cell] == 0) - int(rows[other_unit, other_cell] == 1)
+        return ((cell, step), (other_cell, other_step))
