@@ -62,8 +62,8 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
-    second_table_of,
     warn_of_unfinished,
+    with_joined_tables,
     with_note,
 )
 from leastnoise._session._periods import finish_series, is_unfinished, publish_due_periods
@@ -278,7 +278,7 @@ def release(
     Args:
         plan: what to do, from ``plan``.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
-            PyArrow, DuckDB or Spark table; or a DatabaseTable; or two of these, Joined.
+            PyArrow, DuckDB or Spark table; or a DatabaseTable; or several of these, Joined.
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file
             does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
@@ -392,7 +392,7 @@ def _simulate_release(
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
             guard = judge_counts(measured, observation, payment, options.rows, columns, totals)
-        receipt = replace(NO_RECEIPT, guard=guard, joined=second_table_of(source))
+        receipt = with_joined_tables(replace(NO_RECEIPT, guard=guard), source)
         request = ReleaseRequest(options, None, receipt, find_library(type(source)))
         return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder)
 
@@ -477,8 +477,8 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
             NO_RECEIPT,
             guard=None if guard is None else guard.counts,
             guard_reduced_from=reduced_from,
-            joined=second_table_of(request.source),
         )
+        receipt = with_joined_tables(receipt, request.source)
         return _pay_and_publish(affordable_job, request, ledger, table, guard, receipt, folder)
 
 
