@@ -131,7 +131,8 @@ class Options:
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.
         joined_on: the columns on which a `Joined` source is joined, first of the first table and
-            then of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
+            then of the second, for each table that is joined, so that statements may write its
+            LEFT JOIN; empty: JOIN is refused.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
@@ -195,6 +196,8 @@ class Options:
             for name in ("formats", "covariances", "statements")
         }
         checked["joined_on"] = tuple(options["joined_on"])
+        if len(self.joined_on) % 2:
+            raise refuse("joined_on", self.joined_on, "two columns for each joined table")
         self._check_labels()
         checked["labels"] = {
             name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()

@@ -37,7 +37,7 @@ def sql(
     of_unit: Sequence[str] = (),
     weight: Exact = 1,
     today: str | None = None,
-    joined_on: str | Mapping[str, str] | None = None,
+    joined_on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None = None,
 ) -> Workload:
     """Return the workload of SQL statements.
 
@@ -52,7 +52,8 @@ def sql(
         of_unit: attributes in which the rows of a unit agree.
         weight: of every table.
         today: the day that CURRENT_DATE means, such as "2026-01-31".
-        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
+        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN; a
+            list of these if several tables are joined.
 
     Returns:
         The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and

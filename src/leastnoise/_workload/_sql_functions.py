@@ -5,7 +5,7 @@ TO_CHAR with a format and WIDTH_BUCKET, and the current day, which the spec stat
 """
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_formats import formatted_time
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
+JoinColumns = tuple[str, str]
+"""The column of a source and the column of a further table that are joined."""
 _MOST_BUCKETS = 1000
 _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
@@ -47,24 +49,35 @@ class SqlSettings:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes in which the rows of a unit agree.
         today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
-        join: the columns on which the source is joined with a second table, one of each table;
-            None: it is one table.
+        joins: the columns on which the source is joined with each further table, one of each of
+            the two; empty if it is one table.
     """
 
     unit: str | None = None
     of_unit: tuple[str, ...] = ()
     today: str | None = None
-    join: tuple[str, str] | None = None
+    joins: tuple[JoinColumns, ...] = ()
 
 
-def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return the columns of a join in both tables, from its ``on``."""
-    if on is None or not on:
-        return None
-    if isinstance(on, str):
-        return on, on
-    ((first, second),) = on.items()
-    return first, second
+def join_columns(
+    on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None,
+) -> tuple[JoinColumns, ...]:
+    """Return the columns of joins in both tables, from the ``on`` of each.
+
+    >>> join_columns("customer"), join_columns([{"shop": "id"}, "customer"])
+    ((('customer', 'customer'),), (('shop', 'id'), ('customer', 'customer')))
+    """
+    if not on:
+        return ()
+    if isinstance(on, (str, Mapping)):
+        on = [on]
+    pairs = []
+    for columns in on:
+        if isinstance(columns, str):
+            pairs.append((columns, columns))
+        else:
+            pairs += columns.items()
+    return tuple(pairs)
 
 
 def parse_day(today: str | None) -> dt.date | None:
