@@ -169,7 +169,7 @@ def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files)
     )
     assert one == other
-    assert ln.check(what).fit.join.matched == 1200
+    assert ln.check(what).fit.joins[0].matched == 1200
     laid = SPEC.replace(
         'on = "patient_id"',
         'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"',
@@ -182,10 +182,135 @@ def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         ";",
     )
     stored = SPEC.replace('path = "visits.csv"', 'table = "visits"\nconnection = "env:DB"')
-    assert parse_spec(stored.replace('path = "patients.csv"', 'table = "patients"'), tmp_path).join[
-        "second"
-    ] == ln.DatabaseTable("patients", "env:DB")
+    assert parse_spec(
+        stored.replace('path = "patients.csv"', 'table = "patients"'), tmp_path
+    ).joins[0]["second"] == ln.DatabaseTable("patients", "env:DB")
     assert parse_spec(SPEC.replace('[source]\npath = "visits.csv"\n', ""), tmp_path).source is None
+
+
+CARDS = pd.DataFrame(
+    {"holder": range(300), "tier": ["gold", "blue", "blue", "none"] * 75, "shop": [1, 2] * 150}
+)
+SHOPS = pd.DataFrame({"id": [1, 2], "town": ["A", "B"]})
+STAR_SPEC = (
+    SPEC.replace("[source.join]", "[[source.join]]")
+    .replace(
+        "[privacy]",
+        """[[source.join]]
+path = "cards.csv"
+on = { patient_id = "holder" }
+[[source.join]]
+path = "shops.csv"
+on = { shop = "id" }
+public = true
+[privacy]""",
+    )
+    .replace(
+        "[[workload]]",
+        """[domain.tier]
+categories = ["gold", "blue", "none"]
+[domain.town]
+categories = ["A", "B"]
+[[workload]]
+sql = '''SELECT c.tier, s.town, COUNT(*) AS n FROM visits v JOIN cards c ON v.patient_id = c.holder
+JOIN shops s ON c.shop = s.id JOIN patients p ON p.patient_id = v.patient_id
+WHERE p.sex = 'M' GROUP BY 1, 2'''
+[[workload]]""",
+    )
+)
+
+
+@pytest.fixture
+def star(tmp_path, files: ln.Joined) -> ln.Joined:
+    CARDS.to_csv(tmp_path / "cards.csv", index=False)
+    SHOPS.to_csv(tmp_path / "shops.csv", index=False)
+    joined = ln.Joined(files, tmp_path / "cards.csv", on={"patient_id": "holder"})
+    return ln.Joined(joined, tmp_path / "shops.csv", on={"shop": "id"}, public=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
+    (tmp_path / "star.toml").write_text(STAR_SPEC, encoding="utf-8")
+    what = parse_spec(STAR_SPEC, tmp_path)
+    assert [join.matched for join in ln.check(what).fit.joins] == [1200] * 3
+    assert [join.table for join in ln.check(what).fit.joins] == ["patients", "cards", "shops"]
+    assert what.options.joined_on == ("patient_id",) * 3 + ("holder", "shop", "id")
+    made = ln.read_spec(tmp_path / "star.toml").release(out=tmp_path / "out")
+    both = VISITS.merge(PATIENTS).merge(CARDS, left_on="patient_id", right_on="holder")
+    both = both.merge(SHOPS, left_on="shop", right_on="id")
+    truth = both[both["sex"] == "M"].groupby(["tier", "town"]).size()
+    answered = pd.DataFrame(made.sql(what.options.statements[0])).set_index(["tier", "town"])["n"]
+    for cell, answer in answered.items():
+        assert answer == pytest.approx(truth.get(cell, 0), abs=4)
+    receipt = manifest(tmp_path / "out")["receipt"]
+    assert receipt["joined"]["table"] == "patients"
+    assert receipt["further_joined"] == [
+        {"table": "cards", "on": "patient_id", "key": "holder", "public": False},
+        {"table": "shops", "on": "shop", "key": "id", "public": True},
+    ]
+    sentences = manifest(tmp_path / "out")["privacy"]["unit"]["second_table"]
+    assert "(cards), joined by 'patient_id'. Its facts" in sentences
+    assert "(shops), joined by 'shop', that was declared to be public" in sentences
+    assert ln.read_release(tmp_path / "out").receipt.joined_tables[2].public
+    cards = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'cards'"):
+        ln.release(cards, tmp_path / "cards.csv", ledger=tmp_path / "cards.ledger")
+
+
+def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined) -> None:
+    book = tmp_path / "visits.ledger"
+    with stopped(Series, "measure"):
+        ln.release(PLAN, star, ledger=book, out=tmp_path / "out")
+    for other in (star.data, star.data.data, ln.Joined(star.data, SHOPS, on={"shop": "id"})):
+        with pytest.raises(ln.InputError, match="the same second table"):
+            ln.resume(book, source=other)
+    (tmp_path / "moved").mkdir()
+    shutil.move(tmp_path / "visits.csv", tmp_path / "moved/visits.csv")
+    (made,) = ln.resume(book, source=tmp_path / "moved/visits.csv")
+    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'on = { shop = "id" }\npublic = true',
+            'on = { shop = "id" }',
+            r"\[\[source\.join\]\] number 3: .* joined on 'shop', and the unit is 'patient_id'",
+        ),
+        (
+            'path = "cards.csv"',
+            "",
+            r"\[\[source\.join\]\] number 2 must name a table and what both have",
+        ),
+        (
+            'on = { patient_id = "holder" }',
+            'on = { patient_id = "holder" }\npublic = 1',
+            r"\[\[source\.join\]\] number 2: public must be true or false",
+        ),
+        (
+            'path = "shops.csv"',
+            'path = "patients.csv"',
+            r"\[\[source\.join\]\] number 3: The second table is the data themselves",
+        ),
+        (
+            '["A", "B"]',
+            '{ file = "cards.csv", column = "shop" }',
+            "must come from a public file; got the data themselves",
+        ),
+        (
+            "JOIN cards c ON v.patient_id = c.holder",
+            "JOIN cards c USING (card)",
+            "Declare the table",
+        ),
+    ],
+)
+def test_spec_with_an_invalid_star_is_refused(
+    tmp_path, star: ln.Joined, old: str, new: str, message: str
+) -> None:
+    assert old in STAR_SPEC
+    with pytest.raises(ln.InputError, match=message):
+        parse_spec(STAR_SPEC.replace(old, new), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def releases(folder: Path):
             FRAME,
             ln.Options(guard="1/2", rows=len(FRAME), searches=[search], survey={"cv": "0.1"}),
         ),
-        (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
+        (counts, FURTHER_TABLES, None),
     ]
     for number, (plan, rows, chosen) in enumerate(asked):
         out, ledger = folder / str(number), folder / f"{number}.ledger"
@@ -182,6 +182,14 @@ def releases(folder: Path):
     after = ln.plan(counts.workload, ln.PureDP(1), strategy="identity", after=[seeded])
     ln.release(after, FRAME, seed=2, out=folder / "after")
     yield folder / "after", set()
+
+
+FURTHER_TABLES = ln.Joined(
+    ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True),
+    pd.DataFrame({"id": range(40), "more": 1}),
+    on="id",
+    public=True,
+)
 
 
 def published(folder: Path) -> set[tuple[str, str]]:

@@ -565,7 +565,7 @@ SELECT product FROM orders ORDER BY colour
         ("JOIN people p USING (customer) LEFT JOIN people q USING (customer)", ""),
         (
             "JOIN people p USING (customer) JOIN cards c USING (customer)",
-            "The source has one second",
+            "The source has 1 of these joins",
         ),
         ("JOIN orders p USING (customer)", "A table is not joined with itself"),
         ("RIGHT JOIN people p USING (customer)", "Write LEFT JOIN or JOIN"),
@@ -596,13 +596,14 @@ STAR = ln.Domain(
         list(GROUPS), levels={"family": GROUPS, "region": dict.fromkeys(GROUPS, "EU")}
     ),
     segment=["private", "firm"],
+    tier=["gold", "blue"],
     measures={"amount": ln.Measure("amount", 0, 100)},
 )
 
 
 @pytest.fixture(scope="module")
 def star() -> dict[str, pd.DataFrame]:
-    """A table of facts, in which some keys have no partner, and three tables around it."""
+    """A table of facts, in which some keys have no partner, and four tables around it."""
     rng = np.random.default_rng(8)
     count = 400
     return {
@@ -616,6 +617,9 @@ def star() -> dict[str, pd.DataFrame]:
         ),
         "customers": pd.DataFrame(
             {"id": range(40), "segment": rng.choice(["private", "firm"], 40)}
+        ),
+        "cards": pd.DataFrame(
+            {"customer": range(20, 60), "tier": rng.choice(["gold", "blue"], 40)}
         ),
         "stores": pd.DataFrame([(name, *facts) for name, facts in STORES.items()]).set_axis(
             ["id", "region", "size"], axis="columns"
@@ -658,6 +662,16 @@ def star() -> dict[str, pd.DataFrame]:
         SUM(amount) AS rev FROM joined WHERE product <> 'pear' GROUP BY 1""",
         """SELECT s.size, COUNT(*) AS n FROM stores s, sales o WHERE (s.id = o.store_id AND s.region =
         'south') OR (s.id = o.store_id AND o.product = 'pear') GROUP BY s.size""",
+        """SELECT c.segment, k.tier, COUNT(*) AS n, COUNT(DISTINCT o.customer) AS customers FROM sales o
+        JOIN customers c ON o.customer = c.id JOIN cards k ON k.customer = o.customer GROUP BY 1, 2""",
+        """SELECT s.region, SUM(o.amount) FILTER (WHERE k.tier = 'gold') AS gold FROM sales o
+        JOIN stores s ON o.store_id = s.id LEFT JOIN cards k USING (customer)
+        JOIN customers c ON o.customer = c.id WHERE c.segment = 'firm' GROUP BY s.region""",
+        """SELECT c.segment, COUNT(*) AS n FROM sales o, customers c, cards k
+        WHERE o.customer = c.id AND o.customer = k.customer AND k.tier = 'blue' GROUP BY c.segment""",
+        """SELECT product, COUNT(*) AS n FROM sales WHERE customer IN (SELECT id FROM customers WHERE
+        segment = 'firm') AND customer IN (SELECT customer FROM cards WHERE tier = 'gold') AND
+        product IS NOT NULL GROUP BY product""",
         """SELECT 100.0 * SUM(CASE WHEN size LIKE 'b%' THEN amount ELSE 0 END) / SUM(amount) AS big
         FROM sales, stores WHERE store_id = id AND product = 'pear'""",
     ],
@@ -665,7 +679,8 @@ def star() -> dict[str, pd.DataFrame]:
 def test_star_schema_is_answered_as_duckdb_does(star, text):
     facts = star["sales"].rename(columns={"store_id": "store"})
     joined = facts.merge(star["customers"], how="left", left_on="customer", right_on="id")
-    settings = SqlSettings(unit="customer", join=("customer", "id"))
+    joined = joined.merge(star["cards"], how="left", on="customer")
+    settings = SqlSettings(unit="customer", joins=(("customer", "id"), ("customer", "customer")))
     (statement,) = over_common_domain(read_statements(STAR, [text], settings))
     frame = pd.DataFrame(answer_statement(statement, ExactNumbers(joined, "customer")))
     frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
@@ -700,6 +715,15 @@ def test_star_schema_is_answered_as_duckdb_does(star, text):
 def test_join_that_is_not_declared_is_refused(text, reason):
     with pytest.raises(ln.InputError, match=reason):
         ln.sql(STAR, text, joined_on={"customer": "id"})
+
+
+def test_two_tables_on_one_key_need_two_joins():
+    text = """SELECT c.segment, k.tier, COUNT(*) AS n FROM sales o JOIN customers c USING (customer)
+        JOIN cards k USING (customer) GROUP BY 1, 2"""
+    with pytest.raises(ln.InputError, match="JOIN of cards and customers on customer = customer"):
+        ln.sql(STAR, text, joined_on="customer")
+    (table,) = ln.sql(STAR, text, joined_on=["customer", "customer"])
+    assert table.name == "segment x tier"
 
 
 def test_current_date_is_the_stated_day():

@@ -32,8 +32,8 @@ from leastnoise._trusted.check import InputError, whole
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.reading._column import Column, Encoder
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
-from leastnoise._trusted.reading._location import protected_tables
-from leastnoise._trusted.reading._locations import CSV, Joined
+from leastnoise._trusted.reading._location import dataset_name
+from leastnoise._trusted.reading._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._trusted.reading._read import open_columns, open_source
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.reading._values import text
@@ -80,13 +80,14 @@ class JoinFit:
     """The rows with a partner in a second table; every number is private.
 
     Attributes:
-        matched: the number of rows with one partner.
-        several: the number of rows without a partner because the second table has their key more
-            than once.
-        keys: the number of distinct keys of the second table.
-        doubled: the number of keys that it has more than once.
+        table: the name of the second table; empty for a data frame.
+        matched: rows with one partner.
+        several: rows without a partner because the second table has their key more than once.
+        keys: different keys of the second table.
+        doubled: keys that it has more than once.
     """
 
+    table: str
     matched: int
     several: int
     keys: int
@@ -108,10 +109,10 @@ class Fit:
             guard counts them as not used.
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
-        join: how rows are joined to a second table; None if there is none.
-        faults: the most frequent reasons why lines are not records, with their numbers of lines.
-        left_out: by the attributes of a table, the number of used rows that it leaves out because a
-            value of an attribute is missing or outside. It has only tables that may leave out rows.
+        joins: how rows are joined to each further table.
+        faults: the most frequent reasons why lines are no record, with their numbers of lines.
+        left_out: by the attributes of a table how many of the rows used it leaves out, because a
+            value of theirs is missing or outside; only tables that may leave out some.
     """
 
     lines: int | None
@@ -121,7 +122,7 @@ class Fit:
     used: int
     attributes: tuple[ColumnFit, ...]
     measures: tuple[ColumnFit, ...]
-    join: JoinFit | None = None
+    joins: tuple[JoinFit, ...] = ()
     faults: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[tuple[str, ...], int], ...] = ()
     unreadable: int = 0
@@ -173,13 +174,10 @@ def count_fit(
     used = is_kept & counts.is_in_some_table()
     faults = Counter[str]()
     if malformed_lines:
-        faults = _line_faults(protected_tables(source)[0])
+        faults = _line_faults(private_tables(source)[0])
     lines = None
     if opened.delimiter is not None:
         lines = counts.rows + malformed_lines
-    join = None
-    if isinstance(source, Joined):
-        join = _join_fit(source)
     return Fit(
         lines=lines,
         faults=tuple(faults.most_common(_MOST_FAULTS)),
@@ -190,7 +188,7 @@ def count_fit(
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
         attributes=tuple(tally.fit() for tally in counts.attributes),
         measures=tuple(tally.fit(of_measure=True) for tally in counts.measures),
-        join=join,
+        joins=tuple(map(_join_fit, list_joins(source))),
         left_out=tuple(counts.left_out(used)),
     )
 
@@ -320,7 +318,10 @@ def _join_fit(source: Joined) -> JoinFit:
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(
-        keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts
+        table=dataset_name(source.second) or "",
+        keys=len(partners.times),
+        doubled=int(np.count_nonzero(partners.times > 1)),
+        **counts,
     )
 
 
@@ -556,7 +557,9 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
         yield f"cut            {_format_share(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
-    if (join := fit.join) is not None:
+    for join in fit.joins:
+        if len(fit.joins) > 1:
+            yield f"joined table   {join.table or 'a data frame'}"
         yield f"with partner   {_format_share(join.matched, fit.rows)}; the others have nulls for the second table's columns"
         if join.doubled:
             several = _format_share(join.several, fit.rows)

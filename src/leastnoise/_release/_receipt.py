@@ -108,6 +108,7 @@ class ReceiptFacts:
         guard_reduced_from: the budget before guards that stopped earlier releases used a part of
             it; None if they used none.
         joined: the second table of the data; None without one.
+        further_joined: the tables that are joined after it.
     """
 
     id: str
@@ -115,6 +116,14 @@ class ReceiptFacts:
     guard: GuardCounts | None = field(default=None, metadata=flat("guard_"))
     guard_reduced_from: str | None = None
     joined: SecondTable | None = None
+    further_joined: tuple[SecondTable, ...] = ()
+
+    @property
+    def joined_tables(self) -> tuple[SecondTable, ...]:
+        """All joined tables, in the order in which they are joined."""
+        if self.joined is None:
+            return ()
+        return (self.joined, *self.further_joined)
 
 
 NO_RECEIPT = ReceiptFacts(id="")

@@ -956,11 +956,11 @@ def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:
-    """Return the settings for SQL statements over a release: unit, day, join."""
+    """Return the settings for SQL statements over a release: unit, day, joins."""
     return SqlSettings(
         unit=plan.privacy.unit_column,
         today=options.today or None,
-        join=None if not options.joined_on else (options.joined_on[0], options.joined_on[-1]),
+        joins=tuple(zip(options.joined_on[::2], options.joined_on[1::2], strict=True)),
     )
 
 

@@ -660,8 +660,11 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     privacy = release.privacy
     finding = release.finding
     receipt = release.receipt
-    # The headline has the facts about the guard and the second table.
-    payment = write_record(replace(receipt, guard=None, guard_reduced_from=None, joined=None))
+    # The headline has the facts about the guard and the joined tables.
+    only_payment = replace(
+        receipt, guard=None, guard_reduced_from=None, joined=None, further_joined=()
+    )
+    payment = write_record(only_payment)
     if "charge" in payment:
         payment["charge"] = catalogue.localize(str(payment["charge"]))
     facts = ", ".join(f"{name}: {value}" for name, value in payment.items() if value)

@@ -1092,15 +1092,18 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return a sentence on the protection of a second table; None without one."""
-    second_table = release.receipt.joined
-    if second_table is None:
+    """Return sentences on the protection of joined tables; None without any."""
+    sentences = [
+        catalogue.say(
+            "joined_public" if table.public else "joined",
+            table=table.table or "-",
+            column=catalogue.quote(table.on),
+        )
+        for table in release.receipt.joined_tables
+    ]
+    if not sentences:
         return None
-    return catalogue.say(
-        "joined_public" if second_table.public else "joined",
-        table=second_table.table or "-",
-        column=catalogue.quote(second_table.on),
-    )
+    return " ".join(sentences)
 
 
 def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:

@@ -32,7 +32,9 @@ from leastnoise._plan import (
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy, stated_privacy
 from leastnoise._release import (
+    NO_RECEIPT,
     Options,
+    ReceiptFacts,
     SearchFacts,
     SecondTable,
     check_formats,
@@ -547,37 +549,43 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
             )
 
 
-def locate_data(source: Any, location: Any, joined: SecondTable | None) -> Any:
-    """Return the source that was passed; without one, the recorded source.
+def locate_data(source: Any, location: Any, receipt: ReceiptFacts) -> Any:
+    """Return the source that was passed, or else the recorded one.
 
-    Raises if the second table differs from that of the payment.
+    A source with other joined tables than the release was paid for is refused.
     """
     data = reading.source_from_location(location, source)
     if data is not None:
-        check_join(data, joined)
+        check_join(data, receipt)
     return data
 
 
-def second_table_of(source: Any) -> SecondTable | None:
-    """Return the published facts of a second table; None without one."""
-    facts = reading.join_facts(source)
-    if not facts:
-        return None
-    return read_record(SecondTable, facts)
+def with_joined_tables(receipt: ReceiptFacts, source: Any) -> ReceiptFacts:
+    """Return a receipt with the published facts of the joined tables of a source."""
+    tables = [read_record(SecondTable, facts) for facts in reading.join_facts(source)]
+    if not tables:
+        return replace(receipt, joined=None, further_joined=())
+    return replace(receipt, joined=tables[0], further_joined=tuple(tables[1:]))
 
 
-def check_join(source: Any, recorded: SecondTable | None) -> None:
-    """Raise for data whose second table differs from that of the payment."""
-    current = second_table_of(source)
-    if current is not None and recorded is not None and "" in {current.table, recorded.table}:
-        recorded = replace(recorded, table=current.table)  # a frame has no name
-    if current != recorded:
+def check_join(source: Any, receipt: ReceiptFacts) -> None:
+    """Refuse data with other joined tables than those that were paid for."""
+    current = with_joined_tables(NO_RECEIPT, source).joined_tables
+    recorded = receipt.joined_tables
+    if len(current) != len(recorded) or not all(map(_is_same_table, current, recorded)):
         raise InputError(
             "A release must be finished with the source that it was paid for: the same "
             "second table, joined on the same columns, and public or not as before. Give "
             "source=leastnoise.Joined(...) as for the release, or no second table if there "
             "was none."
         )
+
+
+def _is_same_table(current: SecondTable, recorded: SecondTable) -> bool:
+    """Return whether a joined table can be the recorded one; a frame has no name."""
+    if "" in {current.table, recorded.table}:
+        recorded = replace(recorded, table=current.table)
+    return current == recorded
 
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6
@@ -600,10 +608,10 @@ def count_csv_blocks(source: Any) -> int:
 def list_csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source.
 
-    For two joined tables these are the files of the first. Other sources have no such files.
+    Of joined tables the files of the first one count. Other sources have none.
     """
     source_location = reading.source_location(source)
-    if isinstance(source_location, dict) and "joined" in source_location:
+    while isinstance(source_location, dict) and "joined" in source_location:
         source_location = source_location["joined"][0]
     if source_location is None:
         return []

@@ -32,8 +32,8 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
-    second_table_of,
     whole_for_new_ledger,
+    with_joined_tables,
     with_note,
 )
 from leastnoise._session._release_job import (
@@ -211,7 +211,7 @@ def publish_due_periods(
     else:
         job = _begun_job(spec, ledger, entry)
     _check_not_older(target, [str(label) for label in dates.labels[job.drawn :]])
-    check_join(source, job.request.receipt.joined)
+    check_join(source, job.request.receipt)
     table = None
     if periods_due > job.drawn:
         table = read_table(
@@ -281,7 +281,7 @@ def _new_job(
     request = ReleaseRequest(
         spec.options,
         reading.source_location(source),
-        replace(NO_RECEIPT, joined=second_table_of(source)),
+        with_joined_tables(NO_RECEIPT, source),
         library=find_library(type(source)),
     )
     return _SeriesJob(new_plan, 0, request, guard_share=share)

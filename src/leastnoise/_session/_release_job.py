@@ -421,7 +421,7 @@ def finish_paid(
     with _explain_unreadable_plan(ledger, entry, pending.options):
         request = ReleaseRequest.from_text(pending.options)
         job = build_release_job(_plan_from_text(pending.plan))
-    data = locate_data(source, request.source, request.receipt.joined)
+    data = locate_data(source, request.source, request.receipt)
     if is_too_late(ledger, entry):
         ledger.check_period_of(entry)  # raises; the kernel would refuse it too
     if out is None and entry.output == IN_MEMORY:

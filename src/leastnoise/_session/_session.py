@@ -62,8 +62,8 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
-    second_table_of,
     warn_of_unfinished,
+    with_joined_tables,
     with_note,
 )
 from leastnoise._session._periods import finish_series, is_unfinished, publish_due_periods
@@ -279,9 +279,9 @@ def release(
     Args:
         plan: the plan, from `leastnoise.plan`.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
-            PyArrow, DuckDB or Spark table; or a DatabaseTable; or two of these, Joined.
-        ledger: the ledger of the data set, or its file; if the file does not exist, it is created
-            with the plan's budget. A ledger is needed unless there is a ``seed``.
+            PyArrow, DuckDB or Spark table; or a DatabaseTable; or several of these, Joined.
+        ledger: the ledger of the data set, or its file; made with the plan's budget if the file
+            does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         options: the level of the intervals, additional columns, the written files and their
             formats, and the guard; see `Options`.
@@ -396,7 +396,7 @@ def _simulate_release(
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
             guard = judge_counts(measured, observation, payment, guarded_plan, options.rows)
-        receipt = replace(NO_RECEIPT, guard=guard, joined=second_table_of(source))
+        receipt = with_joined_tables(replace(NO_RECEIPT, guard=guard), source)
         request = ReleaseRequest(options, None, receipt, find_library(type(source)))
         return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder)
 
@@ -481,8 +481,8 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
             NO_RECEIPT,
             guard=None if guard is None else guard.counts,
             guard_reduced_from=reduced_from,
-            joined=second_table_of(request.source),
         )
+        receipt = with_joined_tables(receipt, request.source)
         return _pay_and_publish(affordable_job, request, ledger, table, guard, receipt, folder)
 
 

@@ -52,7 +52,6 @@ from leastnoise._workload import Product, QuerySet, groups_of, identity, queries
 LOCATION_KEYS = ("path", "table", "connection")
 LAYOUT_KEYS = ("delimiter", "encoding", "header")
 _JOIN_KEYS = ("on", "columns", "public")
-JOIN_PART = "[source.join]"
 
 
 def check_text(name: str, value: object) -> str:
@@ -90,28 +89,52 @@ def read_layout(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     return layout
 
 
-def read_join(folder: Path, settings: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
-    """Return the arguments of `Joined` for [source.join]; empty without one.
+def read_joins(
+    folder: Path, settings: Mapping[str, Any], first: Path | None
+) -> tuple[dict[str, Any], ...]:
+    """Return the arguments of `Joined` for each [source.join], in their order.
 
     ``first`` is the path of the first table.
     """
     if "join" not in settings:
-        return {}
-    table = known_keys(JOIN_PART, settings["join"], [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
+        return ()
+    parts = settings["join"]
+    if not isinstance(parts, list):
+        parts = [parts]
+    joins: list[dict[str, Any]] = []
+    source: Any = first
+    for number, part in enumerate(parts, 1):
+        where = join_part(number, len(parts))
+        join = _read_join(folder, settings, part, where)
+        with prefix_errors(f"{where}: "):
+            source = Joined(source, **join)
+        joins.append(join)
+    return tuple(joins)
+
+
+def join_part(number: int, parts: int) -> str:
+    """Return the name of a join in messages."""
+    if parts == 1:
+        return "[source.join]"
+    return f"[[source.join]] number {number}"
+
+
+def _read_join(
+    folder: Path, settings: Mapping[str, Any], part: object, where: str
+) -> dict[str, Any]:
+    """Return the arguments of `Joined` for one [source.join]."""
+    table = known_keys(where, part, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
     if "table" in table and "connection" in settings:
         table.setdefault("connection", settings["connection"])
-    path, database_table = read_location(folder, table, JOIN_PART)
+    path, database_table = read_location(folder, table, where)
     if (path is None and database_table is None) or "on" not in table:
         raise InputError(
-            f'{JOIN_PART} must name a table and what both have, such as path = "patients.csv" '
+            f'{where} must name a table and what both have, such as path = "patients.csv" '
             'and on = "patient_id".'
         )
-    layout = read_layout(table, JOIN_PART)
+    layout = read_layout(table, where)
     second: Any = CSV(path, **layout) if layout and path is not None else database_table or path
-    join = {"second": second, **{key: table[key] for key in _JOIN_KEYS if key in table}}
-    with prefix_errors(f"{JOIN_PART}: "):
-        Joined(first, **join)
-    return join
+    return {"second": second, **{key: table[key] for key in _JOIN_KEYS if key in table}}
 
 
 @contextmanager

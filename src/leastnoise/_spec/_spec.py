@@ -72,7 +72,6 @@ from leastnoise._spec._bounds import (
     with_narrowest_bounds,
 )
 from leastnoise._spec._domain import (
-    JOIN_PART,
     LAYOUT_KEYS,
     LOCATION_KEYS,
     READING_KEYS,
@@ -80,10 +79,11 @@ from leastnoise._spec._domain import (
     check_text,
     domain_from_spec,
     impossible_from_spec,
+    join_part,
     labels_from_spec,
     prefix_errors,
     public_from_spec,
-    read_join,
+    read_joins,
     read_layout,
     read_location,
 )
@@ -297,7 +297,7 @@ class Spec:
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
-    join: Mapping[str, Any] = field(default_factory=dict)
+    joins: tuple[Mapping[str, Any], ...] = ()
     privacy: Privacy | Least
     whole: Privacy | None = None
     """The budget of which ``privacy`` is a share; None without a share."""
@@ -370,18 +370,17 @@ class Spec:
         return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
     def data(self, source: Any) -> Any:
-        """Return the data of a source with the layout and join of the spec.
+        """Return the data of a source with the layout and joins of the spec.
 
         A source of None gives None.
         """
         if source is None:
             return None
+        data = source
         if self.layout and isinstance(source, Path):
             data = CSV(source, **self.layout)
-        else:
-            data = source
-        if self.join:
-            return Joined(data, **self.join)
+        for join in self.joins:
+            data = Joined(data, **join)
         return data
 
     @property
@@ -544,7 +543,7 @@ def spec_from_table(
     return Spec(
         source=source.table or source.path,
         layout=source.layout,
-        join=source.join,
+        joins=source.joins,
         privacy=budget.privacy,
         whole=budget.whole,
         rows=options.rows,
@@ -576,15 +575,15 @@ class _SourcePart:
         table: a database table; None without one.
         layout: the layout of CSV files.
         reading: how texts become values, as arguments of attributes.
-        join: the arguments of `Joined`; empty without a second table.
-        today: the day of CURRENT_DATE, as text.
+        joins: the arguments of `Joined` for each further table, in their order.
+        today: the day that CURRENT_DATE means, as text.
     """
 
     path: Path | None
     table: DatabaseTable | None
     layout: Mapping[str, Any]
     reading: Mapping[str, Any]
-    join: Mapping[str, Any]
+    joins: tuple[dict[str, Any], ...]
     today: str | None
 
 
@@ -601,8 +600,8 @@ def _read_source(folder: Path, part: object) -> _SourcePart:
         for key in ("null", *READING_KEYS)
         if key in settings
     }
-    join = read_join(folder, settings, path)
-    if join:
+    joins = read_joins(folder, settings, path)
+    for join in joins:
         with prefix_errors("[source] "):
             join["reading"] = key_reading(reading)
     return _SourcePart(
@@ -610,7 +609,7 @@ def _read_source(folder: Path, part: object) -> _SourcePart:
         table=table,
         layout=read_layout(settings, "[source]"),
         reading=reading,
-        join=join,
+        joins=joins,
         today=_read_today(settings),
     )
 
@@ -647,9 +646,9 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with the categories and bounds of earlier searches."""
-    second_table = None if source.join.get("public") else source.join.get("second")
-    files = PublicFiles(folder, [source.path, second_table])
+    """Return the domain of a spec, with categories and bounds found before."""
+    private_joins = [join for join in source.joins if not join.get("public")]
+    files = PublicFiles(folder, [source.path, *(join["second"] for join in private_joins)])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
     bounds_searches = list_bounds_searches(requests, domain, folder, bounds)
     domain, searches = read_category_searches(domain, parts["domain"], folder, categories)
@@ -727,7 +726,7 @@ def _read_queries(
         unit=unit[0] if unit else None,
         of_unit=tuple(unit[1]) if unit else (),
         today=source.today,
-        join=join_columns(source.join.get("on")),
+        joins=join_columns([join["on"] for join in source.joins]),
     )
     workloads, statements = _read_workloads(domain, entries, unit, settings, statement_files)
     return _QueriesPart(entries=workloads, workload=together(workloads), statements=statements)
@@ -757,8 +756,16 @@ def _read_options(
             searches=_paid_search_facts(described.all_searches),
             statements=requested.statements,
             today=source.today or "",
-            joined_on=join_columns(source.join.get("on")) or (),
+            joined_on=_joined_columns(source),
         )
+
+
+def _joined_columns(source: _SourcePart) -> tuple[str, ...]:
+    """Return the columns of all joins in one list, two for each join."""
+    columns: list[str] = []
+    for pair in join_columns([join["on"] for join in source.joins]):
+        columns += pair
+    return tuple(columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -808,11 +815,11 @@ def _check_together(
     workload: Workload,
 ) -> None:
     """Raise for parts of a spec that do not fit each other."""
-    if source.join:
-        # The second table must have rows of the unit, or be public; that is checked although no
+    for number, join in enumerate(source.joins, 1):
+        # A joined table must have rows of the unit, or be public; that is checked although no
         # data are there.
-        with prefix_errors(f"{JOIN_PART}: "):
-            joined = Joined(None, **source.join)
+        with prefix_errors(f"{join_part(number, len(source.joins))}: "):
+            joined = Joined(None, **join)
             check_unit(joined, budget.privacy.unit_column, budget.privacy.unit_reading)
     check_category_searches(described.searches, budget.privacy)
     check_bounds_searches(described.bounds_searches, budget.privacy)

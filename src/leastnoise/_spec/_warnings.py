@@ -206,14 +206,13 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
     warnings += [
         catalogue.say("st_w_round", half=readable(step / 2)) for step in sorted(steps) if step
     ]
-    if spec.join.get("public"):  # joined on the unit, it protects nothing more
-        warnings.append(
-            catalogue.say(
-                "st_w_join_unit"
-                if spec.privacy.unit_column == Joined(None, **spec.join).own
-                else "st_w_join"
-            )
-        )
+    public_joins = [join for join in spec.joins if join.get("public")]
+    # joined on the unit, it protects nothing more
+    keys = {
+        "st_w_join_unit" if spec.privacy.unit_column == Joined(None, **join).own else "st_w_join"
+        for join in public_joins
+    }
+    warnings += [catalogue.say(key) for key in sorted(keys)]
     privacy = stated_privacy(spec.privacy)
     return *(() if privacy is None else budget_warnings(privacy, spec.rows, catalogue)), *warnings
 

@@ -37,7 +37,7 @@ def sql(
     of_unit: Sequence[str] = (),
     weight: Exact = 1,
     today: str | None = None,
-    joined_on: str | Mapping[str, str] | None = None,
+    joined_on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None = None,
 ) -> Workload:
     """Return the workload of SQL statements.
 
@@ -50,9 +50,10 @@ def sql(
         statements: texts; each has one SELECT, or several separated by semicolons.
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes in which the rows of a unit agree.
-        weight: the weight of every table.
-        today: the day of CURRENT_DATE, such as "2026-01-31".
-        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
+        weight: of every table.
+        today: the day that CURRENT_DATE means, such as "2026-01-31".
+        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN; a
+            list of these if several tables are joined.
 
     Returns:
         The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and

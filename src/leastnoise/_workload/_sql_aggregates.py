@@ -234,6 +234,13 @@ class AggregateReader:
 
     def _ordered_quantile(self, node: Node, boxes: Boxes) -> Node:
         """Return PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
+        exp = self.exp
+        if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+            raise refused(
+                node.sql("duckdb"),
+                "Write PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column); for the most frequent "
+                "value, ORDER BY COUNT(*) DESC with GROUP BY of the column",
+            )
         (ordered,) = node.expression.expressions
         share = read_number(function_name(node.this), node.this.this)
         share = 1 - share if ordered.args.get("desc") else share

@@ -5,26 +5,39 @@ and the current day, which the spec states. It changes the syntax tree before ot
 """
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_bigquery import (
+    extracted_week,
+    time_difference,
+    truncated_time,
+)
 from leastnoise._workload._sql_formats import formatted_time
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
+JoinColumns = tuple[str, str]
+"""The column of a source and the column of a further table that are joined."""
 _MOST_BUCKETS = 1000
+_BIGQUERY_NAMES = (
+    "FORMAT_DATE",
+    "FORMAT_TIMESTAMP",
+    "DATETIME_TRUNC",
+    "PARSE_DATE",
+    "PARSE_TIMESTAMP",
+)
 _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
-    **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP", "DATETIME_TRUNC"), "bigquery"),
+    **dict.fromkeys(_BIGQUERY_NAMES, "bigquery"),
     **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH", "FORMAT"), "tsql"),
 }
 """Functions that only other databases have, with a database that has them."""
 _QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """What other databases call APPROX_QUANTILE(column, share)."""
 _ORIGIN = "19000101"  # the date that SQL Server numbers 0
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _ORACLE_UNITS = {
     **dict.fromkeys(("YYYY", "YEAR", "Y"), "YEAR"),
     **dict.fromkeys(("MM", "MONTH", "MON"), "MONTH"),
@@ -46,25 +59,36 @@ class SqlSettings:
     Attributes:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes in which the rows of a unit agree.
-        today: the day of CURRENT_DATE, such as "2026-01-31"; None if none is stated.
-        join: the columns on which the source is joined with a second table, one from each table;
-            None if the source is one table.
+        today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
+        joins: the columns on which the source is joined with each further table, one of each of
+            the two; empty if it is one table.
     """
 
     unit: str | None = None
     of_unit: tuple[str, ...] = ()
     today: str | None = None
-    join: tuple[str, str] | None = None
+    joins: tuple[JoinColumns, ...] = ()
 
 
-def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return the join columns of both tables from the argument ``on``."""
-    if on is None or not on:
-        return None
-    if isinstance(on, str):
-        return on, on
-    ((first, second),) = on.items()
-    return first, second
+def join_columns(
+    on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None,
+) -> tuple[JoinColumns, ...]:
+    """Return the columns of joins in both tables, from the ``on`` of each.
+
+    >>> join_columns("customer"), join_columns([{"shop": "id"}, "customer"])
+    ((('customer', 'customer'),), (('shop', 'id'), ('customer', 'customer')))
+    """
+    if not on:
+        return ()
+    if isinstance(on, (str, Mapping)):
+        on = [on]
+    pairs = []
+    for columns in on:
+        if isinstance(columns, str):
+            pairs.append((columns, columns))
+        else:
+            pairs += columns.items()
+    return tuple(pairs)
 
 
 def parse_day(today: str | None) -> dt.date | None:
@@ -137,6 +161,8 @@ def _with_duckdb_dates(node: Node) -> Node:
     if node.name.upper() in ("TO_TIMESTAMP", "TO_DATE"):
         is_date = node.name.upper() == "TO_DATE"
         return _parsed_time(node, "DATE" if is_date else "TIMESTAMP")
+    if node.name.upper() == "WEEKISO" and len(node.expressions) == 1:
+        return exp.Extract(this=exp.var("WEEK"), expression=node.expressions[0])
     if node.name.upper() == "DATE_PART" and len(node.expressions) == 2:
         part, column = node.expressions
         return exp.Extract(this=exp.var(part.name.upper()), expression=column)
@@ -300,6 +326,22 @@ def _with_rollup(group: Node) -> Node:
     return group
 
 
+def _with_series_as_rows(select: Node) -> Node:
+    """Return SELECT generate_series(...), as PostgreSQL writes it, with UNNEST."""
+    from sqlglot import exp
+
+    series = []
+    for column in select.expressions:
+        node = column.unalias()
+        while isinstance(node, (exp.Cast, exp.Paren)):
+            node = node.this
+        if isinstance(node, exp.GenerateSeries):
+            series.append(node)
+    for node in series:
+        node.replace(exp.Unnest(expressions=[node.copy()]))
+    return select
+
+
 def _share_of_total(window: Node) -> Node:
     """Return RATIO_TO_REPORT(x) OVER (...) as x / SUM(x) OVER (...)."""
     from sqlglot import exp
@@ -337,20 +379,6 @@ def _is_text_literal(node: Any) -> bool:
     from sqlglot import exp
 
     return isinstance(node, exp.Literal) and node.is_string
-
-
-def _with_unit_first(call: Node) -> Node:
-    """Return DATE_TRUNC(column, MONTH), as BigQuery writes it, with its unit first."""
-    from sqlglot import exp
-
-    unit = call.args["unit"]
-    is_column = isinstance(unit, exp.Column) or unit.name.upper() not in _UNITS
-    is_swapped = call.this.name.upper() in _UNITS and is_column
-    if not is_swapped or not isinstance(call.this, exp.Column):
-        return call
-    column: Node = exp.column(unit.name) if isinstance(unit, exp.Var) else unit.copy()
-    column.find(exp.Identifier).meta.update(call.this.this.meta)
-    return exp.TimestampTrunc(this=column, unit=exp.var(call.this.name.upper()))
 
 
 def _parsed_time(call: Node, type_name: str) -> Node:
@@ -475,8 +503,10 @@ def _grouping(call: Node) -> Node:
 _FORMS: dict[str, Callable[[Node], Node]] = {
     "AddMonths": _later_month,
     "Anonymous": _quantile,
+    "DateDiff": time_difference,
     "DecodeCase": _translated,
     "EQ": _in_array,
+    "Extract": extracted_week,
     "Group": _with_rollup,
     "GroupingId": _grouping,
     "In": _equal_tuples,
@@ -484,10 +514,11 @@ _FORMS: dict[str, Callable[[Node], Node]] = {
     "Nvl2": _with_else,
     "Pad": _padded_text,
     "SafeDivide": _translated,
+    "Select": _with_series_as_rows,
     "StrToDate": _translated,
     "TimeStrToTime": _plain_time,
     "Timestamp": _time_of_call,
-    "TimestampTrunc": _with_unit_first,
+    "TimestampTrunc": truncated_time,
     "Trunc": _truncated_date,
     "WidthBucket": _buckets,
     "Window": _share_of_total,

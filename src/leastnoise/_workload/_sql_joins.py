@@ -1,8 +1,8 @@
 """Reads the joins of a star schema in a SELECT from rows.
 
-Two kinds of tables can be joined: the second table of the source, and a public table whose key is
-an attribute and whose other columns are levels of this attribute. So a join needs no computation:
-its columns are columns of the domain's table. INNER JOIN becomes conditions.
+Two kinds of tables can be joined: the further tables of the source, and a public table whose key is
+an attribute and whose other columns are levels of this attribute. So a join computes nothing: its
+columns are columns of the one table of the domain. INNER JOIN becomes conditions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 from leastnoise._domain import Kind
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_columns import ColumnReader, add_condition, terms
+from leastnoise._workload._sql_functions import JoinColumns
 from leastnoise._workload._sql_values import Node, refused
 
 JOIN_ADVICE = (
@@ -25,22 +26,24 @@ class JoinedTable:
     """A table that a statement joins.
 
     Attributes:
-        key: the column with the key of the table.
-        attribute: the attribute whose levels are its columns; empty for the second table of the
+        key: its column with the key.
+        attribute: the attribute whose levels are its columns; empty for a further table of the
             source.
-        required_column: a column that is null in rows without a partner; None if the columns that
-            the statement names serve this purpose.
+        required_column: a column that is null in rows without a partner; None if it is the columns
+            that the statement names.
+        source_join: the columns of the join that the source declares; None of a public table.
     """
 
     key: str
     attribute: str = ""
     required_column: str | None = None
+    source_join: JoinColumns | None = None
 
 
 def without_joins(
     select: Node,
     columns: ColumnReader,
-    source_join: tuple[str, str] | None,
+    source_joins: Sequence[JoinColumns],
     query_names: Sequence[str] = (),
 ) -> Node:
     """Return a SELECT from rows without joins, with the domain's columns.
@@ -48,35 +51,31 @@ def without_joins(
     Args:
         select: the syntax tree; it may have joins of tables.
         columns: looks up columns.
-        source_join: the columns on which the source is joined: of its first table and of its
-            second; None if it is one table.
-        query_names: the names of the queries of WITH, which are not tables.
+        source_joins: the columns on which the source is joined with each further table.
+        query_names: the queries of WITH, which are no tables.
 
     Raises:
         InputError: the domain and the source do not declare a join.
     """
     select = _with_subqueries_as_joins(select, query_names)
-    _write_keys_of_joins(select, columns, source_join)
+    _write_keys_of_joins(select, columns, source_joins)
     joins = select.args.pop("joins", None) or []
     tables: dict[str, JoinedTable] = {}
     aliases = {select.args["from_"].this.alias_or_name.lower()}
     inner_aliases = []
-    second_tables: list[str] = []
+    second_tables: dict[JoinColumns, set[str]] = {}
     for join in joins:
         alias = join.alias_or_name.lower()
         if alias in aliases:
             raise refused(join.sql("duckdb"), "Give each table its own alias")
         aliases.add(alias)
-        reader = _JoinReader(select, join, columns, source_join, tables)
+        reader = _JoinReader(select, join, columns, source_joins, tables)
         tables[alias] = reader.read()
-        if not tables[alias].attribute:
-            second_tables.append(join.this.name)
-        if len({name.lower() for name in second_tables}) > 1:
-            raise refused(
-                f"JOIN of {' and '.join(second_tables)} on the key of the rows",
-                "The source has one second table, of [source.join]: join the two into one before, "
-                "in a view or a file",
-            )
+        source_join = tables[alias].source_join
+        if source_join is not None:
+            names = second_tables.setdefault(source_join, set())
+            names.add(join.this.name.lower())
+            _check_number_of_tables(names, source_join, source_joins)
         if not reader.is_left:
             inner_aliases.append(alias)
     for alias in inner_aliases:
@@ -87,8 +86,21 @@ def without_joins(
     return select
 
 
+def _check_number_of_tables(
+    names: Collection[str], columns: JoinColumns, source_joins: Sequence[JoinColumns]
+) -> None:
+    """Raise if a statement joins more tables on a key than the source has."""
+    declared = [*source_joins].count(columns)
+    if len(names) > declared:
+        raise refused(
+            f"JOIN of {' and '.join(sorted(names))} on {columns[0]} = {columns[1]}",
+            f"The source has {declared} of these joins: declare the other table in a "
+            "[[source.join]], or name the one that you mean",
+        )
+
+
 def _write_keys_of_joins(
-    select: Node, columns: ColumnReader, source_join: tuple[str, str] | None
+    select: Node, columns: ColumnReader, source_joins: Sequence[JoinColumns]
 ) -> None:
     """Write ``FROM dates, sales, items WHERE ...`` as a join of sales with dates and items.
 
@@ -104,7 +116,7 @@ def _write_keys_of_joins(
     pairs = []
     others = []
     for term in (part for node in written for part in _common_terms(node)):
-        pair = _pair_of_source(term, columns, source_join)
+        pair = _pair_of_source(term, columns, source_joins)
         if pair is None:
             others.append(term)
         else:
@@ -178,7 +190,7 @@ def _common_terms(node: Node) -> list[Node]:
 
 
 def _pair_of_source(
-    term: Node, columns: ColumnReader, source_join: tuple[str, str] | None
+    term: Node, columns: ColumnReader, source_joins: Sequence[JoinColumns]
 ) -> tuple[Node, Node] | None:
     """Return the columns of ``source key = key of a joined table``; else None."""
     exp = _exp()
@@ -188,9 +200,9 @@ def _pair_of_source(
     if not all(isinstance(side, exp.Column) for side in sides):
         return None
     for source_key, key in (sides, sides[::-1]):
-        if source_join is not None:
-            is_of_source = source_key.name.lower() == source_join[0].lower()
-            if is_of_source and key.name.lower() == source_join[1].lower() and source_key.table:
+        for first, second in source_joins:
+            is_of_source = source_key.name.lower() == first.lower()
+            if is_of_source and key.name.lower() == second.lower() and source_key.table:
                 return source_key, key
         is_key = not columns.is_attribute(key) or key.table.lower() != source_key.table.lower()
         if columns.is_source_column(source_key.name) and is_key:
@@ -228,14 +240,14 @@ class _JoinReader:
         select: the SELECT around it; conditions of the join that filter rows move to its WHERE.
         join: the syntax tree.
         columns: looks up columns.
-        source_join: the columns on which the source is joined.
-        tables: the tables that are joined before this one.
+        source_joins: the columns on which the source is joined.
+        tables: the tables that are joined before it.
     """
 
     select: Node
     join: Node
     columns: ColumnReader
-    source_join: tuple[str, str] | None
+    source_joins: Sequence[JoinColumns]
     tables: Mapping[str, JoinedTable]
 
     @property
@@ -263,10 +275,10 @@ class _JoinReader:
         for condition in conditions:
             add_condition(self.select, condition)
         source_key, key = keys[0]
-        if self.source_join is not None:
-            names = sorted(name.lower() for name in self.source_join)
-            if sorted((source_key.name.lower(), key.name.lower())) == names:
-                return JoinedTable(key.name.lower())
+        pair = sorted((source_key.name.lower(), key.name.lower()))
+        for columns in self.source_joins:
+            if pair == sorted(name.lower() for name in columns):
+                return JoinedTable(key.name.lower(), source_join=columns)
         return self._public_table(source_key, key, text)
 
     def _public_table(self, source_key: Node, key: Node, text: str) -> JoinedTable:
@@ -286,10 +298,10 @@ class _JoinReader:
         return JoinedTable(key.name.lower(), attribute, name)
 
     def _advice(self) -> str:
-        if self.source_join is None:
+        if not self.source_joins:
             return JOIN_ADVICE
-        first, second = self.source_join
-        return f"The source is joined on {first} = {second}. {JOIN_ADVICE}"
+        joins = " and ".join(f"{first} = {second}" for first, second in self.source_joins)
+        return f"The source is joined on {joins}. {JOIN_ADVICE}"
 
     def _keys_and_conditions(self) -> tuple[list[tuple[Node, Node]], list[Node]]:
         """Return the pairs of equal columns, and the other conditions."""

@@ -465,7 +465,7 @@ class StatementReader:
         with self._faults.collect(joins[0] if joins else prepared):
             self._replace_plain_queries(joins, queries)
             prepared = with_joins_as_conditions(prepared, tree_of)
-            return without_joins(prepared, self._columns, self._settings.join, [*queries])
+            return without_joins(prepared, self._columns, self._settings.joins, [*queries])
         prepared.set("joins", None)
         return prepared
 

@@ -140,7 +140,9 @@ def _constants_of(tree: Node | None) -> dict[str, Node]:
     if not isinstance(tree, exp.Select):
         return {}
     clauses = {name for name, value in tree.args.items() if value} - {"kind"}
-    has_others = clauses != {"expressions"} or tree.find(exp.Subquery, exp.AggFunc, exp.Star)
+    has_others = clauses != {"expressions"} or tree.find(
+        exp.Subquery, exp.AggFunc, exp.Star, exp.Unnest
+    )
     if has_others or any(own_columns(tree)):
         return {}
     return {node.alias.lower(): node.unalias() for node in tree.expressions if node.alias}

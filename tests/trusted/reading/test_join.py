@@ -161,6 +161,92 @@ def test_join_counts_match_pandas_merge(
     assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
 
 
+CARDS = pd.DataFrame(
+    {
+        "owner": pd.array([*range(30, 60), 31, 7, 7, None], dtype="Int64"),
+        "tier": [["gold", "blue", None][place % 3] for place in range(34)],
+        "shop": [f"s{place % 5}" for place in range(34)],
+    }
+)
+SHOPS = pd.DataFrame(
+    {"shop": ["s0", "s1", "s2", "s3", "s3", None], "town": ["A", "B", "A", "B", "B", "A"]}
+)
+STAR = ln.Domain(
+    dx=["a", "b", "c"],
+    sex=ln.Categories(["F", "M"], null="other", outside="other"),
+    tier=ln.Categories(["gold", "blue"], null="other"),
+    town=ln.Categories(["A", "B"], null="other"),
+)
+
+
+def star(visits: Any, patients: Any, cards: Any, shops: Any) -> ln.Joined:
+    """Visits with patients and cards of their unit, and the public shops of the cards."""
+    first = ln.Joined(visits, patients, on=ON, columns=("sex",))
+    second = ln.Joined(first, cards, on={"patient": "owner"})
+    return ln.Joined(second, shops, on="shop", public=True)
+
+
+def star_counts() -> Any:
+    """What pandas counts in the star."""
+    both = BOTH.drop(columns="id").merge(
+        CARDS.dropna(subset="owner").drop_duplicates("owner", keep=False),
+        left_on="patient",
+        right_on="owner",
+        how="left",
+    )
+    both = both.merge(SHOPS.dropna().drop_duplicates("shop", keep=False), on="shop", how="left")
+    both = both[both["dx"].notna() & both["patient"].notna()]
+    names = ["dx", "sex", "tier", "town"]
+    both["sex"] = both["sex"].where(both["sex"].isin(["F", "M"]))
+    return both.fillna(dict.fromkeys(names[1:], "other")).groupby(names).size()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "duckdb", "database"])
+def test_star_of_four_tables_counts_as_pandas_does(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
+    monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
+    sources = []
+    for number, frame in enumerate((VISITS, PATIENTS, CARDS, SHOPS)):
+        folder = tmp_path / f"t{number}"
+        folder.mkdir()
+        sources.append(SOURCES[kind](pl.from_pandas(frame), folder))
+    table = read(star(*sources), STAR, unit_column="patient", max_rows=400)
+    ((_, found),) = count(table, [STAR.names])
+    labels = itertools.product(*(STAR.kind(name).labels for name in STAR.names))
+    nonzero = {key: number for key, number in zip(labels, found.tolist(), strict=True) if number}
+    assert nonzero == star_counts().to_dict()
+    assert len(nonzero) > 20
+
+
+def test_every_private_table_of_a_star_needs_the_unit() -> None:
+    with pytest.raises(ln.InputError, match=r"It is joined on 'shop', and the unit is 'patient'"):
+        read(
+            ln.Joined(star(VISITS, PATIENTS, CARDS, SHOPS).data, SHOPS, on="shop"),
+            STAR,
+            unit_column="patient",
+        )
+    inner = ln.Joined(VISITS, PATIENTS, on=ON)
+    outer = ln.Joined(inner, SHOPS.assign(patient=1), on="patient", public=True)
+    with pytest.raises(ln.InputError, match=r"joined on 'patient', and every row is a unit"):
+        read(outer, ln.Domain(town=STAR.kind("town")))
+    # a table may not be private in one join and public in the other, in either order
+    for first, second in ((True, False), (False, True)):
+        joined = ln.Joined(VISITS, PATIENTS, on=ON, public=first, columns=("sex",))
+        with pytest.raises(ln.InputError, match=r"declared public|the data themselves"):
+            ln.Joined(joined, PATIENTS, on=ON, public=second, columns=("year",))
+
+
+def test_column_that_two_joined_tables_have_is_refused() -> None:
+    both = ln.Joined(ln.Joined(VISITS, PATIENTS, on=ON), PATIENTS.assign(tier="gold"), on=ON)
+    with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2"):
+        read(both, ln.Domain(sex=STAR.kind("sex")), unit_column="patient")
+    with pytest.raises(ln.InputError, match=r"must have one column 'sex' to be joined on"):
+        read(ln.Joined(both, SHOPS, on={"sex": "shop"}, public=True), STAR, unit_column="patient")
+
+
 def test_public_table_serves_any_unit() -> None:
     whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
     joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
@@ -355,6 +441,67 @@ def test_unit_in_both_tables_changes_bounded_rows(most: int, bound: int | None) 
     assert list(violations(most, bound)) == []
 
 
+MARKED_STAR = ln.Domain(
+    mark=ln.Coded(9),
+    v=ln.Coded(2, null="other"),
+    w=ln.Coded(2, null="other"),
+    x=ln.Coded(3, null="other"),
+)
+PUBLIC = pa.table({"v": [0, 1], "x": [2, 1]})
+
+
+def starred(
+    visits: list[tuple[Any, int]], tables: list[list[tuple[Any, int]]], keys: Any, most: int
+) -> Counter[Any]:
+    """The rows that count of a star with two tables of units, and a public one on a column of the first."""
+    names = pa.array([one for one, _ in visits], pa.string())
+    source: Any = pa.table({"u": names, "mark": [mark for _, mark in visits]})
+    for column, rows in zip("vw", tables, strict=True):
+        owners = pa.array([one for one, _ in rows], pa.string())
+        table = pa.table({"u": owners, column: pa.array([v for _, v in rows], pa.int64())})
+        source = ln.Joined(source, table, on="u")
+    source = ln.Joined(source, PUBLIC, on="v", public=True)
+    left = [keys[mark] for _, mark in visits]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            _read,
+            "urandom",
+            lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
+        )
+        table = read(source, MARKED_STAR, unit_column="u", max_rows=most)
+    codes = columns_of(table).codes
+    return Counter(zip(*(codes[name].tolist() for name in MARKED_STAR.names), strict=True))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
+    """All changes of a unit in one table, in some of them and in all of them."""
+    who, random, seen = ("a", "b", None), np.random.default_rng(most), 0
+    for number in range(40):
+        owners = [who[one] for one in random.choice(3, size=5, p=[0.5, 0.3, 0.2])]
+        visits = [(one, mark) for mark, one in enumerate(owners)]
+        tables = [
+            [(who[random.integers(3)], int(random.integers(2))) for _ in range(random.integers(5))]
+            for _ in range(2)
+        ]
+        keys = random.permutation(9)
+        before = starred(visits, tables, keys, most)
+        for changed in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1), (1, 1, 1)):
+            fewer = [row for row in visits if not (changed[0] and row[0] == "a")]
+            others = []
+            for is_changed, rows in zip(changed[1:], tables, strict=True):
+                kept = [row for row in rows if row[0] != "a"]
+                new = [[], [("a", 1)], [("a", 0), ("a", 1)]][number % 3]
+                others.append([*kept, *new] if is_changed else rows)
+            after = starred(fewer, others, keys, most)
+            lost, gained = before - after, after - before
+            seen = max(seen, lost.total())
+            assert max(lost.total(), gained.total()) <= most
+            own = {mark for mark, one in enumerate(owners) if one == "a"}
+            assert {mark for mark, *_ in (*lost, *gained)} <= own
+    assert seen == most
+
+
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
     """Keys that are compared otherwise than units are: here both units have one partner."""
     patch.setattr(_read, "key_reader", lambda reading: lambda value: value and b"x")
@@ -413,7 +560,7 @@ def test_join_partner_counts_cover_all_rows() -> None:
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
     joined = ln.Joined(visits, patients, on=ON, public=True)
-    found = count_fit(joined, DOMAIN, attributes=["sex"], measures=[]).join
+    found = count_fit(joined, DOMAIN, attributes=["sex"], measures=[]).joins[0]
     assert (found.keys, found.doubled, found.matched, found.several) == (3, 1, 2**16, 2**17)
 
 
@@ -446,7 +593,10 @@ def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None
             {"on": "k", "second": "visits.csv", "public": True},
             "is the data themselves, so it is not public",
         ),
-        ({"on": "k", "second": ln.Joined("a.csv", "b.csv", on="k")}, "got a join of a join"),
+        (
+            {"on": "k", "second": ln.Joined("a.csv", "b.csv", on="k")},
+            "must be one table; got a Joined",
+        ),
     ],
 )
 def test_invalid_join_is_refused(given: dict[str, Any], message: str) -> None:

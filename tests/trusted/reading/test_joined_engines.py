@@ -111,6 +111,32 @@ def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
     assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
 
 
+@pytest.mark.parametrize("engine", ["postgres", "spark"], indirect=True)
+def test_engine_joins_several_tables(engine, partners):
+    """One query with the partners of a number, of a text, and of a column of the first partner."""
+
+    def star(first, second):
+        joined = ln.Joined(first, second, on={"u": "k"}, columns=("g", "f"), public=True)
+        joined = ln.Joined(joined, second, on={"w": "f"}, columns=("y",), public=True)
+        return ln.Joined(joined, second, on={"f": "f"}, columns=("day",), public=True)
+
+    options = {"unit_column": "u", "max_rows": ROWS}
+    found, here = counts(star(engine, partners), BESIDE, BESIDE_TABLES, **options)
+    wanted, _ = counts(star(ARROW, PARTNERS), BESIDE, BESIDE_TABLES, **options)
+    assert here
+    assert found == wanted
+    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+    # two tables of the unit, of which each keeps its own rule
+    both = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
+    both = ln.Joined(both, partners, on={"u": "k"}, columns=("y",))
+    local = ln.Joined(ARROW, PARTNERS, on={"u": "k"}, columns=("g", "y"))
+    domain = Domain(g=BESIDE.kind("g"), y=BESIDE.kind("y"))
+    tables = {None: [("g", "y")]}
+    found, here = counts(both, domain, tables, **options)
+    assert here
+    assert found == counts(local, domain, tables, **options)[0]
+
+
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 def test_engine_bounds_a_joined_unit(engine, partners):
     rows = Counter(one for one in COLUMNS["u"] if one is not None)

@@ -21,6 +21,7 @@ from leastnoise._trusted.kernel import Entry, Ledger
 
 CATEGORY_FOLDER = "categories"
 """The folder in a profile's directory that has the categories of its columns, each in a folder."""
+_PROTECTED_TABLE = "protected_table_"
 
 
 def find_ledger(
@@ -68,7 +69,7 @@ def find_ledger(
     check_no_missing_releases(file, opened_ledger, folders)
     name = dataset or reading.dataset_name(source)
     if opened_ledger is None:
-        first_table, *joined_tables = reading.protected_tables(source)
+        first_table, *joined_tables = reading.private_tables(source)
         named_tables = [(first_table, name)]
         named_tables += [(table, reading.dataset_name(table)) for table in joined_tables]
         for table, table_name in named_tables:
@@ -273,9 +274,13 @@ def find_other_ledgers(
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
     """Return the names of the data sets of a release's receipt.
 
-    They are the data set of the ledger, and the second table if that table is not public.
+    They are the data set of its ledger, and the joined tables that are not public.
     """
-    return {receipt[name] for name in ("dataset", "protected_table") if name in receipt}
+    return {
+        text
+        for name, text in receipt.items()
+        if name == "dataset" or name.startswith(_PROTECTED_TABLE)
+    }
 
 
 def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
@@ -372,9 +377,9 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
-    The result is empty if the file is not a manifest. It omits entries that are not texts, so that
-    the other entries can be compared for any file; only the number of steps is converted to a text.
-    A second table that is not public has the key ``protected_table``.
+    Empty if the file is not a manifest. Entries that are not texts are omitted, so the other
+    entries can be compared for any file; only the number of steps becomes a text. The joined
+    tables that are not public have the keys ``protected_table_0``, ``protected_table_1`` etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')
@@ -392,11 +397,12 @@ def read_receipt(release: Path) -> dict[str, str]:
     }
     if type(receipt.get("steps")) is int:
         texts["steps"] = str(receipt["steps"])
-    joined = receipt.get("joined")
-    if isinstance(joined, dict):
-        second = joined
-    else:
-        second = {}
-    if second.get("public") is False and isinstance(second.get("table"), str):
-        texts["protected_table"] = second["table"]
+    joined_tables = [receipt.get("joined")]
+    if isinstance(receipt.get("further_joined"), list):
+        joined_tables += receipt["further_joined"]
+    for number, joined in enumerate(joined_tables):
+        if not isinstance(joined, dict) or joined.get("public") is not False:
+            continue
+        if isinstance(joined.get("table"), str):
+            texts[f"{_PROTECTED_TABLE}{number}"] = joined["table"]
     return texts

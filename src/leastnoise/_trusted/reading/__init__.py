@@ -8,10 +8,16 @@ from leastnoise._trusted.reading._location import (
     dataset_name,
     join_facts,
     ledger_beside,
-    protected_tables,
     source_location,
 )
-from leastnoise._trusted.reading._locations import CSV, DatabaseTable, Joined, source_from_location
+from leastnoise._trusted.reading._locations import (
+    CSV,
+    DatabaseTable,
+    Joined,
+    list_joins,
+    private_tables,
+    source_from_location,
+)
 from leastnoise._trusted.reading._read import (
     PeriodFiles,
     ReadRequest,

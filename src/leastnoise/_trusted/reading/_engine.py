@@ -88,7 +88,7 @@ class Engine:
         merges: whether it puts the expressions of a subquery wherever they are named, unless the
             subquery has an OFFSET.
         home: the server or session of the relation; one query can use two relations with the same
-            one; None if it can use no other.
+            one, also a relation of joined tables; None if it can use no other.
     """
 
     what: str
@@ -250,7 +250,6 @@ class Engine:
             relation=rows.subquery("joined"),
             values=values,
             session=session,
-            home=None,
         )
 
     def _kept_and_cut(self, rows: exp.Select, wish: CountRequest) -> dict[str, tuple[int, int]]:

@@ -15,6 +15,8 @@ from leastnoise._trusted.reading._locations import (
     READ_OTHERWISE,
     DatabaseTable,
     Joined,
+    list_joins,
+    private_tables,
 )
 
 
@@ -48,7 +50,7 @@ def dataset_name(source: Any) -> str | None:
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
     """
-    source = protected_tables(source)[0]
+    source = private_tables(source)[0]
     if isinstance(source, DatabaseTable):
         return source.parts[-1]
     source = source.path if isinstance(source, CSV) else source
@@ -76,33 +78,21 @@ def ledger_beside(source: Any) -> Path:
     return folder / name
 
 
-def join_facts(source: Any) -> dict[str, Any]:
-    """Return the published facts of a second table; empty without a second table.
+def join_facts(source: Any) -> list[dict[str, Any]]:
+    """Return the published facts of the joined tables of a source, in their order.
 
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
-    {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
+    [{'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}]
     """
-    if not isinstance(source, Joined):
-        return {}
-    return {
-        "table": dataset_name(source.second) or "",
-        "on": source.own,
-        "key": source.key,
-        "public": source.public,
-    }
-
-
-def protected_tables(source: Any) -> tuple[Any, ...]:
-    """Return the tables of a source whose rows are protected.
-
-    These are the only table, or the tables of a join that are not public.
-
-    >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
-    (('visits.csv',), ('visits.csv', 'patients.csv'))
-    """
-    if isinstance(source, Joined):
-        return (source.data, source.second)[: 1 if source.public else 2]
-    return (source,)
+    return [
+        {
+            "table": dataset_name(join.second) or "",
+            "on": join.own,
+            "key": join.key,
+            "public": join.public,
+        }
+        for join in list_joins(source)
+    ]
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
@@ -118,14 +108,16 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Raise unless the second table's rows belong to units, or are public.
+    """Raise unless the rows of every joined table belong to units, or are public.
 
-    A public second table is not checked.
+    Tables that are joined before are checked too; a public table is not.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: a joined table must have rows of the unit, or be public; ...
     """
+    if isinstance(joined.data, Joined):
+        check_unit(joined.data, unit_column, unit_reading)
     if joined.public is True:
         return
     if unit_column == joined.own:

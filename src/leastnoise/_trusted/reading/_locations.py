@@ -313,17 +313,18 @@ class Joined:
     in which 17.0 is 17; a null is no key.
 
     Args:
-        data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
-        second: the other table, of the same kinds.
-        on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
-            first table and ``id`` in the second.
-        columns: the requested columns of the second table; None for all columns but its key.
-        public: whether everyone may know the content of the second table. Otherwise the privacy
-            unit must be the join column of the first table, so that a row of the second table
-            belongs to the same unit as the rows with which it is joined.
-        reading: which spellings of a key are nulls, and whether blanks and capital letters
-            distinguish keys. If the second table is not public, it must equal the reading of the
-            unit (``Privacy.unit_reading``).
+        data: the first table, whose rows are counted: anything that `leastnoise.release` takes. If
+            it is itself `Joined`, its rows get the columns of one more table, and the key may be
+            any column of theirs.
+        second: the other table, of the same kinds, but not itself `Joined`.
+        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
+            and the second ``id``.
+        columns: the requested columns of the second table; None: all but its key.
+        public: whether everyone may know the content of the second table. If not, the privacy unit must
+            be the column of the first table that they are joined on, so that a row of the second
+            table belongs to the unit of the rows it is joined to.
+        reading: which spellings of a key are nulls, and whether blanks and capitals count; the same
+            as for the unit (``Privacy.unit_reading``) if the second table is not public.
 
     Raises:
         InputError: an argument cannot be used.
@@ -346,10 +347,10 @@ class Joined:
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.data, Joined) or isinstance(self.second, Joined):
+        if isinstance(self.second, Joined):
             raise InputError(
-                "Two tables can be joined; got a join of a join. Join the others before, in a "
-                "file or a view."
+                "The second table of Joined must be one table; got a Joined source. Join one table "
+                "after the other to the first: Joined(Joined(visits, patients, ...), regions, ...)."
             )
         if isinstance(self.on, Mapping):
             pair = [*self.on.items()]
@@ -383,9 +384,18 @@ class Joined:
             raise refuse("reading", self.reading, "a Reading without a column")
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
-        if self.public and self.data is not None and _the_same(self.data, self.second):
+        if self.public and any(
+            table is not None and _the_same(table, self.second)
+            for table in private_tables(self.data)
+        ):
             raise InputError(
                 "The second table is the data themselves, so it is not public. Leave public out."
+            )
+        public_tables = [join.second for join in list_joins(self.data) if join.public]
+        if not self.public and any(_the_same(table, self.second) for table in public_tables):
+            raise InputError(
+                "A table of a join is public or it is not; the second table was declared public "
+                "in the join before. Give both joins of it the same `public`."
             )
 
     def __repr__(self) -> str:
@@ -405,13 +415,43 @@ class Joined:
         return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
 
 
+def list_joins(source: Any) -> tuple[Joined, ...]:
+    """Return the joins of a source in the order in which its tables are joined.
+
+    >>> visits = ln.Joined("visits.csv", "patients.csv", on="patient_id")
+    >>> [join.key for join in list_joins(ln.Joined(visits, "regions.csv", on={"home": "id"}, public=True))]
+    ['patient_id', 'id']
+    >>> list_joins("visits.csv")
+    ()
+    """
+    joins = []
+    while isinstance(source, Joined):
+        joins.append(source)
+        source = source.data
+    return tuple(reversed(joins))
+
+
+def private_tables(source: Any) -> tuple[Any, ...]:
+    """Return the tables of a source whose rows are protected, the first table first.
+
+    >>> visits = ln.Joined("visits.csv", "patients.csv", on="patient_id")
+    >>> private_tables(ln.Joined(visits, "regions.csv", on="home", public=True))
+    ('visits.csv', 'patients.csv')
+    """
+    joins = list_joins(source)
+    first = source
+    if joins:
+        first = joins[0].data
+    return (first, *(join.second for join in joins if join.public is not True))
+
+
 def source_from_location(recorded: Any, moved: Any = None) -> Any:
     """Return the source that a record of `source_location` describes.
 
     Args:
-        recorded: the record.
-        moved: the present location of the data if it has changed; the layout and the second table
-            stay the same.
+        recorded: the record that it wrote.
+        moved: the present location of the data, if it is another one; a path has the same layout
+            and the same joined tables.
 
     >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')

@@ -167,7 +167,7 @@ def read(
     Args:
         source: a path to a ``.csv``, ``.tsv``, ``.txt`` (also with ``.gz``) or ``.parquet`` file,
             or to a folder or pattern (``visits/*.csv``) of them; a pandas, Polars (also lazy),
-            PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these
+            PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or several of these
             `Joined`.
         domain: the public domain; its attributes are columns of the source, and each measure names
             its column.
@@ -977,8 +977,8 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     """Return an opened source for `read`; no row has been read.
 
-    If the source has two tables, an engine joins only the requested columns; None requests all
-    columns.
+    None of its rows is read. Of joined tables, an engine joins only the requested columns; None for
+    all.
     """
     # the libraries that read are imported when something is read: the command line starts without
     # them
@@ -995,7 +995,11 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_postgres(source)
     if isinstance(source, Joined):
-        return joined_source(source, open_source(source.data), open_source(source.second), wanted)
+        wanted_before = None
+        if wanted is not None:
+            wanted_before = [*wanted, source.own]
+        first = open_source(source.data, wanted_before)
+        return joined_source(source, first, open_source(source.second), wanted)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._trusted.reading._spark import open_spark
 
@@ -1193,7 +1197,7 @@ def joined_source(
 ) -> Source:
     """Return two tables as one source, joined on a key.
 
-    The source has the rows of the first table, with columns of both tables.
+    It has the rows of the first, with columns of both. The first may itself be a joined source.
 
     An engine joins only the requested columns; None requests all columns. Raises an `InputError` if
     a column of the keys is missing, or has values that cannot be compared.
