@@ -83,7 +83,7 @@ class JoinFit:
         table: the name of the second table; empty for a data frame.
         matched: rows with one partner.
         several: rows without a partner because the second table has their key more than once.
-        keys: different keys of the second table.
+        keys: the number of distinct keys of the second table.
         doubled: keys that it has more than once.
     """
 
@@ -110,9 +110,9 @@ class Fit:
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         joins: how rows are joined to each further table.
-        faults: the most frequent reasons why lines are no record, with their numbers of lines.
-        left_out: by the attributes of a table how many of the rows used it leaves out, because a
-            value of theirs is missing or outside; only tables that may leave out some.
+        faults: the most frequent reasons why lines are not records, with their numbers of lines.
+        left_out: by the attributes of a table, the number of used rows that it leaves out because a
+            value of an attribute is missing or outside. It has only tables that may leave out rows.
     """
 
     lines: int | None

@@ -128,19 +128,19 @@ class Options:
             ``attributes``, ``levels``, ``measures`` and ``tables``.
         survey: the sampling error of a survey, as ``[survey]`` of a spec states it. Tables and
             means then have intervals of both errors, and flags by their CV.
-        statements: of SQL, each with a separate table in the report and in files; what they ask
-            is in the plan.
-        today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
-            none is stated, and CURRENT_DATE is refused.
+        statements: SQL statements, each with a separate table in the report and in files. The plan
+            contains the tables that they need.
+        today: the day of CURRENT_DATE in these statements, such as "2026-01-31". If it is empty,
+            CURRENT_DATE is refused.
         joined_on: the columns on which a `Joined` source is joined, first of the first table and
             then of the second, for each table that is joined, so that statements may write its
             LEFT JOIN; empty: JOIN is refused.
-        guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
-            `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
-            paid, and stops the release where with confidence fewer than half are used.
-            None: there is none.
-        rows: the public number of rows of the source, if there is one: the guard stops a release of
-            which it counts with confidence fewer than half.
+        guard: a share of the whole budget, such as "1/100"; the plan has the rest (see
+            `leastnoise.plan`). Before the plan is paid, the guard pays for noisy counts of the read
+            and the used rows, and stops the release if, with confidence, fewer than half are used.
+            None means no guard.
+        rows: the public number of rows of the source, if it is known. The guard stops a release if,
+            with confidence, it counts fewer than half of them.
         searches: the facts of paid searches, from `FoundCategories.search_facts` or
             `FoundBounds.search_facts`. The manifest names them after the release's own payment.
             They must be of the same data set.

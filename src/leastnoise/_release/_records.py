@@ -65,7 +65,7 @@ class Records:
         weights: by the weight's measure, the weight of each row in units of the measure; empty
             without weights.
         whole: the attributes in bins whose values are whole numbers.
-        drawn: the number of rows before they were grouped, which repeats or leaves out a few.
+        drawn: the number of rows before grouping, which repeats or leaves out a few rows.
         shared: the attributes whose values all rows of a unit share.
         arranged: the attributes by which released counts of units decided the rows of a unit.
     """
@@ -306,8 +306,9 @@ def _with_units(
         records: the records.
         outcome: of the release.
         unit_counts: the noisy units, for this number of rows.
-        size: an attribute with the number of rows of a unit; None for about equal sizes.
-        impossible: tells which rows are impossible.
+        size: an attribute whose value is the number of rows of the unit; None for units of about
+            equal size.
+        impossible: a function that returns which rows are impossible.
         factor: the number of records over the number of rows of the release.
     """
     random = np.random.default_rng([records.seed, 4])

@@ -454,7 +454,7 @@ def _with_sign(number: str, change: float) -> str:
 
 
 def _keep_together(period: str) -> str:
-    """Return a period that no line break divides."""
+    """Return a period in which no line break is possible."""
     return period.replace("-", "\u2011").replace(" ", "\u00a0")
 
 

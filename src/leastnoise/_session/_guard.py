@@ -343,7 +343,7 @@ def judge_counts(
     The counts are noisy and paid for, so they are public.
 
     Args:
-        measured: from `guard_measurements`.
+        measured: the result of `guard_measurements`.
         observation: of ``measured``.
         payment: what it cost.
         plan: that is to be released.

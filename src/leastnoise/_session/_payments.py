@@ -550,7 +550,7 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
 
 
 def locate_data(source: Any, location: Any, receipt: ReceiptFacts) -> Any:
-    """Return the source that was passed, or else the recorded one.
+    """Return the source that was passed; without one, the recorded source.
 
     A source with other joined tables than the release was paid for is refused.
     """

@@ -280,8 +280,8 @@ def release(
         plan: the plan, from `leastnoise.plan`.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
             PyArrow, DuckDB or Spark table; or a DatabaseTable; or several of these, Joined.
-        ledger: the ledger of the data set, or its file; made with the plan's budget if the file
-            does not exist. Needed without a ``seed``.
+        ledger: the ledger of the data set, or its file; if the file does not exist, it is created
+            with the plan's budget. A ledger is needed unless there is a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         options: the level of the intervals, additional columns, the written files and their
             formats, and the guard; see `Options`.

@@ -576,7 +576,7 @@ class _SourcePart:
         layout: the layout of CSV files.
         reading: how texts become values, as arguments of attributes.
         joins: the arguments of `Joined` for each further table, in their order.
-        today: the day that CURRENT_DATE means, as text.
+        today: the day of CURRENT_DATE, as text.
     """
 
     path: Path | None
@@ -646,7 +646,7 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Return the domain of a spec, with categories and bounds found before."""
+    """Return the domain of a spec, with the categories and bounds of earlier searches."""
     private_joins = [join for join in source.joins if not join.get("public")]
     files = PublicFiles(folder, [source.path, *(join["second"] for join in private_joins)])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)

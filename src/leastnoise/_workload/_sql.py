@@ -51,7 +51,7 @@ def sql(
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes in which the rows of a unit agree.
         weight: of every table.
-        today: the day that CURRENT_DATE means, such as "2026-01-31".
+        today: the day of CURRENT_DATE, such as "2026-01-31".
         joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN; a
             list of these if several tables are joined.
 

@@ -59,7 +59,7 @@ class SqlSettings:
     Attributes:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes in which the rows of a unit agree.
-        today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
+        today: the day of CURRENT_DATE, such as "2026-01-31"; None if none is stated.
         joins: the columns on which the source is joined with each further table, one of each of
             the two; empty if it is one table.
     """

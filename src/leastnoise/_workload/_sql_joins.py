@@ -29,8 +29,8 @@ class JoinedTable:
         key: its column with the key.
         attribute: the attribute whose levels are its columns; empty for a further table of the
             source.
-        required_column: a column that is null in rows without a partner; None if it is the columns
-            that the statement names.
+        required_column: a column that is null in rows without a partner; None if the columns that
+            the statement names serve this purpose.
         source_join: the columns of the join that the source declares; None of a public table.
     """
 
@@ -52,7 +52,7 @@ def without_joins(
         select: the syntax tree; it may have joins of tables.
         columns: looks up columns.
         source_joins: the columns on which the source is joined with each further table.
-        query_names: the queries of WITH, which are no tables.
+        query_names: the names of the queries of WITH, which are not tables.
 
     Raises:
         InputError: the domain and the source do not declare a join.
@@ -241,7 +241,7 @@ class _JoinReader:
         join: the syntax tree.
         columns: looks up columns.
         source_joins: the columns on which the source is joined.
-        tables: the tables that are joined before it.
+        tables: the tables that are joined before this one.
     """
 
     select: Node

@@ -377,9 +377,10 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
-    Empty if the file is not a manifest. Entries that are not texts are omitted, so the other
-    entries can be compared for any file; only the number of steps becomes a text. The joined
-    tables that are not public have the keys ``protected_table_0``, ``protected_table_1`` etc.
+    The result is empty if the file is not a manifest. It omits entries that are not texts, so that
+    the other entries can be compared for any file; only the number of steps is converted to a text.
+    The joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
+    etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "steps": 3, "number": 1}}')

@@ -317,14 +317,15 @@ class Joined:
             it is itself `Joined`, its rows get the columns of one more table, and the key may be
             any column of theirs.
         second: the other table, of the same kinds, but not itself `Joined`.
-        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
-            and the second ``id``.
-        columns: the requested columns of the second table; None: all but its key.
-        public: whether everyone may know the content of the second table. If not, the privacy unit must
-            be the column of the first table that they are joined on, so that a row of the second
-            table belongs to the unit of the rows it is joined to.
-        reading: which spellings of a key are nulls, and whether blanks and capitals count; the same
-            as for the unit (``Privacy.unit_reading``) if the second table is not public.
+        on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
+            first table and ``id`` in the second.
+        columns: the requested columns of the second table; None for all columns but its key.
+        public: whether everyone may know the content of the second table. Otherwise the privacy
+            unit must be the join column of the first table, so that a row of the second table
+            belongs to the same unit as the rows with which it is joined.
+        reading: which spellings of a key are nulls, and whether blanks and capital letters
+            distinguish keys. If the second table is not public, it must equal the reading of the
+            unit (``Privacy.unit_reading``).
 
     Raises:
         InputError: an argument cannot be used.
@@ -449,7 +450,7 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
     """Return the source that a record of `source_location` describes.
 
     Args:
-        recorded: the record that it wrote.
+        recorded: the record.
         moved: the present location of the data, if it is another one; a path has the same layout
             and the same joined tables.
 

@@ -1197,7 +1197,8 @@ def joined_source(
 ) -> Source:
     """Return two tables as one source, joined on a key.
 
-    It has the rows of the first, with columns of both. The first may itself be a joined source.
+    The source has the rows of the first table, with columns of both tables. The first may itself be
+    a joined source.
 
     An engine joins only the requested columns; None requests all columns. Raises an `InputError` if
     a column of the keys is missing, or has values that cannot be compared.
