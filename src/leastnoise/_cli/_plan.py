@@ -22,8 +22,6 @@ from leastnoise._cli._output import (
     cache_option,
     check_new_file,
     display_path,
-    format_budget,
-    format_facts,
     format_noise,
     format_number,
     json_option,
@@ -45,6 +43,7 @@ from leastnoise._error import (
     memory_limit,
     statistic_errors,
 )
+from leastnoise._facts import format_facts, list_facts
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import (
     BY_NAME,
@@ -94,7 +93,6 @@ from leastnoise._release import (
     error_over_bound,
     format_public_facts,
     format_ratio,
-    list_facts,
     name_attribute,
     name_rows,
     name_summed,
@@ -123,6 +121,7 @@ from leastnoise._trusted.accounting import (
     ZCDP,
     Budget,
     Charge,
+    charge_text,
     parameters,
     step_charge,
     whole_budget,
@@ -748,7 +747,6 @@ def print_plan(
         *format_facts(workload.facts),
         *totals,
         *format_facts(error.facts),
-        ("strategy", plan.strategy),
         *format_facts(privacy.facts),
         ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
     ]
@@ -1111,7 +1109,7 @@ class _CategorySearchPreview:
 
     def describe(self) -> str:
         """Describe the cost and the result of the search."""
-        price = format_budget(self.budget, up=True)
+        price = charge_text(self.budget, self.budget)
         if self.found is not None:
             return (
                 f"The {self.found:,} categories of {self.attribute} were found and paid before "
@@ -1141,7 +1139,7 @@ class _BoundsSearchPreview:
 
     def describe(self) -> str:
         """Describe the cost of the search, its rule and its result."""
-        price = format_budget(self.budget, up=True)
+        price = charge_text(self.budget, self.budget)
         if self.bounds is not None:
             return (
                 f"The bounds {' and '.join(self.bounds)} of {self.attribute} were found and paid "
@@ -1208,7 +1206,7 @@ def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = Fa
         return
     errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
     rows = [[name, *(format_number(rmse[name]) for rmse in errors)] for name in errors[0]]
-    budgets = [format_budget(plan.privacy.budget, up=True) for plan in plans.values()]
+    budgets = [charge_text(plan.privacy.budget, plan.privacy.budget) for plan in plans.values()]
     if show_budgets and len(set(budgets)) > 1:
         rows.append(["budget", *budgets])
     print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
@@ -1305,7 +1303,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
         for candidate, plan in usable
     ]
     queries = pluralize(spec.workload.rows, "query", "queries")
-    budget = format_budget(usable[0][1].privacy.budget, up=True)
+    budget = charge_text(usable[0][1].privacy.budget, usable[0][1].privacy.budget)
     print_table(f"{queries}, {budget}", columns, rows, bold=0)
 
 

@@ -28,10 +28,11 @@ from leastnoise._charts import (
     render_svg,
 )
 from leastnoise._error import measured_multiplier, noise_name
+from leastnoise._facts import list_facts
 from leastnoise._frames import Columns
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._describe import describe_release, list_facts
+from leastnoise._release._describe import describe_release
 from leastnoise._release._json_records import write_record
 from leastnoise._release._options import (
     Options,

@@ -63,6 +63,7 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     SeriesCost,
+    format_amount,
     gaussian_epsilon,
     parameters,
 )
@@ -70,7 +71,6 @@ from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
-_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
@@ -86,21 +86,6 @@ def describe_definition(
     return catalogue.say(_DEFINITIONS[type(budget)]), {
         name: str(number) for name, number in parameters(budget).items()
     }
-
-
-def format_amount(value: Fraction, *, up: bool) -> str:
-    """Format an epsilon, delta or rho.
-
-    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
-    """
-    text = readable(value)
-    if not text.startswith("about"):
-        return text
-    scale = _EXACT_DIGITS
-    if up:
-        scale = max(scale, _EXACT_DIGITS - 1 - math.floor(math.log10(value)))
-    digits = value * 10**scale
-    return readable(Fraction(math.ceil(digits) if up else math.floor(digits), 10**scale))
 
 
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:

@@ -62,10 +62,11 @@ from leastnoise._trusted.accounting import (
     Budget,
     Noise,
     Privacy,
+    left_text,
     parameters,
 )
 from leastnoise._trusted.check import GuardError, LedgerError, readable
-from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series, left_text
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._trusted.reading import (
