@@ -959,14 +959,14 @@ def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
     if expected.error.std_error is None:
         numbers = "each coefficient" if is_regression else "each covariance"
         return f"depends on the rows of a group; state a public size for the error of {numbers}"
-    listed = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
+    listing = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
     if is_regression:
         return (
             f"standard error of each coefficient in a group of {expected.size} rows, at public "
-            f"scales: {listed}"
+            f"scales: {listing}"
         )
     return (
-        f"standard error of each covariance in a group of {expected.size} rows, at most: {listed} "
+        f"standard error of each covariance in a group of {expected.size} rows, at most: {listing} "
         "(delta method); divided by both standard deviations it is about the error of the "
         "correlation"
     )
@@ -1060,8 +1060,8 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
 def _name_unit_count(product: Product) -> str:
     """Return the name of the count of units that a table shows."""
-    counted = product.domain.measure(str(product.measure))
-    if isinstance(counted, UnitCount) and counted.has_groups:
+    measure = product.domain.measure(str(product.measure))
+    if isinstance(measure, UnitCount) and measure.has_groups:
         return product.name
     return str(product.measure)
 

@@ -150,13 +150,13 @@ def _print_cost(plan: ProfilePlan) -> None:
 
 def _unit_size_text(plan: ProfilePlan) -> str:
     """Return the cost of the counts of units, and the rule of ``max_rows``."""
-    counted = f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
+    count_text = (
+        f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
+    )
     rule = f"about {COVERED_UNITS:.0%} of the units have at most max_rows rows"
     if plan.request.max_rows is None:
-        return f"{counted}; {rule}, in the tables and in the draft"
-    return (
-        f"{counted}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
-    )
+        return f"{count_text}; {rule}, in the tables and in the draft"
+    return f"{count_text}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
 
 
 def _print_dry_run(plan: ProfilePlan) -> None:

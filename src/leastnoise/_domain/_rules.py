@@ -71,15 +71,15 @@ def _(
         clock = None
     table = _table(kind, null, outside)
     if clip:
-        strange = null
+        cell_outside = null
     else:
-        strange = outside
+        cell_outside = outside
     return Rule(
         size=size,
         table=table,
         null=null,
         outside=outside,
-        strange=strange,
+        strange=cell_outside,
         clip=clip,
         reading=kind.reading,
         clock=clock,

@@ -368,12 +368,12 @@ def _level_norms(
     for tau in dict.fromkeys(
         itertools.chain.from_iterable(subsets(product.attributes) for product in products)
     ):
-        for chosen in itertools.product(
+        for roots in itertools.product(
             *(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)
         ):
             wide = tuple(
                 name
-                for part, name in zip(chosen, names, strict=True)
+                for part, name in zip(roots, names, strict=True)
                 if name not in tau and part.size > 1
             )
             least = math.inf
@@ -381,7 +381,7 @@ def _level_norms(
                 across = tuple(name for name in names if name in tau or name in more)
                 least = min(least, worth(across))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
-                chosen, terms, total=total or bool(tau)
+                roots, terms, total=total or bool(tau)
             )
     return norms
 
@@ -417,7 +417,7 @@ def _sum_of_roots(
 
     A product has one subspace along each attribute.
     """
-    return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
+    return math.fsum(_joint_root(roots, terms) for roots in itertools.product(*spectra))
 
 
 def _directions_along(
@@ -777,9 +777,9 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     at_corners = _norm_at_corners(measures, norms)
     upper, lower = np.array([*norm_pairs.values()]).T
     weights = np.array([norms[name] for name in norm_pairs])
-    chosen, best = np.full(len(norm_pairs), 0.5), 0.0
+    shares, best = np.full(len(norm_pairs), 0.5), 0.0
     for at in [*range(len(norm_pairs))] * _SWEEPS:
-        tried = np.tile(chosen, (len(_SHARES), 1))
+        tried = np.tile(shares, (len(_SHARES), 1))
         tried[:, at] = _SHARES
         mean, square = (
             tried * upper + (1 - tried) * lower,
@@ -792,7 +792,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
         ).sum(axis=1)
         if norms_together.max() > best:
-            best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
+            best, shares = float(norms_together.max()), tried[norms_together.argmax()]
     return max(best, at_corners)
 
 
@@ -849,16 +849,16 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
     """Return the subsets of all sets by size, with the sum of their values."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
-        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
+        directions: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
             outside = term.outside[:, column]
             in_ = term.inside[:, column]
-            chosen = [
+            directions = [
                 (more, value * factor)
-                for columns, value in chosen
+                for columns, value in directions
                 for more, factor in ((columns, outside), ((*columns, column), in_))
             ]
-        for columns, value in chosen:
+        for columns, value in directions:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     added = []
     for size in sorted(parts):

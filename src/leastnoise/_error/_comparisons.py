@@ -129,12 +129,12 @@ class PairCovariances:
                 'strategy = "marginals".'
             )
         pairs = covariances(covariance, first, second)
-        places = [
+        positions = [
             expand(product, np.arange(product.rows).reshape(product.shape), names)
             for product in (first, second)
         ]
-        own, other = np.broadcast_arrays(*places)
-        return np.asarray(pairs[own.astype(np.int64), other.astype(np.int64)])
+        numerator_cells, other = np.broadcast_arrays(*positions)
+        return np.asarray(pairs[numerator_cells.astype(np.int64), other.astype(np.int64)])
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
@@ -331,9 +331,9 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
     )
 
 
-def _joint_reach(own: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
+def _joint_reach(first: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
     """Return the half width of a difference, from the half widths of its parts."""
-    square = own**2 + other**2 - 2 * correlation * own * other
+    square = first**2 + other**2 - 2 * correlation * first * other
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
@@ -366,11 +366,11 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
     above = np.where(is_negative, second.value - second.low, second.high - second.value)
     divisor = np.where(is_clear, sign * second.value, 1.0)
     divisor_ends = (np.where(is_clear, below, 0.0), np.where(is_clear, above, 0.0))
-    own = sign * first.value
+    first_value = sign * first.value
     own_below = np.where(is_negative, first.high - first.value, first.value - first.low)
     own_above = np.where(is_negative, first.value - first.low, first.high - first.value)
-    low = _lower_ratio(own, own_below, divisor, divisor_ends, correlation)
-    high = -_lower_ratio(-own, own_above, divisor, divisor_ends, -correlation)
+    low = _lower_ratio(first_value, own_below, divisor, divisor_ends, correlation)
+    high = -_lower_ratio(-first_value, own_above, divisor, divisor_ends, -correlation)
     least, largest = (
         (0.0, np.inf)
         if min(first.bounds[0], second.bounds[0]) >= 0
@@ -379,7 +379,7 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
             np.inf,
         )
     )
-    value = np.where(is_clear, own / divisor, np.nan)
+    value = np.where(is_clear, first_value / divisor, np.nan)
     variance = (
         first.std_error**2
         + value**2 * second.std_error**2

@@ -193,16 +193,18 @@ def make_consistent(
         cells = np.maximum(cells, 0.0)
     if whole:
         cells = np.rint(cells)
-    chosen: dict[str, QuerySet] = {}
+    query_sets: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
         before = np.zeros(finest.domain.cells(name), dtype=np.int64)
-        axis = sum(other in chosen for other in finest.attributes[: finest.attributes.index(name)])
+        axis = sum(
+            other in query_sets for other in finest.attributes[: finest.attributes.index(name)]
+        )
         cells = np.expand_dims(cells, axis)
         for query_set, groups in paths[name]:
-            chosen[name] = query_set
-            names = tuple(each for each in finest.attributes if each in chosen)
+            query_sets[name] = query_set
+            names = tuple(each for each in finest.attributes if each in query_sets)
             step = replace(
-                finest, attributes=names, query_sets=tuple(chosen[each] for each in names)
+                finest, attributes=names, query_sets=tuple(query_sets[each] for each in names)
             )
             parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
             parents[groups] = before
@@ -485,8 +487,10 @@ class NonNegativeCells:
             parts = equations(self.plan, self.measure, centred=False)
             indices = [part.index for part in parts]
             noise = simulate_noise(self.plan, indices, columns, generator)
-            drawn = [part.values(noise[part.index]) for part in parts]
-            batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
+            noise_parts = [part.values(noise[part.index]) for part in parts]
+            batches.append(
+                non_negative_cells(self.joint, exact + self.joint.gather(noise_parts), GAP)[0]
+            )
         return batches
 
 

@@ -536,20 +536,24 @@ class NestedInverse(GramInverse):
         )
         same = block == blocks[ends]
         answer[~same] += residuals[ends[~same]] + residuals[low[~same]]
-        for base, chosen in (
+        for base, is_in_block in (
             (self.inner, same & (low < self.before)),
             (self.last, same & (low >= self.before)),
         ):
-            if chosen.any():
-                first = block[chosen] * self.inner.size
-                ranges_in_block = Ranges(base.size, low[chosen] - first, high[chosen] - first)
+            if is_in_block.any():
+                first = block[is_in_block] * self.inner.size
+                ranges_in_block = Ranges(
+                    base.size, low[is_in_block] - first, high[is_in_block] - first
+                )
                 shares = np.append(0.0, np.cumsum(base.mean))
                 residual = (
                     base.variances(ranges_in_block)
                     - base.kappa
                     * (shares[ranges_in_block.high + 1] - shares[ranges_in_block.low]) ** 2
                 )
-                answer[chosen] += np.maximum(residual, 0.0) / self.weights[block[chosen]] ** 2
+                answer[is_in_block] += (
+                    np.maximum(residual, 0.0) / self.weights[block[is_in_block]] ** 2
+                )
         return answer
 
     def bound_of_ranges(self) -> float:

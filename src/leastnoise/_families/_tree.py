@@ -202,8 +202,8 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
         else:
             steps = ratios
-        for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
-            widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
+        for tree_ratios in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
+            widths = tuple(itertools.accumulate((1, *tree_ratios), int.__mul__))
             # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
                 if len(widths) > 1:

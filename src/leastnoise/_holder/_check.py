@@ -375,11 +375,11 @@ class _Tally:
         rows = np.flatnonzero(self._marked(column) == self._outside)
         if column.index is None:
             size = len(column.data)
-            places = rows
+            positions = rows
         else:
             size = len(column.index)
-            places = column.index[rows]
-        distinct, where = np.unique(places, return_inverse=True)
+            positions = column.index[rows]
+        distinct, where = np.unique(positions, return_inverse=True)
         numbers = np.full(size, -1, dtype=np.int64)
         numbers[rows] = np.array(
             [self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64

@@ -251,17 +251,17 @@ class Plan(ABC):
         errors = self.expected_error().table_errors()
         measures = self.workload.measures
         if None in measures:
-            drawn = None
+            measure = None
         else:
-            drawn = measures[0]
+            measure = measures[0]
         rows = []
         for error, product in zip(errors, self.workload, strict=True):
-            if product.measure == drawn:
+            if product.measure == measure:
                 rows.append(error)
-        if drawn is None:
+        if measure is None:
             quantity = "standard error, in rows"
         else:
-            quantity = f"standard error of {drawn}"
+            quantity = f"standard error of {measure}"
         return make_altair_chart(draw_errors(rows, quantity), quantity)
 
     @property

@@ -272,8 +272,10 @@ class Workbook:
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
         """Return the Excel format of each column of numbers."""
         values_format = result_format(result, self._catalogue)
-        spread = typical_half_width(result.low, result.high)
-        own_format = self._workbook.add_format({"num_format": values_format.excel_notation(spread)})
+        half_width = typical_half_width(result.low, result.high)
+        own_format = self._workbook.add_format(
+            {"num_format": values_format.excel_notation(half_width)}
+        )
         percent_format = self._workbook.add_format({"num_format": "0.0%"})
         formats = {
             name: own_format
@@ -514,12 +516,12 @@ def _make_dimension_ids(
 ) -> list[str]:
     """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
     time_key = _find_time_key(result)
-    chosen = [mapping.concepts.get(key, "") for key in keys]
+    concepts = [mapping.concepts.get(key, "") for key in keys]
     if time_key is not None:
-        chosen[time_key] = TIME_PERIOD
+        concepts[time_key] = TIME_PERIOD
     taken = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
     ids = []
-    for mapped_id, code in zip(chosen, make_ids(keys, taken), strict=True):
+    for mapped_id, code in zip(concepts, make_ids(keys, taken), strict=True):
         if mapped_id:
             ids.append(mapped_id)
         elif code[0].isdigit() or code[0] == "-":

@@ -74,7 +74,7 @@ class PublicationTable:
         blocks: its values, each with one entry for each combination of labels.
         flags: 1 for a reliable value, 2 or 3 for others, shape as the values; None without
             sampling errors.
-        spread: the typical margin, from which decimals follow.
+        half_width: the typical margin, from which decimals follow.
         number_format: how its values are written.
         is_time: whether each key has dates.
     """
@@ -86,7 +86,7 @@ class PublicationTable:
     labels: tuple[tuple[str, ...], ...]
     blocks: tuple[ValueBlock, ...]
     flags: IntArray | None
-    spread: float
+    half_width: float
     number_format: NumberFormat
     is_time: tuple[bool, ...]
 
@@ -110,10 +110,10 @@ class PublicationTable:
 
     def excel_format(self) -> str:
         """Return the number format of its values in Excel's own notation."""
-        spread = self.spread
+        half_width = self.half_width
         if self.number_format.percent:
-            spread *= 100
-        return self.number_format.excel_notation(spread)
+            half_width *= 100
+        return self.number_format.excel_notation(half_width)
 
 
 def make_publication_table(
@@ -133,7 +133,7 @@ def make_publication_table(
         unit = name_with_row_limit(unit, result.privacy, catalogue)
         blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
-        spread = result.typical_margin
+        half_width = result.typical_margin
     elif isinstance(result, StatisticTable):
         title = statistic_title(result.statistic, result.domain, catalogue)
         unit = statistic_axis_title(result.statistic, result.domain, catalogue)
@@ -141,7 +141,7 @@ def make_publication_table(
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
-        spread = typical_half_width(result.whole_low, result.whole_high)
+        half_width = typical_half_width(result.whole_low, result.whole_high)
     else:
         raise TypeError(f"{type(result).__name__} is no table of a release")
     return PublicationTable(
@@ -152,7 +152,7 @@ def make_publication_table(
         labels=result.display_labels,
         blocks=blocks,
         flags=flags,
-        spread=spread,
+        half_width=half_width,
         number_format=number_format,
         is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
     )

@@ -1118,11 +1118,11 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
 
     The list is empty if all tables are additive.
     """
-    chosen = {
+    is_listed = {
         "answer_non_negative": release.options.non_negative,
         "answer_integer": release.options.integer,
     }
-    columns = [name for name, is_chosen in chosen.items() if is_chosen]
+    columns = [name for name, is_chosen in is_listed.items() if is_chosen]
     tables = [*release.tables.not_additive] if columns else []
     if not tables:
         return []
@@ -1152,7 +1152,7 @@ def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) 
         "answer_local": options.local_non_negative,
         "answer_top_down": options.top_down,
     }
-    names = [name for name, chosen in is_chosen.items() if chosen]
+    names = [name for name, is_listed in is_chosen.items() if is_listed]
     sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
     sentences += list_non_additive_tables(release, catalogue)
     if options.nnls:

@@ -458,12 +458,14 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
     error_of_rows = single_draw_bound(measured.noise, scales[None], chance)
     most_rows = max(used_rows + error_of_rows, 0)
     least_rows = max(used_rows - error_of_rows, 0)
-    spread = 0.0
+    difference_bound = 0.0
     if columns > 1:
         exponent = -math.log(chance)
-        spread = exponent / 2 + math.sqrt(exponent**2 / 4 + 2 * exponent * most_rows / columns)
+        difference_bound = exponent / 2 + math.sqrt(
+            exponent**2 / 4 + 2 * exponent * most_rows / columns
+        )
     error = single_draw_bound(measured.noise, scales[LACKING], chance)
-    certain = error + spread - least_rows / (2 * columns)
+    certain = error + difference_bound - least_rows / (2 * columns)
     missed_error = single_draw_bound(measured.noise, scales[LACKING], MISSED)
     nearly_all = (1 - 2 * NEARLY_NONE) * used_rows / columns - missed_error
     return math.ceil(max(certain, nearly_all))

@@ -129,10 +129,10 @@ def _state_of_paid(
     """Return the state of a paid release: whole, resumable, absent or unknown."""
     paid_text = f"The release was paid ({entry.charge})"
     if is_whole:
-        place = ""
+        location = ""
         if entry.output != IN_MEMORY:
-            place = f" in {entry.output}"
-        return PaymentState("whole", f"{paid_text} and is whole{place}.")
+            location = f" in {entry.output}"
+        return PaymentState("whole", f"{paid_text} and is whole{location}.")
     if is_whole is None:
         return PaymentState(
             "unknown", f"{paid_text}; whether it is whole in {entry.output} cannot be told now."

@@ -1261,12 +1261,12 @@ def _read_statements(
     for number, entry in enumerate(entries, 1):
         entry_statements: list[Statement] = []
         if isinstance(entry, Mapping) and "sql" in entry:
-            place = statement_files.get(number, f"[[workload]] number {number}")
+            location = statement_files.get(number, f"[[workload]] number {number}")
             try:
                 _refuse_file_name(entry["sql"])
                 entry_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
-                faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
+                faults += [f"{location}: {fault}" for fault in error.args[0].splitlines()]
         statements.append(entry_statements)
     if faults:
         raise InputError("\n".join(faults))

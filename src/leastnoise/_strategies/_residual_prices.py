@@ -83,9 +83,9 @@ def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
     It is the bound of the plan, or of a count of units in its own cells if these are larger.
     """
     bound = privacy.max_per_cell
-    own = view.max_per_cell
-    if bound is None or own is None or {*own.attributes} <= {*bound.attributes}:
-        return own
+    cell_limit = view.max_per_cell
+    if bound is None or cell_limit is None or {*cell_limit.attributes} <= {*bound.attributes}:
+        return cell_limit
     return bound
 
 

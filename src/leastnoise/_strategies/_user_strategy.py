@@ -89,10 +89,10 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
         return replace(strategy_along, name=OWN)
     if not isinstance(strategy_along, Mapping):
         if len(names) != 1:
-            listed = ", ".join(names) or "none"
+            listing = ", ".join(names) or "none"
             raise refuse(
                 "strategy",
-                f"one array for {len(names)} attributes ({listed})",
+                f"one array for {len(names)} attributes ({listing})",
                 "a mapping from attributes to arrays",
             )
         strategy_along = {names[0]: strategy_along}

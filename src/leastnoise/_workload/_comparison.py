@@ -164,9 +164,11 @@ def read_quantity(
     }
     one_of("count", count, ("rows", "units"))
     if len(named) > 1 or (named and count == "units"):
-        chosen = [*named, *(["count"] if count == "units" else [])]
+        measures = [*named, *(["count"] if count == "units" else [])]
         raise refuse(
-            "what is compared", " and ".join(chosen), "one of mean, sum, share and count = 'units'"
+            "what is compared",
+            " and ".join(measures),
+            "one of mean, sum, share and count = 'units'",
         )
     if share is not None:
         if not isinstance(share, Mapping) or not share:
@@ -180,9 +182,9 @@ def read_quantity(
         )
     for kind, measure in named.items():
         if not isinstance(measure, str) or measure not in domain.measures:
-            listed = ", ".join(domain.measures) or "none is declared"
+            listing = ", ".join(domain.measures) or "none is declared"
             raise refuse(
-                kind, measure, f"a measure of the domain ({listed})", MEASURES_ARE_DECLARED
+                kind, measure, f"a measure of the domain ({listing})", MEASURES_ARE_DECLARED
             )
         return Quantity(kind="mean" if kind == "mean" else "sum", measure=measure)
     return Quantity(units=count == "units")

@@ -717,10 +717,10 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
             number = numbers.get(label_text(group) or "")
             if number is None:
-                listed = ", ".join([*numbers][:_MOST_NAMED]) + ", ..." * (
+                listing = ", ".join([*numbers][:_MOST_NAMED]) + ", ..." * (
                     len(numbers) > _MOST_NAMED
                 )
-                raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
+                raise refuse(f"a group of the level {name!r}", group, f"one of {listing}")
             labels += [
                 label
                 for label, group_of_cell in zip(kind.labels, level.cells, strict=True)

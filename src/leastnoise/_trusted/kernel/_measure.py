@@ -123,8 +123,8 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
                 "was read? Nothing was published."
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
-        for index, drawn in zip(group, noise, strict=True):
-            values[index] = narrow(tables[index] + drawn)
+        for index, row_noise in zip(group, noise, strict=True):
+            values[index] = narrow(tables[index] + row_noise)
     return tuple(value for value in values if value is not None)
 
 

@@ -203,8 +203,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
         )  # block by block in one sort
         ordered = np.sort(counts + shift) - shift
         position = np.arange(len(counts)) - np.repeat(level, length)
-        spread = np.repeat(length, length)
-        sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
+        lengths = np.repeat(length, length)
+        sign = (position >= (lengths + 1) // 2).astype(np.int64) - (position < lengths // 2)
         costs.append(GRID * np.add.reduceat(sign * ordered, level))
     return costs
 

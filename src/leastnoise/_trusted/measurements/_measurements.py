@@ -472,10 +472,10 @@ class Measurements:
                 operators(),
             ),
         ):
-            if strange := {*map(type, values)} - {*kinds}:
+            if unexpected_types := {*map(type, values)} - {*kinds}:
                 raise refuse(
                     what,
-                    ", ".join(sorted(kind.__name__ for kind in strange)),
+                    ", ".join(sorted(kind.__name__ for kind in unexpected_types)),
                     " or ".join(kind.__name__ for kind in kinds),
                 )
 

@@ -110,7 +110,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
     """
-    rest = b""
+    incomplete_line = b""
     dropping = False
     while block := read(BLOCK):
         if dropping:
@@ -120,17 +120,17 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
                 yield NO_RECORD
         end = block.rfind(b"\n") + 1
         if end:
-            yield rest + block[:end]
-            rest = block[end:]
+            yield incomplete_line + block[:end]
+            incomplete_line = block[end:]
         else:
-            rest += block
-        if len(rest) > LONGEST:
-            rest = b""
+            incomplete_line += block
+        if len(incomplete_line) > LONGEST:
+            incomplete_line = b""
             dropping = True
     if dropping:
         yield NO_RECORD
-    if rest:
-        yield rest + b"\n"
+    if incomplete_line:
+        yield incomplete_line + b"\n"
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
@@ -189,7 +189,7 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
 
 
 def parse_lines(
-    block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
+    block: bytes, delimiter: bytes, width: int, positions: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Return the number of records, the text, and the fields of some columns.
 
@@ -249,7 +249,7 @@ def parse_lines(
         ]
         ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
-    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
+    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in positions]
 
 
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
@@ -287,7 +287,7 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
 
 
 def parse_plain_lines(
-    block: bytes, delimiter: str, width: int, wanted: Sequence[int]
+    block: bytes, delimiter: str, width: int, positions: Sequence[int]
 ) -> list[Column] | None:
     r"""Return some columns of a block whose lines are records without quotes.
 
@@ -302,7 +302,7 @@ def parse_plain_lines(
     import pyarrow as pa
     from pyarrow import csv
 
-    if len(block) > LONGEST or not wanted or block.startswith(codecs.BOM_UTF8):
+    if len(block) > LONGEST or not positions or block.startswith(codecs.BOM_UTF8):
         return None
     if b'"' in block or b"\r" in block:
         return None
@@ -315,15 +315,15 @@ def parse_plain_lines(
     if np.count_nonzero(buffer == ord(delimiter)) != rows * (width - 1):
         return None
     names = [str(position) for position in range(width)]
-    chosen = [names[position] for position in wanted]
+    column_names = [names[position] for position in positions]
     try:
         table = csv.read_csv(
             pa.BufferReader(block),
             csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
             csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
             csv.ConvertOptions(
-                column_types=dict.fromkeys(chosen, pa.large_binary()),
-                include_columns=list(dict.fromkeys(chosen)),
+                column_types=dict.fromkeys(column_names, pa.large_binary()),
+                include_columns=list(dict.fromkeys(column_names)),
                 strings_can_be_null=False,
             ),
         )
@@ -331,7 +331,7 @@ def parse_plain_lines(
         return None
     if table.num_rows != rows:
         return None
-    return [TextColumn(_whole_array(table.column(name))) for name in chosen]
+    return [TextColumn(_whole_array(table.column(name))) for name in column_names]
 
 
 def _whole_array(column: Any) -> Any:
@@ -711,9 +711,9 @@ def _one_after_the_other(
 ) -> Callable[[Encoders], Chunks[IntArray]]:
     """Return the reader of the rows of files in their order."""
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
         for file in files:
-            yield from open_one(file).encoded(wanted)
+            yield from open_one(file).encoded(encoders)
 
     return encoded
 
@@ -773,16 +773,16 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
     if not added:
         return source
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        own = [pair for pair in wanted if pair[0] not in added]
-        for rows, columns, malformed in source.encoded(own):
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        file_encoders = [pair for pair in encoders if pair[0] not in added]
+        for rows, columns, malformed in source.encoded(file_encoders):
             everywhere = np.zeros(rows, dtype=np.int64)
             next_column = iter(columns)
             made = [
                 encode(Column([added[name]], None, everywhere))
                 if name in added
                 else next(next_column)
-                for name, encode in wanted
+                for name, encode in encoders
             ]
             yield Chunk(rows, made, malformed)
 

@@ -101,8 +101,8 @@ def open_frame(frame: Any) -> Source | None:
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
-            wanted = native.select(columns or native.columns)
-            eager = wanted.collect() if lazy else wanted
+            selected = native.select(columns or native.columns)
+            eager = selected.collect() if lazy else selected
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
             raise InputError(message(NO_FRAME, what=what)) from None
         for start in range(0, len(eager), CHUNK):
@@ -119,7 +119,7 @@ def open_frame(frame: Any) -> Source | None:
     holds |= dict.fromkeys(of_nulls, "nulls")
     if native.implementation.is_pandas_like():
         objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
-        holds = {name: held for name, held in holds.items() if name not in objects}
+        holds = {name: column_type for name, column_type in holds.items() if name not in objects}
         periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
         holds |= dict.fromkeys(periods, "time stamps")
     return Source(
@@ -176,19 +176,19 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
     """Return the value types of columns by their data types, where known."""
-    held: dict[str, Holds] = {}
+    types: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
-            held[name] = "numbers"
+            types[name] = "numbers"
         elif isinstance(kind, nw.Boolean):
-            held[name] = "Booleans"
+            types[name] = "Booleans"
         elif isinstance(kind, nw.String):
-            held[name] = "texts"
+            types[name] = "texts"
         elif isinstance(kind, nw.Datetime):
-            held[name] = "time stamps"
+            types[name] = "time stamps"
         elif isinstance(kind, nw.Date):
-            held[name] = "dates"
-    return held
+            types[name] = "dates"
+    return types
 
 
 def _is_unreadable(kind: Any) -> bool:
@@ -364,12 +364,12 @@ def open_relation(
         return quoted
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        wanted = (
+        selected = (
             ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns))
             or "0 AS c0"
         )
         try:
-            batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
+            batches = pa.RecordBatchReader.from_stream(relation.project(selected))
             yield from chunk_batches(
                 batches,
                 [

@@ -527,11 +527,11 @@ def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = F
             f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
             "each its own text."
         )
-    listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+    listing = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)
     if len(names) == 1 and name in names[0]:
         mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
         near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
     elif in_header and (len(names) == 1 or "" in names):
         near = _NAMES_MAY_FOLLOW
-    return f"{what} has no column {name!r}; it has {listed}." + (f" {near}" if near else "")
+    return f"{what} has no column {name!r}; it has {listing}." + (f" {near}" if near else "")

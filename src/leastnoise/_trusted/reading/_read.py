@@ -151,7 +151,7 @@ def read(
     source: Any,
     domain: Domain,
     *,
-    wanted: ReadRequest | None = None,
+    read_request: ReadRequest | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCellBound | None = None,
@@ -171,7 +171,7 @@ def read(
             `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name
             theirs.
-        wanted: the requested tables; None for everything that the domain names.
+        read_request: the requested tables; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
@@ -213,13 +213,13 @@ def read(
     _check_bounds(unit_column, most, max_per_cell)
     if allowance is not None and (unit_column is None or allowance.most != most):
         raise refuse("max_rows", most, f"the bound of the series, {allowance.most}, with units")
-    wanted = wanted or ReadRequest()
+    read_request = read_request or ReadRequest()
     attributes: Iterable[str] = domain.names
-    if wanted.attributes is not None:
-        attributes = wanted.attributes
+    if read_request.attributes is not None:
+        attributes = read_request.attributes
     measures: Iterable[str] = domain.measures
-    if wanted.measures is not None:
-        measures = wanted.measures
+    if read_request.measures is not None:
+        measures = read_request.measures
     sizes = {name: domain.cells(name) for name in attributes}
     sums = {name: domain.measure(name) for name in measures}
     if unit_column is None:
@@ -233,20 +233,20 @@ def read(
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
-        tables=wanted.tables or {},
-        usage=wanted.usage,
+        tables=read_request.tables or {},
+        usage=read_request.usage,
         unit_column=unit_column,
         unit_reading=unit_reading,
         max_rows=most,
         max_per_cell=max_per_cell,
-        filled=_filled_tables(domain, wanted),
+        filled=_filled_tables(domain, read_request),
         hidden=_hidden_cells(domain, [*sizes]),
     )
     # an engine does not know what units have used (E14)
-    if opened.engine is not None and wanted.tables is not None and allowance is None:
-        counted = _counted_in_engine(opened.engine, domain, request)
-        if counted is not None:
-            return counted
+    if opened.engine is not None and read_request.tables is not None and allowance is None:
+        engine_counts = _counted_in_engine(opened.engine, domain, request)
+        if engine_counts is not None:
+            return engine_counts
     return _read_rows(opened, names, domain, request, units, shown)
 
 
@@ -277,7 +277,7 @@ class _PatternForm(NamedTuple):
 
     def literals_of(self, parts: _Parts) -> _Parts:
         """Return the parts of a path at the places of the literal ones."""
-        return tuple(parts[place] for place in self.literal)
+        return tuple(parts[position] for position in self.literal)
 
 
 class _PathPatterns:
@@ -296,9 +296,11 @@ class _PathPatterns:
         self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
         for number, pattern in enumerate(patterns):
             parts = PurePosixPath(pattern).parts
-            literal = tuple(place for place, part in enumerate(parts) if not glob.has_magic(part))
+            literal = tuple(
+                position for position, part in enumerate(parts) if not glob.has_magic(part)
+            )
             form = _PatternForm(len(parts), literal)
-            key = tuple(parts[place] for place in literal)
+            key = tuple(parts[position] for position in literal)
             expressions = [re.compile(fnmatch.translate(part)) for part in parts]
             self._forms.setdefault(form, {}).setdefault(key, []).append((number, expressions))
 
@@ -595,13 +597,13 @@ def _counted_rows(
     return masks
 
 
-def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
+def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int], ...]:
     """Return, for each published table, the hidden cells that it excludes.
 
     None at all where every row is in some table, so that there is nothing to look at.
     """
     tables = []
-    for names in wanted.published or ():
+    for names in request.published or ():
         kinds = {name: domain.kind(name) for name in names}
         tables.append({name: kind.published for name, kind in kinds.items() if kind.hidden})
     if {} in tables:
@@ -752,15 +754,15 @@ class UnitRows:
     hidden: Mapping[str, int]
     most: int
 
-    def counts(self, name: str, counted: UnitCount) -> BoolArray:
+    def counts(self, name: str, unit_count: UnitCount) -> BoolArray:
         """Return which rows are chosen, one for each unit in each of its cells.
 
         Args:
             name: of the count, of whose cells a unit may have an allowance (E14).
-            counted: the count of units.
+            unit_count: the count of units.
         """
-        is_eligible, missing = self._eligible(counted)
-        return self._chosen(name, counted, is_eligible, missing)
+        is_eligible, missing = self._eligible(unit_count)
+        return self._chosen(name, unit_count, is_eligible, missing)
 
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
@@ -778,22 +780,22 @@ class UnitRows:
         # a cell of missing values too: tables without the attribute have its total
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
-        chosen = self._chosen(name, measure, is_eligible, missing)
+        is_eligible_row = self._chosen(name, measure, is_eligible, missing)
         cells = [self.cells[name] for name in measure.attributes]
         units = self._units_of_rows()
         totals = units.totals(self.inside, cells, row_amounts)
         clipped = np.clip(totals, measure.low_units, measure.high_units)
-        amounts: IntArray = np.where(chosen, clipped, 0)
+        amounts: IntArray = np.where(is_eligible_row, clipped, 0)
         cut = units.cut_amount(
             self.inside,
             cells,
             totals,
             amounts,
-            chosen=chosen,
+            chosen=is_eligible_row,
             published=is_eligible,
             most=cut_limit(measure.largest),
         )
-        return chosen, amounts, cut
+        return is_eligible_row, amounts, cut
 
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
@@ -810,13 +812,13 @@ class UnitRows:
         )
         return worth == 1
 
-    def group_rows(self, counted: UnitCount) -> dict[str, Array]:
+    def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
         """Return, by attribute, the cells of rows that count units in groups."""
-        is_eligible, missing = self._eligible(counted)
+        is_eligible, missing = self._eligible(unit_count)
         return self._units_of_rows().group_rows(
             self.inside,
             self.cells,
-            counted,
+            unit_count,
             self.most,
             urandom,
             missing=missing,
@@ -849,10 +851,10 @@ def _whole_column(parts: list[Array]) -> Array:
     return column
 
 
-def _chosen_rows(columns: dict[str, Array], chosen: BoolArray) -> dict[str, Array]:
-    """Return the chosen rows of columns, and empty the columns."""
-    places = np.flatnonzero(chosen)  # found once, and faster to take from than a mask
-    return {name: columns.pop(name).take(places) for name in [*columns]}
+def _chosen_rows(columns: dict[str, Array], is_selected: BoolArray) -> dict[str, Array]:
+    """Return the selected rows of columns, and empty the columns."""
+    positions = np.flatnonzero(is_selected)  # found once, and faster to take from than a mask
+    return {name: columns.pop(name).take(positions) for name in [*columns]}
 
 
 def check_source(
@@ -920,17 +922,17 @@ def open_columns(
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
-    wanted = [domain.kind(name).reading.column or name for name in attributes]
+    columns = [domain.kind(name).reading.column or name for name in attributes]
     for name in measures:
-        wanted += [part.column for part in factor_measures(domain.measure(name))]
+        columns += [part.column for part in factor_measures(domain.measure(name))]
     if unit_column is not None:
-        wanted.append(unit_column)
-    opened = open_source(source, wanted)
-    for name in wanted:
+        columns.append(unit_column)
+    opened = open_source(source, columns)
+    for name in columns:
         if opened.names.count(name) != 1:
             untyped = all(field.type is None and field.readable for field in opened.fields)
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
-    for attribute, name in zip(attributes, wanted, strict=False):
+    for attribute, name in zip(attributes, columns, strict=False):
         _check_zone(opened, domain, attribute, name)
     # units could not be distinguished
     if unit_column is not None and unit_column in opened.unreadable_columns:
@@ -942,7 +944,7 @@ def open_columns(
                 kind=opened.unreadable_columns[unit_column],
             )
         )
-    return opened, wanted
+    return opened, columns
 
 
 def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
@@ -970,7 +972,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
     )
 
 
-def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
+def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     """Return an open source for `read`; none of its rows is read yet.
 
     None of its rows is read. Of two tables, an engine joins only the requested columns; None for
@@ -991,7 +993,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_postgres(source)
     if isinstance(source, Joined):
-        return joined_source(source, open_source(source.data), open_source(source.second), wanted)
+        return joined_source(source, open_source(source.data), open_source(source.second), columns)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._trusted.reading._spark import open_spark
 
@@ -1064,7 +1066,7 @@ def read_keys(
     else:
         bound = PerCellBound(1, attribute)
     if opened.engine is not None:
-        wish = CountRequest(
+        request = CountRequest(
             rules={attribute: rule},
             sums={},
             tables={},
@@ -1073,7 +1075,7 @@ def read_keys(
             max_per_cell=bound,
             unit_reading=unit_reading,
         )
-        there = opened.engine.keys(wish, urandom)
+        there = opened.engine.keys(request, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
     if bound is None:
@@ -1184,7 +1186,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 
 
 def joined_source(
-    joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
+    joined: Joined, first: Source, second: Source, columns: Sequence[str] | None = None
 ) -> Source:
     """Return two tables as one source, joined on a key.
 
@@ -1218,24 +1220,24 @@ def joined_source(
             "columns."
         )
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        beside = [pair for pair in wanted if pair[0] not in first.names]
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        beside = [pair for pair in encoders if pair[0] not in first.names]
         if not beside:
-            yield from first.encoded(wanted)
+            yield from first.encoded(encoders)
             return
         partners = PartnerRows(second, joined.key, beside, joined.reading)
-        mine = [pair for pair in wanted if pair[0] in first.names]
+        mine = [pair for pair in encoders if pair[0] in first.names]
         keys = (joined.own, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours = iter(cells)
             theirs = iter(partners.beside(partner))
-            columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
+            columns = [next(ours if name in first.names else theirs) for name, _ in encoders]
             yield Chunk(rows, columns, malformed)
 
-    if wanted is None:
+    if columns is None:
         asked = (*first.names, *joined_names)
     else:
-        asked = tuple(dict.fromkeys(wanted))
+        asked = tuple(dict.fromkeys(columns))
     beside = [name for name in asked if name in joined_names and name not in first.names]
     engine = None
     if not beside:
@@ -1268,16 +1270,16 @@ class PartnerRows:
     Args:
         second: the table.
         key: its column of keys.
-        wanted: columns of it, and the encoder of each.
+        encoders: columns of it, and the encoder of each.
         reading: how keys are read.
     """
 
     def __init__(
-        self, second: Source, key: str, wanted: Encoders, reading: Reading = READ_AS_IT_IS
+        self, second: Source, key: str, encoders: Encoders, reading: Reading = READ_AS_IT_IS
     ) -> None:
         numbers: dict[Hashable, int] = {}
         key_of = key_reader(reading)
-        every = [*wanted, (key, key_number_encoder(numbers, key_of))]
+        every = [*encoders, (key, key_number_encoder(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
             *(chunk.columns for chunk in second.encoded(every)),
@@ -1286,7 +1288,7 @@ class PartnerRows:
         # after the last row stands the code of a null, at position -1
         self._columns = [
             np.append(column, encode(Column([None])))
-            for column, (_, encode) in zip(columns, wanted, strict=True)
+            for column, (_, encode) in zip(columns, encoders, strict=True)
         ]
         self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
