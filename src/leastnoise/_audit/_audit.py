@@ -165,10 +165,10 @@ class QuantileDistribution:
         distances = np.where(position < self._cell, self._share * rows, 0.0)
         part = 1 / self._parts  # a cell that begins at the target is behind it
         if rows:
-            behind = (1 - self._share) * rows + part
+            rows_above = (1 - self._share) * rows + part
         else:
-            behind = 0.0
-        distances = np.where(position > self._cell, behind, distances)
+            rows_above = 0.0
+        distances = np.where(position > self._cell, rows_above, distances)
         passing = np.exp(-distances / self._scale)
         # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
         # of the mean of t^K

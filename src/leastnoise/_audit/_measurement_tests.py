@@ -76,16 +76,16 @@ class Effort:
     def batches(self, most: int) -> Iterator[int]:
         """Yield batch sizes of at most ``most`` until there are enough trials."""
         end = time.monotonic() + self.seconds
-        finished = 0
+        trials_done = 0
         if self.trials is None:
             trial_limit = math.inf
         else:
             trial_limit = self.trials
-        while finished < trial_limit and (
-            self.trials is not None or finished < LEAST_TRIALS or time.monotonic() < end
+        while trials_done < trial_limit and (
+            self.trials is not None or trials_done < LEAST_TRIALS or time.monotonic() < end
         ):
-            count = int(min(most, trial_limit - finished))
-            finished += count
+            count = int(min(most, trial_limit - trials_done))
+            trials_done += count
             yield count
 
 
@@ -368,8 +368,8 @@ class Pair:
         scales = self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
-        apart = (np.abs(noisy) - np.abs(noisy - shifts)) / scales
-        ratio = apart[self.independent].sum(axis=0)
+        difference = (np.abs(noisy) - np.abs(noisy - shifts)) / scales
+        ratio = difference[self.independent].sum(axis=0)
         for group in self.groups:
             ratio = ratio + (group.norm(noisy) - group.norm(noisy - shifts)) / group.scale
         return np.asarray(ratio, dtype=np.float64)

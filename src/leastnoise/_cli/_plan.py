@@ -607,9 +607,9 @@ def _expected_statistics(
     """
     if isinstance(plan, AdaptivePlan):
         return []
-    reaches: dict[Statistic, float] = {}
+    reach_of: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
-        reaches = largest_reaches(plan.workload, plan.privacy)
+        reach_of = largest_reaches(plan.workload, plan.privacy)
     targets = mean_target_statuses(plan, level)
     multiplier = interval_multiplier(plan.measured().noise, LEVEL)
     statistics = []
@@ -619,7 +619,7 @@ def _expected_statistics(
         if not catalogue.names.is_empty:
             name = statistic_title(statistic, plan.domain, catalogue)
         margin = error.rows * multiplier
-        reach = reaches.get(statistic)
+        reach = reach_of.get(statistic)
         is_selectable = reach is not None and reach <= margin
         is_weighted = plan.workload.weight_of(statistic) is not None
         statistics.append(

@@ -558,7 +558,9 @@ def _finish_release(
             report = RowProgress(
                 progress, f"reading the data of release {number}", text, about=seconds
             )
-            (finished,) = finish_releases(ledger, source, number=number, out=out, progress=report)
+            (finished_release,) = finish_releases(
+                ledger, source, number=number, out=out, progress=report
+            )
     except LeastNoiseError as error:  # the other releases do not depend on it
         if is_only_release:
             raise
@@ -571,9 +573,9 @@ def _finish_release(
             return FAULT
         return BAD_INPUT
     where = "in no directory, because it was requested without one"
-    if finished.out is not None:
-        where = f"in {display_path(finished.out)}"
+    if finished_release.out is not None:
+        where = f"in {display_path(finished_release.out)}"
     click.echo(
-        f"{name_release(finished.entry)} is finished: it is {where}. Nothing was paid again."
+        f"{name_release(finished_release.entry)} is finished: it is {where}. Nothing was paid again."
     )
     return 0

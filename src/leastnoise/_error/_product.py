@@ -190,12 +190,12 @@ class ProductCells(Cells):
                 rows.append(row)
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
-            finished = 0
+            blocks_done = 0
             for some in self._equal_batches(blocks):
-                summed[rows[finished : finished + len(some)]] += (
+                summed[rows[blocks_done : blocks_done + len(some)]] += (
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
-                finished += len(some)
+                blocks_done += len(some)
         if self.structure.leveled is None:
             strengths = np.array([self.structure.strength(tau) for tau in taus])
             strengths[~(strengths > 0)] = 1.0
@@ -309,7 +309,7 @@ class ProductCells(Cells):
                     )
         for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
             mean = self.structure.bases[with_levels[0][axis]].mean
-            behind = sizes[axis + 1 :]
+            later_sizes = sizes[axis + 1 :]
             for subset in _subsets(axis):
                 if (*subset, axis) not in parts:
                     continue
@@ -319,7 +319,9 @@ class ProductCells(Cells):
                     continue
                 part = parts[subset]
                 before = part.shape[: len(subset) + 1]
-                mean_part = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
+                mean_part = part.reshape(*before, 1, *later_sizes) * mean.reshape(
+                    -1, *[1] * len(later_sizes)
+                )
                 parts[subset] = np.add(mean_part, component, out=mean_part)
         answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))

@@ -376,10 +376,10 @@ class _Fit:
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:
             if end is None:
-                falling = 1.0
+                step_factor = 1.0
             else:
-                falling = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
-            residual = self.round(penalty, _STEP * falling)
+                step_factor = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
+            residual = self.round(penalty, _STEP * step_factor)
             if self.rounds % _EVERY == 0:
                 if residual < RESIDUAL:
                     penalty = min(

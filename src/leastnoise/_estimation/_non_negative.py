@@ -610,14 +610,16 @@ def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[F
         vector = turned / bound
     metric = 1.05 * bound * weights
     x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
-    ahead = x
+    extrapolated = x
     momentum = np.ones(b.shape[1])
     worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
-        fresh = onto_simplices(ahead - (joint.gram(ahead) - b) / metric, weights, sums, x > 0)
-        uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
+        fresh = onto_simplices(
+            extrapolated - (joint.gram(extrapolated) - b) / metric, weights, sums, x > 0
+        )
+        uphill = ((extrapolated - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
+        extrapolated = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
         momentum = np.where(uphill, 1.0, grown)
         x = fresh
         if count % _CHECK_EVERY == 0:

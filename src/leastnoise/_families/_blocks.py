@@ -210,11 +210,11 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
 def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
     """Return the product of a block with 2 x 2 coefficients and a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
-    falling = coefficients @ rising
-    after = falling * v
+    falling_sums = coefficients @ rising
+    after = falling_sums * v
     upto = np.cumsum(rising * v, axis=1)
     return np.asarray(
-        (upto * falling).sum(axis=0)
+        (upto * falling_sums).sum(axis=0)
         + (rising * (after[:, ::-1].cumsum(axis=1)[:, ::-1] - after)).sum(axis=0)
     )
 
@@ -348,8 +348,8 @@ def _gram_by_inverse(
     width = len(inner.mean)
     ones = np.ones(width)
     cells = np.arange(width, dtype=float)
-    falling = terms.within @ np.stack([ones, cells])
-    pairs = (ones, falling[0] + turn + level), (cells, falling[1]), (turn, ones)
+    falling_sums = terms.within @ np.stack([ones, cells])
+    pairs = (ones, falling_sums[0] + turn + level), (cells, falling_sums[1]), (turn, ones)
     return Gram(width, 1, pairs, float(terms.identity))
 
 

@@ -156,8 +156,8 @@ class Plan(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
-            got = f"{type(self.workload).__name__}, {type(self.privacy).__name__}"
-            raise refuse("the workload and privacy of a plan", got, "Workload, Privacy")
+            received = f"{type(self.workload).__name__}, {type(self.privacy).__name__}"
+            raise refuse("the workload and privacy of a plan", received, "Workload, Privacy")
         if (
             not isinstance(self.strategy, str)
             or not self.strategy

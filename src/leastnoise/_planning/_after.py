@@ -252,8 +252,10 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
         usable = _with_noise(tried, plan.measurements.noise)
         if not usable:
             return None
-        planned = usable[0]
-        return problem.evaluate(planned.measurements, planned.strategy, plan.details, iterate=False)
+        best_plan = usable[0]
+        return problem.evaluate(
+            best_plan.measurements, best_plan.strategy, plan.details, iterate=False
+        )
     except InputError:
         return None
 

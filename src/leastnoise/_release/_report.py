@@ -478,15 +478,15 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
     A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
     lacks a part of the error, such as the sampling error of a survey, gets no "yes".
     """
-    unused = sentences.describe_unused_rows(release, catalogue)
+    unused_rows = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
     covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
     uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
-    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused)
+    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused_rows)
     ratings += _rate_by_margins(uncovered, catalogue, is_whole=False)
     if not ratings:
         return []
-    notes = [unused] if unused else []
+    notes = [unused_rows] if unused_rows else []
     if is_survey and not covered:
         notes.append(catalogue.say("fit_sample"))
     elif uncovered:

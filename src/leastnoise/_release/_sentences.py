@@ -777,11 +777,11 @@ def unused_row_share(release: Release) -> float:
     guard = release.receipt.guard
     if guard is None:
         return 0.0
-    unused = guard.kept - guard.used
+    unused_rows = guard.kept - guard.used
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    if not unused > multiplier * guard.noise_std + 0.5:
+    if not unused_rows > multiplier * guard.noise_std + 0.5:
         return 0.0
-    return max(0.0, round(min(1.0, unused / max(guard.kept, 1)), 2))
+    return max(0.0, round(min(1.0, unused_rows / max(guard.kept, 1)), 2))
 
 
 def has_weights(release: Release) -> bool:
@@ -865,13 +865,13 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = describe_cut_rows(release, catalogue)
     else:
         cut = None
-    unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
+    unused_rows = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
     unmeasured = describe_unmeasured_rows(release, catalogue)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
-        *filter(None, [unused, missing, unmeasured]),
+        *filter(None, [unused_rows, missing, unmeasured]),
     ]
 
 

@@ -221,10 +221,10 @@ def check_note(note: str) -> None:
     """Refuse a note that is not one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
         if isinstance(note, str):
-            got = note
+            received = note
         else:
-            got = type(note).__name__
-        raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
+            received = type(note).__name__
+        raise refuse("note", received, f"a text of one line and at most {_MOST_NOTE} characters")
 
 
 def with_note(description: str, note: str) -> str:

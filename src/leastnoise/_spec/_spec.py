@@ -1170,9 +1170,9 @@ def _read_unit(
     if series_rows is not None:
         table = {"max_rows": series_rows, **table}
     if "column" not in table or "max_rows" not in table:
-        got = ", ".join(table) or "neither"
+        received = ", ".join(table) or "neither"
         raise InputError(
-            f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a "
+            f"[privacy] unit must have column and max_rows; got {received}. Say how many rows of a "
             "unit count."
         )
     cell = table.get("cell")

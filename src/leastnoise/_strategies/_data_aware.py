@@ -85,12 +85,12 @@ def difference_costs(
     squared error is the total of the workload.
     """
     costs = []
-    for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
+    for level, (before, after) in enumerate(zip(left_children, right, strict=True)):
         width = 2 << level
-        real = (before > 0) & (behind > 0)
+        real = (before > 0) & (after > 0)
         # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack(
-            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
+            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(after, 1)))], axis=1
         )
         errors = np.repeat(halves.reshape(-1), width // 2)[: gram.size]
         cost = np.zeros(len(before))

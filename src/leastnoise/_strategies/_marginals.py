@@ -163,13 +163,13 @@ class _GroupWeights:
     last for the groups inside.
     """
 
-    def __init__(self, asked: _LevelTables, cost: FloatArray) -> None:
-        self.orbits = asked.levels.orbits
+    def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
+        self.orbits = tables.levels.orbits
         self.numbers, self.parents = (
             self.orbits.numbers[::-1],
             self.orbits.parents[::-1],
         )  # from the total down, as all lists here
-        levels = [level for _, level, _ in asked.tables]
+        levels = [level for _, level, _ in tables.tables]
         # The positions of the tables of every level down to the finest one that has any.
         self.tables = [
             np.flatnonzero(np.equal(levels, level))
@@ -178,7 +178,7 @@ class _GroupWeights:
         # For every space the importance of the levels, and how much precision each table adds to
         # its level at privacy cost 1.
         self.information = []
-        for level_weights, table_information in asked.spaces:
+        for level_weights, table_information in tables.spaces:
             precision = [
                 (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
                 for tables in self.tables

@@ -198,12 +198,12 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
         ) from None
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
         if array.dtype.kind in "iufb":
-            got = f"{array.dtype} of shape {array.shape}"
+            received = f"{array.dtype} of shape {array.shape}"
         else:
-            got = f"{type(value).__name__} {quoted(value)}"
+            received = f"{type(value).__name__} {quoted(value)}"
         raise refuse(
             f"the strategy along {name}",
-            got,
+            received,
             "an array of numbers (queries x cells), an operator or a query set",
         )
     if not array.any():

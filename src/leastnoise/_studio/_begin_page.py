@@ -489,8 +489,8 @@ def _workload_entries(
 
 def _margin_of_sum(margin: str, name: str, bounds: Sequence[Any]) -> str:
     """Return a margin of counts times the largest value of a measure."""
-    what = message("a bound of {name}", name=name)
-    largest_value = max(abs(exact(what, bound)) for bound in bounds)
+    subject = message("a bound of {name}", name=name)
+    largest_value = max(abs(exact(subject, bound)) for bound in bounds)
     return str(exact("the distance", margin) * largest_value)
 
 
@@ -517,11 +517,11 @@ def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -
     if texts.get("other") or kind == "unknown":
         table |= {"outside": "other", "null": "other"}
     if kind in {"whole", "number"}:
-        what = message("values of {name} beyond the bounds", name=name)
-        table["outside"] = one_of(what, texts.get("beyond") or "clip", _BEYOND)
+        subject = message("values of {name} beyond the bounds", name=name)
+        table["outside"] = one_of(subject, texts.get("beyond") or "clip", _BEYOND)
     if kind == "whole" and texts.get("rounding"):
-        what = message("the reading of fractions in {name}", name=name)
-        table["rounding"] = one_of(what, texts["rounding"], READINGS)
+        subject = message("the reading of fractions in {name}", name=name)
+        table["rounding"] = one_of(subject, texts["rounding"], READINGS)
     further_keys = {
         "levels": attribute_levels(kind, texts),
         "labels": attribute_labels(kind, name, texts),
@@ -556,9 +556,9 @@ def _attribute_fields(
 
 def _step_count(name: str, texts: Mapping[str, str]) -> int:
     """Return the number of steps between the bounds of a column of numbers."""
-    what = message("a bound or the step of {name}", name=name)
+    subject = message("a bound or the step of {name}", name=name)
     bounds = {field: texts.get(field, "") for field in ("low", "high", "step")}
-    low, high, step = (exact(what, text) for text in bounds.values())
+    low, high, step = (exact(subject, text) for text in bounds.values())
     if step > 0:
         count = (high - low) / step
     else:

@@ -407,8 +407,8 @@ def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTa
     """Return the targets of all differences and ratios in [targets]."""
     forms = ("difference", "ratio")
     if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
-        got = ", ".join(map(str, table)) if isinstance(table, Mapping) else table
-        raise refuse("[targets]", got, "a table with difference, ratio or both")
+        received = ", ".join(map(str, table)) if isinstance(table, Mapping) else table
+        raise refuse("[targets]", received, "a table with difference, ratio or both")
     targets = []
     for form, entry in table.items():
         entries: Sequence[Any] = entry if isinstance(entry, list) else [entry]

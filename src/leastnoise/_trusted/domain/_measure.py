@@ -312,11 +312,11 @@ def _places(groups: Groups) -> tuple[int, ...]:
 
     It is the last cell of a group, or the last one before it that no earlier group has taken.
     """
-    taken: set[int] = set()
+    taken_positions: set[int] = set()
     positions = []
     for group in groups:
         position = group[-1]
-        while position in taken:
+        while position in taken_positions:
             position -= 1
         if position < 0:
             raise InputError(
@@ -324,7 +324,7 @@ def _places(groups: Groups) -> tuple[int, ...]:
                 "cells up to the last one of a group as there are groups; got too many groups. Ask "
                 "for fewer at once."
             )
-        taken.add(position)
+        taken_positions.add(position)
         positions.append(position)
     return tuple(positions)
 

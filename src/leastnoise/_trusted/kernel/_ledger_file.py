@@ -680,10 +680,10 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     try:
         if file.exists():
             raise LedgerError(_file_exists(file))
-        for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
-            if left_over.exists():  # SQLite would play it into the new ledger
+        for journal in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
+            if journal.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(
-                    f"{left_over} is left from an earlier ledger of this name. Restore that "
+                    f"{journal} is left from an earlier ledger of this name. Restore that "
                     "ledger, or remove both."
                 )
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

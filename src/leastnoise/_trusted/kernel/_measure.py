@@ -214,10 +214,10 @@ def _apply_blocks(
     Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
     """
     answers: dict[int, IntArray] = {}
-    alike: dict[int, list[tuple[int, IntArray]]] = {}
+    equal_parts: dict[int, list[tuple[int, IntArray]]] = {}
     for index, cells in pending:
-        alike.setdefault(kinds[index], []).append((index, cells))
-    for group in alike.values():
+        equal_parts.setdefault(kinds[index], []).append((index, cells))
+    for group in equal_parts.values():
         cube = (
             np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         )  # one table may be very large

@@ -132,8 +132,8 @@ class QuantileSelection:
         chosen_cells = np.zeros(len(counts), dtype=np.int64)
         for group, cells in enumerate(counts):
             distances = self.distances(cells)
-            reaches = geometric(numerator, denominator, len(distances), entropy)
-            passed = np.flatnonzero(reaches >= distances - distances.min())  # S5
+            reach = geometric(numerator, denominator, len(distances), entropy)
+            passed = np.flatnonzero(reach >= distances - distances.min())  # S5
             chosen_cells[group] = passed[_uniform_index(len(passed), entropy)]
         return chosen_cells
 

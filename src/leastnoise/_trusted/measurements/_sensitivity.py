@@ -721,8 +721,8 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     The result is None if one is on others too.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
-    apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
-    return factors if apart else None
+    is_within_bound = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
+    return factors if is_within_bound else None
 
 
 def _split_along(
@@ -865,14 +865,14 @@ def _bounds_by_agreement(
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
-    alike: dict[tuple[int, ...], list[int]] = {}
+    shares_by_number: dict[tuple[int, ...], list[int]] = {}
     for cells, share in summed.items():
         number = [0] * len(counts)
         for name in cells:
             number[axis_of[kinds[name]]] += 1
-        alike.setdefault(tuple(number), []).append(share)
+        shares_by_number.setdefault(tuple(number), []).append(share)
     table = np.zeros([count + 1 for count in counts.values()], dtype=object)
-    for numbers, shares in alike.items():
+    for numbers, shares in shares_by_number.items():
         table[numbers] = (
             max(shares)
             if len(shares) == math.prod(map(math.comb, counts.values(), numbers))

@@ -215,13 +215,15 @@ class Engine:
                 yield run
 
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
-        beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
+        joined_names = {
+            name: f"b{number}" for number, name in enumerate(theirs) if name in other.values
+        }
         with_key = [
             _select_columns(
                 {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
                 table.relation.copy(),
             )
-            for table, columns, key in ((self, named, keys[0]), (other, beside, keys[1]))
+            for table, columns, key in ((self, named, keys[0]), (other, joined_names, keys[1]))
         ]
         with_times = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(
             with_key[1].subquery("every")
@@ -231,7 +233,7 @@ class Engine:
         )
         tables = {
             **dict.fromkeys(named.values(), "one"),
-            **dict.fromkeys(beside.values(), "other"),
+            **dict.fromkeys(joined_names.values(), "other"),
         } or {"k": "one"}
         selected_columns = [
             exp.alias_(exp.column(name, table), name) for name, table in tables.items()
@@ -240,15 +242,15 @@ class Engine:
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
         values = {
             name: Value(other.values[name].held, exp.column(short))
-            for name, short in beside.items()
+            for name, short in joined_names.items()
         }
         values |= {
             name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()
         }
-        what = f"{self.what} joined with {other.what}"
+        description = f"{self.what} joined with {other.what}"
         return replace(
             self,
-            what=what,
+            what=description,
             relation=rows.subquery("joined"),
             values=values,
             session=session,
@@ -325,10 +327,10 @@ class Engine:
         if request.unit_column is None:
             columns = [*(f"c{number}" for number in range(len(request.rules))), "unreadable"]
             rows = _with_row_number(rows, columns, columns[:1], "place")
-            alike = [f"CAST({column} AS TEXT)" for column in columns]
+            texts = [f"CAST({column} AS TEXT)" for column in columns]
         else:
-            alike = ["u0"]
-        content = " || ':' || ".join([":key", *alike, "CAST(place AS TEXT)"])
+            texts = ["u0"]
+        content = " || ':' || ".join([":key", *texts, "CAST(place AS TEXT)"])
         number = self.numbered(sql(content, key=key))
         hidden_number = sql(":number % :most", number=number, most=len(request.hidden))
         return exp.select("*", exp.alias_(hidden_number, "drawn")).from_(
@@ -445,15 +447,19 @@ class Engine:
         turns: list[str | Expression] = [hashed, "place"]
         if flagged:
             turns[0] = "hashed"
-        apart = ["u0"]
+        partition = ["u0"]
         if request.max_per_cell is not None:
-            alike = ["u0", *_cell_columns(request, request.max_per_cell.attributes)]
+            partition_of_cell = ["u0", *_cell_columns(request, request.max_per_cell.attributes)]
             most = request.max_per_cell.rows
-            rows = _with_row_number(rows, alike, turns, "within", None if flagged else most)
+            rows = _with_row_number(
+                rows, partition_of_cell, turns, "within", None if flagged else most
+            )
             if flagged:
                 rows = _with_flag(rows, "stays", sql("within <= :most", most=most))
-                apart.append("stays")
-        rows = _with_row_number(rows, apart, turns, "turn", None if flagged else request.max_rows)
+                partition.append("stays")
+        rows = _with_row_number(
+            rows, partition, turns, "turn", None if flagged else request.max_rows
+        )
         if not flagged:
             return rows
         counts = sql("turn <= :most", most=request.max_rows)
@@ -492,12 +498,12 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
         if request.max_per_cell is not None:
             rows = _with_flag(rows, f"alone{number}", first)
-            alike = [
+            partition_of_cell = [
                 "u0",
                 f"alone{number}",
                 *_cell_columns(request, request.max_per_cell.attributes),
             ]
-            rows = _with_row_number(rows, alike, turns, f"bounded{number}")
+            rows = _with_row_number(rows, partition_of_cell, turns, f"bounded{number}")
             within = sql(f"bounded{number} <= :most", most=request.max_per_cell.rows)
             first = exp.and_(sql(f"alone{number} = :one", one=1), within)
         rows = _with_flag(rows, f"first{number}", first)

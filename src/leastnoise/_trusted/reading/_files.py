@@ -242,12 +242,12 @@ def parse_lines(
         # their fields are put after the block, and the lines into their order again
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
-        behind = len(block) + np.cumsum(lengths)
+        next_begins = len(block) + np.cumsum(lengths)
         order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
-        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[
+        begins = np.vstack([(begins + wrapped)[plain], (next_begins - lengths).reshape(-1, width)])[
             order
         ]
-        ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
+        ends = np.vstack([(ends - wrapped)[plain], next_begins.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in positions]
 
@@ -369,7 +369,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be opened, or if
     its first line is not a header.
     """
-    what = message(CSV_FILE, path=str(path))
+    description = message(CSV_FILE, path=str(path))
     layout = layout or CSV(path)
     headed = isinstance(layout.header, bool)
     characters = layout.characters
@@ -378,13 +378,13 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     # the first line of a file without a header is a row, which must not influence how it is read
     line = ""
     if headed:
-        line = _first_line(path, what, layout)
+        line = _first_line(path, description, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     if isinstance(layout.header, bool):
-        names = _names_in(line, mark, what)
+        names = _names_in(line, mark, description)
     else:
         names = [*layout.header]
 
@@ -412,10 +412,12 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                 for block in whole_lines(opened.read):
                     yield partial(in_columns, block)
         except _DAMAGED:
-            raise InputError(message(NOT_WHOLE, what=what)) from None
+            raise InputError(message(NOT_WHOLE, what=description)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark)
+    return Source(
+        what=description, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark
+    )
 
 
 def _delimiter_of(header: str, path: Path) -> str:
@@ -427,7 +429,7 @@ def _delimiter_of(header: str, path: Path) -> str:
     return max(candidates, key=outside_quotes.count)
 
 
-def _names_in(header: str, delimiter: str, what: str) -> list[str]:
+def _names_in(header: str, delimiter: str, description: str) -> list[str]:
     """Return the column names of a header line.
 
     An `InputError` says why a text is no header.
@@ -445,7 +447,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     elif not any(fields):
         reason = EMPTY_HEADER
     if fields is None or reason:
-        raise InputError(message(reason, what=what))
+        raise InputError(message(reason, what=description))
     return [field.decode() for field in fields]
 
 
@@ -492,19 +494,19 @@ _BEGINNINGS = {
 }
 
 
-def _first_line(path: Path, what: str, layout: CSV) -> str:
+def _first_line(path: Path, description: str, layout: CSV) -> str:
     """Return the header line of a CSV file."""
     try:
         with open_binary(path) as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
-        raise InputError(message(NO_CSV, what=what)) from None
+        raise InputError(message(NO_CSV, what=description)) from None
     for beginning, form in _BEGINNINGS.items():
         if line.startswith(beginning):
             encoding = layout.encoding.upper()
-            raise InputError(message(OTHER_FORMAT, what=what, encoding=encoding, form=form))
+            raise InputError(message(OTHER_FORMAT, what=description, encoding=encoding, form=form))
     if len(line) == _HEADER:
-        raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
+        raise InputError(message(LONG_HEADER, what=description, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         if layout.characters is None:
@@ -512,7 +514,7 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
         return codecs.charmap_decode(line, "strict", layout.characters)[0]
     except UnicodeDecodeError:
         raise InputError(
-            message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())
+            message(OTHER_ENCODING, what=description, encoding=layout.encoding.upper())
         ) from None
 
 
@@ -529,17 +531,17 @@ def open_parquet(path: Path) -> Source:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    what = message(PARQUET_FILE, path=str(path))
+    description = message(PARQUET_FILE, path=str(path))
     try:
         # the time stamps of old files, which 64 bits of nanoseconds do not hold
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise InputError(message(NO_PARQUET, what=what)) from None
+        raise InputError(message(NO_PARQUET, what=description)) from None
     schema = opened.schema_arrow
 
     def not_whole() -> InputError:
         # the text of PyArrow's own errors may quote the file
-        return InputError(message(NOT_WHOLE, what=what))
+        return InputError(message(NOT_WHOLE, what=description))
 
     def cut(part: Part) -> Chunk[Column]:
         try:
@@ -556,7 +558,7 @@ def open_parquet(path: Path) -> Source:
             raise not_whole() from None
 
     return Source(
-        what=what,
+        what=description,
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_parts(parts),
@@ -778,13 +780,13 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
         for rows, columns, malformed in source.encoded(file_encoders):
             everywhere = np.zeros(rows, dtype=np.int64)
             next_column = iter(columns)
-            made = [
+            new_columns = [
                 encode(Column([added[name]], None, everywhere))
                 if name in added
                 else next(next_column)
                 for name, encode in encoders
             ]
-            yield Chunk(rows, made, malformed)
+            yield Chunk(rows, new_columns, malformed)
 
     fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
     return replace(source, fields=(*source.fields, *fields), encoded=encoded, constants=added)

@@ -80,9 +80,9 @@ def open_frame(frame: Any) -> Source | None:
         return None
     except Exception:  # noqa: BLE001 - every library has its own error for it
         raise InputError(NAMES_TWICE) from None
-    what = f"the {native.implementation.name.lower()} data frame"
+    description = f"the {native.implementation.name.lower()} data frame"
     if native.implementation.is_pyarrow():
-        return _open_table(native.to_native(), what)
+        return _open_table(native.to_native(), description)
     lazy = isinstance(native, nw.LazyFrame)
     try:
         # pandas allows names that are not text; no domain can name them
@@ -97,14 +97,14 @@ def open_frame(frame: Any) -> Source | None:
         else:
             kinds = {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
-        raise InputError(message(NO_FRAME, what=what)) from None
+        raise InputError(message(NO_FRAME, what=description)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
             selected = native.select(columns or native.columns)
             eager = selected.collect() if lazy else selected
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
-            raise InputError(message(NO_FRAME, what=what)) from None
+            raise InputError(message(NO_FRAME, what=description)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
             yield Chunk(len(part), [_column(part[name]) for name in columns])
@@ -123,7 +123,7 @@ def open_frame(frame: Any) -> Source | None:
         periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
         holds |= dict.fromkeys(periods, "time stamps")
     return Source(
-        what=what,
+        what=description,
         fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
         total=total,
         encoded=by_columns(chunks),
@@ -204,14 +204,14 @@ def _is_unreadable(kind: Any) -> bool:
     return name == "GeometryDtype"
 
 
-def _open_table(table: Any, what: str) -> Source:
+def _open_table(table: Any, description: str) -> Source:
     """Return a PyArrow table as a source, without copies of its arrays."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
-        what=what,
+        what=description,
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
@@ -322,26 +322,28 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     """
     import duckdb
 
-    what = message(STORED, table=source.table, engine="DuckDB")
+    description = message(STORED, table=source.table, engine="DuckDB")
     table = ".".join(map(_quoted, source.parts))
     try:
         connection = duckdb.connect(path, read_only=True)
         described = connection.execute(f"DESCRIBE {table}").fetchall()
         required = {str(name) for name, _, nullable, *_ in described if nullable == "NO"}
         query = f"SELECT * FROM {table}"  # noqa: S608 - the name is quoted
-        return open_relation(connection.sql(query), what, required)
+        return open_relation(connection.sql(query), description, required)
     except duckdb.Error:
-        raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
+        raise InputError(
+            message(NO_DUCKDB, what=description, connection=source.connection)
+        ) from None
 
 
 def open_relation(
-    relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
+    relation: Any, description: str = "the DuckDB relation", required: Collection[str] = ()
 ) -> Source:
     """Return a DuckDB relation as a source, on its own connection.
 
     Args:
         relation: the relation.
-        what: its name in messages.
+        description: its name in messages.
         required: the columns that are declared NOT NULL.
     """
     import duckdb
@@ -380,12 +382,12 @@ def open_relation(
         except (duckdb.Error, pa.ArrowException):
             # their own text may quote a row
             raise InputError(
-                f"{what} cannot be computed. Run it separately first, to see its own error."
+                f"{description} cannot be computed. Run it separately first, to see its own error."
             ) from None
 
     fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
     return Source(
-        what=what,
+        what=description,
         fields=fields,
         total=None,
         encoded=by_columns(chunks),

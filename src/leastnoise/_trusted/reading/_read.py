@@ -893,13 +893,13 @@ def check_source(
         pairs.append((name, kind.reading.column or name, kind))
     for name in measures:
         pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
-    for name, column, asked in pairs:
+    for name, column, column_name in pairs:
         holds = opened.holds.get(column)
         # Polars, Arrow and pandas infer the type of nulls from the values. A refusal would show
         # that no row has a value.
         if holds is None or holds == "nulls":
             continue
-        fault = type_fault(asked, holds)
+        fault = type_fault(column_name, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")
@@ -1221,11 +1221,11 @@ def joined_source(
         )
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
-        beside = [pair for pair in encoders if pair[0] not in first.names]
-        if not beside:
+        second_encoders = [pair for pair in encoders if pair[0] not in first.names]
+        if not second_encoders:
             yield from first.encoded(encoders)
             return
-        partners = PartnerRows(second, joined.key, beside, joined.reading)
+        partners = PartnerRows(second, joined.key, second_encoders, joined.reading)
         mine = [pair for pair in encoders if pair[0] in first.names]
         keys = (joined.own, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
@@ -1235,17 +1235,17 @@ def joined_source(
             yield Chunk(rows, columns, malformed)
 
     if columns is None:
-        asked = (*first.names, *joined_names)
+        names = (*first.names, *joined_names)
     else:
-        asked = tuple(dict.fromkeys(columns))
-    beside = [name for name in asked if name in joined_names and name not in first.names]
+        names = tuple(dict.fromkeys(columns))
+    second_names = [name for name in names if name in joined_names and name not in first.names]
     engine = None
-    if not beside:
+    if not second_names:
         engine = first.engine
     elif first.engine is not None and second.engine is not None:
-        mine = [name for name in asked if name in first.names]
+        mine = [name for name in names if name in first.names]
         engine = first.engine.joined(
-            second.engine, (joined.own, joined.key), mine, beside, joined.reading
+            second.engine, (joined.own, joined.key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
     # without a partner a row has nulls there

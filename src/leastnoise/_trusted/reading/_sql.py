@@ -476,8 +476,8 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
         changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
         if changes is None:
             return None
-        seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
-        it = sql(":it + :ahead", it=it, ahead=_bisect_cuts(it, seconds, ahead))
+        seconds, offsets = ([second * _MICROSECONDS for second in some] for some in changes)
+        it = sql(":it + :ahead", it=it, ahead=_bisect_cuts(it, seconds, offsets))
     return Value(
         "clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_missing(), it=it)
     )

@@ -361,10 +361,14 @@ class Units:
             along = {other: of_rows[copied] for other, of_rows in along.items()}
             along[name] = place_of_copy
         keys = _rank_keys(_random_keys(len(source), entropy_bytes), missing[source])
-        made = {name: along[name] if name in along else codes[name][source] for name in codes}
-        bounded = self._bounded_cells(len(source), [made[name] for name in self._names])
+        copied_cells = {
+            name: along[name] if name in along else codes[name][source] for name in codes
+        }
+        bounded = self._bounded_cells(len(source), [copied_cells[name] for name in self._names])
         chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
-        return {name: column[chosen].astype(codes[name].dtype) for name, column in made.items()}
+        return {
+            name: column[chosen].astype(codes[name].dtype) for name, column in copied_cells.items()
+        }
 
     def cut_amount(
         self,
@@ -405,12 +409,12 @@ class Units:
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
         )
         one_in_each_cell = eligible[order[starts]]
-        taken = np.flatnonzero(chosen)
+        positions = np.flatnonzero(chosen)
         beyond = np.zeros(len(self._numbers), dtype=np.int64)
         np.add.at(beyond, units[one_in_each_cell], np.abs(totals[one_in_each_cell]))
-        np.subtract.at(beyond, units[taken], np.abs(totals[taken]))
-        np.add.at(beyond, units[taken], np.abs(totals[taken] - amounts[taken]))
-        number_chosen = np.bincount(units[taken], minlength=len(self._numbers))
+        np.subtract.at(beyond, units[positions], np.abs(totals[positions]))
+        np.add.at(beyond, units[positions], np.abs(totals[positions] - amounts[positions]))
+        number_chosen = np.bincount(units[positions], minlength=len(self._numbers))
         return int(np.minimum(beyond, most * number_chosen).sum())
 
     def totals(
