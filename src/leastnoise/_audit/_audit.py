@@ -692,6 +692,26 @@ class Audit:
     held: bool
 
 
+_LOSS_MEASURES = {
+    "discrete_laplace": "epsilon",
+    "rounded_gaussian": "mu",
+    "discrete_gaussian": "rho",
+}
+
+
+def _check_audit(plan: Plan | SearchPlan, trials: int | None, confidence: float) -> None:
+    """Refuse arguments of an audit that are out of range, and plans of units."""
+    if trials is not None:
+        whole("trials", trials, LEAST_TRIALS)
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
+    if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
+        raise InputError(
+            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
+            "units. Audit one of rows."
+        )
+
+
 def audit_plan(
     plan: Plan | SearchPlan,
     guard: Measurements | None,
@@ -702,15 +722,7 @@ def audit_plan(
     entropy: Source,
 ) -> Audit:
     """Return lower bounds on the privacy loss of a plan and its guard."""
-    if trials is not None:
-        whole("trials", trials, LEAST_TRIALS)
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
-    if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
-        raise InputError(
-            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
-            "units. Audit one of rows."
-        )
+    _check_audit(plan, trials, confidence)
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
         tests.append(partial(_audit_named_measurements, guard, "the guard: "))
@@ -722,32 +734,25 @@ def audit_plan(
         entropy=entropy,
     )
     results = [test(effort) for test in tests]
-    parts = [
-        part
-        for outcome in results
-        for part in (outcome if isinstance(outcome, list) else [outcome])
-    ]
+    parts: list[AuditResult] = []
+    for outcome in results:
+        if isinstance(outcome, list):
+            parts += outcome
+        else:
+            parts.append(outcome)
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    if isinstance(plan, LinearPlan):
-        measurements = plan.measurements
-    else:
-        measurements = None
     loss_measure = next(iter(parameters(plan.privacy.budget)))
-    if measurements is not None:
-        loss_measure = {
-            "discrete_laplace": "epsilon",
-            "rounded_gaussian": "mu",
-            "discrete_gaussian": "rho",
-        }[measurements.noise.value]
+    epsilon = None
+    if isinstance(plan, LinearPlan):
+        loss_measure = _LOSS_MEASURES[plan.measurements.noise.value]
+        epsilon = epsilon_from_mu(plan.measurements, joint_result.lower_bound)
     return Audit(
         claim=joint_result.claim,
         measure=loss_measure,
         lower_bound=joint_result.lower_bound,
-        epsilon=None
-        if measurements is None
-        else epsilon_from_mu(measurements, joint_result.lower_bound),
+        epsilon=epsilon,
         parts=tuple(part for part in parts if part is not joint_result),
         confidence=confidence,
         trials=joint_result.trials,

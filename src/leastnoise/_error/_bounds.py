@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -457,44 +457,69 @@ def _joint_root(
 
     The sum is weighted. A lower bound if M is too large.
     """
-    positions = [position for position, part in enumerate(parts) if part.size != 1]
-    wide = [parts[position] for position in positions]
-    weights = dict[tuple[int, ...], float]()
+    wide = [part for part in parts if part.size != 1]
+    weights = _weights_on_wide_parts(parts, terms)
     multiplicity = math.prod(part.multiplicity for part in parts)
-    for levels, weight in terms.items():
-        scale = weight * math.prod(
-            float(part.grams[level, 0, 0])
-            for part, level in zip(parts, levels, strict=True)
-            if part.size == 1
-        )
-        key = tuple(levels[position] for position in positions)
-        if scale > 0 and all(
-            part.grams[level].any() for part, level in zip(wide, key, strict=True)
-        ):
-            weights[key] = weights.get(key, 0.0) + scale
     if not weights or not (wide or total):
         return 0.0
     if not wide:
         return multiplicity * math.sqrt(weights[()])
     measured_directions = _measured_directions(wide, [*weights])
     if measured_directions is not None:
-        directions = np.unique(np.concatenate(measured_directions))
-        gram = np.zeros((len(directions), len(directions)))
-        for (key, weight), shown in zip(weights.items(), measured_directions, strict=True):
-            rows = np.searchsorted(directions, shown)
-            each = [
-                part.grams[level][
-                    np.ix_(part.directions_of_level(level), part.directions_of_level(level))
-                ]
-                for part, level in zip(wide, key, strict=True)
-            ]
-            gram[np.ix_(rows, rows)] += weight * reduce(
-                lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
-            )
-        return multiplicity * trace_of_root(
-            gram if total else gram[1:, 1:]
-        )  # the first direction is equal in all cells
-    # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+        gram = _joint_gram(wide, weights, measured_directions)
+        if not total:
+            gram = gram[1:, 1:]  # the first direction is equal in all cells
+        return multiplicity * trace_of_root(gram)
+    return multiplicity * _bound_of_joint_root(wide, weights)
+
+
+def _weights_on_wide_parts(
+    parts: Sequence[InvariantSubspace], terms: Mapping[tuple[int, ...], float]
+) -> dict[tuple[int, ...], float]:
+    """Return the weights of terms by their levels on parts of several directions.
+
+    A part of one direction multiplies the weight. Terms that are 0 are left out.
+    """
+    positions = [position for position, part in enumerate(parts) if part.size != 1]
+    weights = dict[tuple[int, ...], float]()
+    for levels, weight in terms.items():
+        factor = 1.0
+        for part, level in zip(parts, levels, strict=True):
+            if part.size == 1:
+                factor *= float(part.grams[level, 0, 0])
+        scale = weight * factor
+        key = tuple(levels[position] for position in positions)
+        is_nonzero = all(parts[position].grams[levels[position]].any() for position in positions)
+        if scale > 0 and is_nonzero:
+            weights[key] = weights.get(key, 0.0) + scale
+    return weights
+
+
+def _joint_gram(
+    parts: Sequence[InvariantSubspace],
+    weights: Mapping[tuple[int, ...], float],
+    measured_directions: Sequence[IntArray],
+) -> FloatArray:
+    """Return the sum of Kronecker products on the directions that a term measures."""
+    directions = np.unique(np.concatenate(measured_directions))
+    gram = np.zeros((len(directions), len(directions)))
+    for (key, weight), measured in zip(weights.items(), measured_directions, strict=True):
+        rows = np.searchsorted(directions, measured)
+        term = np.ones((1, 1))
+        for part, level in zip(parts, key, strict=True):
+            of_level = part.directions_of_level(level)
+            term = np.kron(term, part.grams[level][np.ix_(of_level, of_level)])
+        gram[np.ix_(rows, rows)] += weight * term
+    return gram
+
+
+def _bound_of_joint_root(
+    wide: Sequence[InvariantSubspace], weights: Mapping[tuple[int, ...], float]
+) -> float:
+    """Return a lower bound on tr M^(1/2) from traces along single attributes.
+
+    Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+    """
     singles = []
     for key, weight in weights.items():
         traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
@@ -512,7 +537,7 @@ def _joint_root(
     for part, axis in zip(wide, sums, strict=True):
         weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
         roots.append(trace_of_root(np.asarray(weighted_sum)))
-    return multiplicity * max(largest_single, math.sqrt(least) * math.prod(roots))
+    return max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
 _LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0

@@ -217,18 +217,7 @@ def estimate_quotient(
     step = 0.5 / covariance.measurements.grid
     top_variance = covariance.between(quantity.numerator, quantity.numerator, names)
     if quantity.denominator is None or denominator is None:
-        std = np.sqrt(np.maximum(top_variance, 0.0)) + np.zeros_like(numerator)
-        reach = multiplier * std + np.where(std > 0, step, 0.0)
-        return Estimated(
-            value=numerator,
-            low=numerator - reach,
-            high=numerator + reach,
-            std_error=std,
-            is_clear=np.ones(numerator.shape, dtype=np.bool_),
-            divisor=np.ones_like(numerator),
-            quotient=np.zeros_like(numerator),
-            bounds=bounds,
-        )
+        return _estimate_numerator(numerator, top_variance, step, bounds, multiplier)
     bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
     # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
@@ -265,6 +254,28 @@ def estimate_quotient(
         is_clear=is_clear,
         divisor=divisor,
         quotient=quotient,
+        bounds=bounds,
+    )
+
+
+def _estimate_numerator(
+    numerator: FloatArray,
+    variance: FloatArray,
+    step: float,
+    bounds: tuple[float, float],
+    multiplier: float,
+) -> Estimated:
+    """Return counts or sums that nothing divides, with their intervals."""
+    std = np.sqrt(np.maximum(variance, 0.0)) + np.zeros_like(numerator)
+    reach = multiplier * std + np.where(std > 0, step, 0.0)
+    return Estimated(
+        value=numerator,
+        low=numerator - reach,
+        high=numerator + reach,
+        std_error=std,
+        is_clear=np.ones(numerator.shape, dtype=np.bool_),
+        divisor=np.ones_like(numerator),
+        quotient=np.zeros_like(numerator),
         bounds=bounds,
     )
 

@@ -168,18 +168,12 @@ def count_fit(
     else:
         is_kept = units.keep(max_rows, bytes)
     used = is_kept & counts.is_in_some_table()
-    faults = Counter[str]()
-    if malformed_lines:
-        faults = _line_faults(protected_tables(source)[0])
     lines = None
     if opened.delimiter is not None:
         lines = counts.rows + malformed_lines
-    join = None
-    if isinstance(source, Joined):
-        join = _join_fit(source)
     return Fit(
         lines=lines,
-        faults=tuple(faults.most_common(_MOST_FAULTS)),
+        faults=_most_common_faults(source) if malformed_lines else (),
         rows=counts.rows,
         without_unit=unitless,
         cut=counts.rows - unitless - int(np.count_nonzero(is_kept)),
@@ -187,9 +181,15 @@ def count_fit(
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
         attributes=tuple(tally.fit() for tally in counts.attributes),
         measures=tuple(tally.fit(of_measure=True) for tally in counts.measures),
-        join=join,
+        join=_join_fit(source) if isinstance(source, Joined) else None,
         left_out=tuple(counts.left_out(used)),
     )
+
+
+def _most_common_faults(source: Any) -> tuple[tuple[str, int], ...]:
+    """Return the most common faults of lines, with the number of their lines."""
+    faults = _line_faults(protected_tables(source)[0])
+    return tuple(faults.most_common(_MOST_FAULTS))
 
 
 class _RowCounts:

@@ -368,20 +368,6 @@ def judge_counts(
         reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), columns)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
-    amounts = []
-    for name, total in (totals or {}).items():
-        kept_column = kept_amount(name)
-        cut = cut_amount(name)
-        unit = float(total.unit)
-        amounts.append(
-            AmountsOfTotal(
-                measure=name,
-                kept=counts[kept_column][0] * unit,
-                cut=counts[cut][0] * unit,
-                kept_std=stds[kept_column] * unit,
-                cut_std=stds[cut] * unit,
-            )
-        )
     return GuardCounts(
         share=str(payment.share),
         charge=payment.charge,
@@ -391,8 +377,31 @@ def judge_counts(
         noise_std=std,
         cut=counts[CUT][0] if CUT in counts else None,
         cut_std=stds.get(CUT),
-        amounts=tuple(amounts),
+        amounts=_amounts_of_totals(counts, stds, totals or {}),
     )
+
+
+def _amounts_of_totals(
+    counts: Mapping[str | None, Sequence[int]],
+    stds: Mapping[str | None, float],
+    totals: Mapping[str, UnitTotal],
+) -> tuple[AmountsOfTotal, ...]:
+    """Return the kept and the cut amount of each total of units, with errors."""
+    amounts = []
+    for name, total in totals.items():
+        kept_column = kept_amount(name)
+        cut_column = cut_amount(name)
+        unit = float(total.unit)
+        amounts.append(
+            AmountsOfTotal(
+                measure=name,
+                kept=counts[kept_column][0] * unit,
+                cut=counts[cut_column][0] * unit,
+                kept_std=stds[kept_column] * unit,
+                cut_std=stds[cut_column] * unit,
+            )
+        )
+    return tuple(amounts)
 
 
 def _reason_to_stop(

@@ -186,13 +186,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     columns = _column_numbers(data, form)
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
-    if not questions and (not in_sql or _has_margin(form)):
-        raise InputError("No table is chosen yet; choose what to publish.")
-    if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
-        raise InputError(
-            "Numbers and totals of persons need a column that identifies a person; choose it in "
-            "section 2."
-        )
+    _check_questions(questions, form, in_sql=in_sql)
     margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
@@ -212,8 +206,8 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         for name, number in columns.items()
         if name in described
     }
-    weights = {question.weight for question in questions}
     measure_columns = {name: columns[name] for name in sorted(measures)}
+    weights = {question.weight for question in questions}
     measure_tables = {
         name: _measure_table(data.columns[number], number, form, is_weight=name in weights)
         for name, number in measure_columns.items()
@@ -222,8 +216,9 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         if question.kind == "totals":
             column = columns[question.of]
             measure_columns[question.measure] = column
+            groups = [*question.groups]
             measure_tables[question.measure] = total_table(
-                data.columns[column], form, number, [*question.groups]
+                data.columns[column], form, number, groups
             )
     if measure_tables:
         table["measures"] = measure_tables
@@ -236,9 +231,25 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}
+    return _checked_text(table, data, has_questions=bool(questions))
+
+
+def _check_questions(questions: Sequence["Question"], form: Form, *, in_sql: bool) -> None:
+    """Refuse a form without a question, or without the column of a person."""
+    if not questions and (not in_sql or _has_margin(form)):
+        raise InputError("No table is chosen yet; choose what to publish.")
+    if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
+        raise InputError(
+            "Numbers and totals of persons need a column that identifies a person; choose it in "
+            "section 2."
+        )
+
+
+def _checked_text(table: Mapping[str, Any], data: Data, *, has_questions: bool) -> str:
+    """Return the text of a spec, which can be read as a spec."""
     text = _HEAD + _format_toml(table)
     complete_text = text
-    if not questions:
+    if not has_questions:
         complete_text = f"{text}\n[[workload]]\nqueries = {{}}\n"
     parse_spec(complete_text, data.folder)
     return text

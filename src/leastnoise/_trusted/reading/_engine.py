@@ -240,22 +240,22 @@ class Engine:
         ]
         rows = exp.select(*selected_columns).from_(with_key[0].subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
-        values = {
-            name: Value(other.values[name].held, exp.column(short))
-            for name, short in joined_names.items()
-        }
-        values |= {
-            name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()
-        }
-        description = f"{self.what} joined with {other.what}"
+        values = {**other.values_named(joined_names), **self.values_named(named)}
         return replace(
             self,
-            what=description,
+            what=f"{self.what} joined with {other.what}",
             relation=rows.subquery("joined"),
             values=values,
             session=session,
             home=None,
         )
+
+    def values_named(self, columns: Mapping[str, str]) -> dict[str, Value]:
+        """Return values of this engine as columns of a query, by their new names."""
+        return {
+            name: Value(self.values[name].held, exp.column(short))
+            for name, short in columns.items()
+        }
 
     def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
         """Return the kept and the cut amount of each total of units (E8).
@@ -361,9 +361,7 @@ class Engine:
             return None
         # each value is computed once, and called by a name of ours
         given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(column_names))}
-        values = {
-            name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()
-        }
+        values = self.values_named(given)
         ready = [
             prepare_value(rule, values[source])
             for source, rule in zip(sources, request.rules.values(), strict=True)
@@ -397,17 +395,11 @@ class Engine:
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _select_columns(columns, self._once(raw).subquery("prepared"))
         if request.unit_column is not None:
-            rows = (
-                exp.select("*")
-                .from_(self._once(rows).subquery("with_units"))
-                .where("NOT u0 IS NULL")
-            )
+            with_units = self._once(rows).subquery("with_units")
+            rows = exp.select("*").from_(with_units).where("NOT u0 IS NULL")
         if any(isinstance(rule.table, Keys) for rule in request.rules.values()):
-            rows = (
-                exp.select("*")
-                .from_(self._once(rows).subquery("with_keys"))
-                .where("NOT c0 IS NULL")
-            )
+            with_keys = self._once(rows).subquery("with_keys")
+            rows = exp.select("*").from_(with_keys).where("NOT c0 IS NULL")
         if request.unit_column is None:
             return rows
         return self._bounded(rows, list(columns), request, entropy_bytes, flagged=flagged)

@@ -675,11 +675,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         opened = open_one(file)
         if first is None:
             first = opened
-        if sorted(opened.names) != sorted(first.names):
-            names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
-            raise InputError(
-                message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names)
-            )
+        _check_same_columns(opened, first)
         fields |= {
             field.name: _common_field(fields.get(field.name, field), field)
             for field in opened.fields
@@ -706,6 +702,13 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         return replace(source, total=None, encoded=_one_after_the_other(files, open_one))
 
     return replace(source, restrict_files=restrict_files)
+
+
+def _check_same_columns(opened: Source, first: Source) -> None:
+    """Refuse a file with other columns than the first one."""
+    if sorted(opened.names) != sorted(first.names):
+        names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
+        raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names))
 
 
 def _one_after_the_other(

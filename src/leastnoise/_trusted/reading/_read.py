@@ -53,6 +53,7 @@ from leastnoise._trusted.reading._column import (
     Chunks,
     Column,
     CountRequest,
+    Encoder,
     Encoders,
     Source,
     SourceFile,
@@ -368,18 +369,13 @@ def _read_rows(
         unit_use = units.use(_counted_rows(keep, encoded.inside, rows_of_measures))
     has_effect = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
-        if name in per_unit_measures:
-            continue
-        values[name] = amounts
-        if per_unit_measures:  # a row that does not count as a row adds nothing to sums (T6)
-            values[name] = amounts * counting
+        if name not in per_unit_measures:
+            # a row that does not count as a row adds nothing to sums (T6)
+            values[name] = amounts * counting if per_unit_measures else amounts
     rows_counting: IntArray = counting[has_effect].astype(np.int64)
     cells = _chosen_rows(encoded.cells, has_effect)
     values = _chosen_rows(values, has_effect)
     cells, values, rows_counting = _append_group_rows(cells, values, rows_counting, rows_of_groups)
-    table_counting = None
-    if per_unit_measures:
-        table_counting = rows_counting
     return Table(
         domain,
         cells,
@@ -388,7 +384,7 @@ def _read_rows(
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
         rows=len(rows_counting),
-        counting=table_counting,
+        counting=rows_counting if per_unit_measures else None,
         usage=_usage_table(usage, request, totals),
         use=unit_use,
     )
@@ -523,29 +519,20 @@ def _encode_rows(
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
     # Many measures may be computed from the same columns: each column is encoded once.
     parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
-    requests = [
-        *zip(names[: len(rules)], map(cell_encoder, rules.values()), strict=True),
-        *((part.column, amount_encoder(part)) for part in parts),
-    ]
-    if units is not None:
-        requests.append((names[-1], units.number))
-    value_encoders = [
+    encoders = _row_encoders(names, request, parts, units)
+    encoders += [
         (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
     ]
-    requests += value_encoders
     if request.usage:
-        requests += _unreadable([*factors.values()])
+        encoders += _unreadable([*factors.values()])
     # small codes of the rows that are inside so far, and which rows of the source they were
-    types = [
-        *(np.min_scalar_type(rule.size - 1) for rule in rules.values()),
-        *(np.dtype(np.int64) for _ in factors),
-        *(np.dtype(np.bool_) for _ in totals),
-    ]
+    types = [np.min_scalar_type(rule.size - 1) for rule in rules.values()]
+    types += [np.dtype(np.int64)] * len(factors) + [np.dtype(np.bool_)] * len(totals)
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
     readable = [np.zeros(0, dtype=np.bool_)]
     malformed_lines = 0
-    for rows, encoded, malformed in opened.encoded(requests):
+    for rows, encoded, malformed in opened.encoded(encoders):
         codes = encoded[: len(rules)]
         numbers = iter(encoded[len(rules) :])
         malformed_lines += malformed
@@ -577,6 +564,25 @@ def _encode_rows(
         amounts={name: next(whole_columns) for name in factors},
         has_value={name: next(whole_columns) for name in totals},
     )
+
+
+def _row_encoders(
+    names: Sequence[str], request: CountRequest, parts: Sequence[Measure], units: Units | None
+) -> list[tuple[str, Encoder]]:
+    """Return the encoders of cells, then of amounts, then of the unit, if any.
+
+    Args:
+        names: the columns of the attributes, of the measures and of the unit.
+        request: the rules of the attributes.
+        parts: the measures from which amounts are computed.
+        units: takes the units of the rows; None where every row is one.
+    """
+    cell_encoders = map(cell_encoder, request.rules.values())
+    encoders = list(zip(names[: len(request.rules)], cell_encoders, strict=True))
+    encoders += [(part.column, amount_encoder(part)) for part in parts]
+    if units is not None:
+        encoders.append((names[-1], units.number))
+    return encoders
 
 
 def _counted_rows(
@@ -1061,10 +1067,7 @@ def read_keys(
     shown = row_progress(progress)
     opened, names = open_columns(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
-    if unit_column is None:
-        bound = None
-    else:
-        bound = PerCellBound(1, attribute)
+    bound = None if unit_column is None else PerCellBound(1, attribute)
     if opened.engine is not None:
         request = CountRequest(
             rules={attribute: rule},
@@ -1078,10 +1081,7 @@ def read_keys(
         there = opened.engine.keys(request, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    if bound is None:
-        units = None
-    else:
-        units = Units(bound, {attribute: rule.size}, unit_reading)
+    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
     encoders = [key_number_encoder(numbers, _key_of(rule))]
     if units is not None:
@@ -1198,27 +1198,9 @@ def joined_source(
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there
         whose key is its own.
     """
-    for opened, name in ((first, joined.own), (second, joined.key)):
-        if (times := opened.names.count(name)) != 1:
-            raise InputError(
-                f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
-                "that name."
-            )
-        if name in opened.unreadable_columns:
-            raise InputError(
-                f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
-                f"is {opened.unreadable_columns[name]}."
-            )
-    if joined.columns is None:
-        joined_names = [name for name in second.names if name != joined.key]
-    else:
-        joined_names = list(joined.columns)
-    missing = [name for name in joined_names if name not in second.names]
-    if missing:
-        raise InputError(
-            f"{second.what} has no column {missing[0]!r}, which the join names. Correct its "
-            "columns."
-        )
+    _check_join_key(first, joined.own)
+    _check_join_key(second, joined.key)
+    joined_names = _joined_columns(joined, second)
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
         second_encoders = [pair for pair in encoders if pair[0] not in first.names]
@@ -1262,6 +1244,33 @@ def joined_source(
             **first.holds,
         },
     )
+
+
+def _check_join_key(opened: Source, name: str) -> None:
+    """Refuse a key of a join that is not one column with values to compare."""
+    times = opened.names.count(name)
+    if times != 1:
+        raise InputError(
+            f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
+            "that name."
+        )
+    if name in opened.unreadable_columns:
+        raise InputError(
+            f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
+            f"is {opened.unreadable_columns[name]}."
+        )
+
+
+def _joined_columns(joined: Joined, second: Source) -> list[str]:
+    """Return the columns that a join adds; refuse those that are not there."""
+    if joined.columns is None:
+        return [name for name in second.names if name != joined.key]
+    for name in joined.columns:
+        if name not in second.names:
+            raise InputError(
+                f"{second.what} has no column {name!r}, which the join names. Correct its columns."
+            )
+    return list(joined.columns)
 
 
 class PartnerRows:
