@@ -64,7 +64,11 @@ def main() -> None:
         if options.collected:
             frame = frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float"))
         table = read(
-            frame, domain, wanted=ReadRequest(tables={None: PAIRS}), unit_column=unit, max_rows=most
+            frame,
+            domain,
+            read_request=ReadRequest(tables={None: PAIRS}),
+            unit_column=unit,
+            max_rows=most,
         )
         found = dict(count(table, PAIRS))
         totals = {int(counts.sum()) for counts in found.values()}

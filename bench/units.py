@@ -68,7 +68,7 @@ def count_by_leastnoise(folder: str, measures: tuple[str, ...] = ()) -> None:
         measures={"amount": ln.Measure("amount", 0, 100, unit="0.1")},
     ).as_complete()
     request = ReadRequest(usage=True, measures=measures)
-    table = read(folder, domain, unit_column="person", max_rows=MAX_ROWS, wanted=request)
+    table = read(folder, domain, unit_column="person", max_rows=MAX_ROWS, read_request=request)
     for _ in count(table, TABLES):
         pass
     for measure in measures:

@@ -30,6 +30,7 @@ HELPERS = {
     "_trusted/accounting/_alpha.py": "the order of a bound that holds at every order",
     "_trusted/accounting/_json.py": "JSON values, which the ledger writes again and compares",
     "_trusted/accounting/_near.py": "where searches start, whose results are decided by other code",
+    "_trusted/accounting/_texts.py": "budgets and charges as text for people",
     "_trusted/check/_texts.py": "public values as text for people",
     LOCKS: "which process waits; the rows of the ledger prevent a second draw",
     "_trusted/domain/_column_types.py": "refusals by declared types; what they let pass is read as ever",

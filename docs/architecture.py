@@ -219,6 +219,12 @@ WORDS = (
     ),
     ("receipt", "the ledger's facts about a payment", "_trusted/kernel/_ledger_run.py", "Receipt"),
     (
+        "request",
+        "the public parameters of a count that an engine makes",
+        "_trusted/reading/_column.py",
+        "CountRequest",
+    ),
+    (
         "run",
         "neighbouring cells that no query separates, known by their first cell",
         "_families/_queries.py",
@@ -259,12 +265,6 @@ WORDS = (
         "the direction of sum 1 that contrasts leave out",
         "_families/_contrasts.py",
         "best_tilt",
-    ),
-    (
-        "wish",
-        "the public parameters of a count that an engine makes",
-        "_trusted/reading/_column.py",
-        "CountRequest",
     ),
 )
 

@@ -146,28 +146,28 @@ def read_planned_table(path: Path) -> PlannedTable:
     position = header.index(COUNT_COLUMN)
     counts: dict[tuple[str, ...], int | None] = {}
     for number, row in enumerate(rows, start=2):
-        place = f"Line {number} of the table {str(path)!r}"
+        location = f"Line {number} of the table {str(path)!r}"
         if len(row) != len(header):
             raise InputError(
-                f"{place} must have {len(header)} columns; got {len(row)}. Quote texts with commas."
+                f"{location} must have {len(header)} columns; got {len(row)}. Quote texts with commas."
             )
         labels = (*row[:position], *row[position + 1 :])
         if labels in counts:
-            raise InputError(f"{place} repeats a cell. Write each combination of labels once.")
-        counts[labels] = _read_count(row[position].strip(), place)
+            raise InputError(f"{location} repeats a cell. Write each combination of labels once.")
+        counts[labels] = _read_count(row[position].strip(), location)
     attributes = (*header[:position], *header[position + 1 :])
     _check_complete(path, attributes, counts)
     return PlannedTable(path.name, attributes, counts)
 
 
-def _read_count(text: str, place: str) -> int | None:
+def _read_count(text: str, location: str) -> int | None:
     """Return a count; None for an empty text."""
     if not text:
         return None
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     if not is_whole or int(text) > MOST_COUNT:
         raise InputError(
-            f"{place} must have a whole number from 0 to {MOST_COUNT:,} as its count, or nothing if "
+            f"{location} must have a whole number from 0 to {MOST_COUNT:,} as its count, or nothing if "
             f"the cell is suppressed; got {text[:40]!r}."
         )
     return int(text)

@@ -349,9 +349,9 @@ def from_smartnoise(value: Any) -> Description | None:
     if not tables:
         return None
     if len(tables) > 1:
-        listed = ", ".join(name for name, _ in tables)
+        listing = ", ".join(name for name, _ in tables)
         raise InputError(
-            f"A spec is about one table; this metadata describes {len(tables)} ({listed}). Keep "
+            f"A spec is about one table; this metadata describes {len(tables)} ({listing}). Keep "
             "the one that you publish."
         )
     _, table = tables[0]

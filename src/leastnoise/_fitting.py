@@ -168,6 +168,40 @@ def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
 
 
+_MARGINS = (
+    Fraction(1),
+    1 + Fraction(1, 2**40),
+    1 + Fraction(1, 2**20),
+    1 + Fraction(1, 2**12),
+)
+
+
+def _check_noise(privacy: Privacy, noise: Noise) -> None:
+    """Refuse noise that does not fit the budget."""
+    fitting = NOISES[type(privacy.budget)]
+    if noise not in fitting:
+        allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
+        raise refuse(
+            "the noise", noise.value, allowed, "Gaussian noise needs ZCDP, ApproxDP or GDP."
+        )
+
+
+def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
+    """Refuse weights of blocks that are not finite and above 0."""
+    if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
+        raise InternalError(
+            "A strategy gave a block a weight that is not above 0; such blocks must be left out."
+        )
+
+
+def _gaussian_grid(least: Fraction) -> int:
+    """Return the grid on which the least scale of rounded noise is wide enough."""
+    grid = 1
+    while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
+        grid *= 2
+    return grid
+
+
 def fit_noise_scales(
     domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
 ) -> Measurements:
@@ -178,17 +212,9 @@ def fit_noise_scales(
     # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
     # serves all blocks is not rounded at all. The cost is computed again from the final whole
     # numbers.
-    fitting = NOISES[type(privacy.budget)]
-    if noise not in fitting:
-        allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
-        raise refuse(
-            "the noise", noise.value, allowed, "Gaussian noise needs ZCDP, ApproxDP or GDP."
-        )
+    _check_noise(privacy, noise)
+    _check_weights(blocks)
     top = max(weight for _, weight in blocks)
-    if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
-        raise InternalError(
-            "A strategy gave a block a weight that is not above 0; such blocks must be left out."
-        )
     # There may be thousands of blocks, but they have few different weights: ratios and scales are
     # computed once for each weight.
     distinct_weights = {weight for _, weight in blocks}
@@ -209,17 +235,12 @@ def fit_noise_scales(
     distinct = set(kinds)
     grid = 1
     if noise is Noise.ROUNDED_GAUSSIAN:
-        least = min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
-        while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
-            grid *= 2
+        grid = _gaussian_grid(
+            min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
+        )
     # Rounding can leave the cost a little above the budget. Then all noise is made larger by 2^-40,
     # by 2^-20 or at last by 2^-12.
-    for margin in (
-        Fraction(1),
-        1 + Fraction(1, 2**40),
-        1 + Fraction(1, 2**20),
-        1 + Fraction(1, 2**12),
-    ):
+    for margin in _MARGINS:
         scales = {
             kind: _sampler_scale(
                 ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]

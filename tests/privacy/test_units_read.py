@@ -73,7 +73,9 @@ def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
         measures=measures,
         tables={name: [("t", "a")] for name in (None, *measures)},
     )
-    return read(source, DOMAIN, wanted=wanted, unit_column="id", max_rows=most, max_per_cell=bound)
+    return read(
+        source, DOMAIN, read_request=wanted, unit_column="id", max_rows=most, max_per_cell=bound
+    )
 
 
 def blocks() -> Iterator[Block]:

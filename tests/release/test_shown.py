@@ -28,11 +28,11 @@ def test_release_repr_is_short_with_size_and_error(release):
 
 def test_plan_repr_shows_queries_cost_and_errors():
     plan = example_plan()
-    assert repr(plan).startswith("Plan(size: 31 answers in 9 tables, strategy: ")
+    assert repr(plan).startswith("Plan(size: 31 answers in 9 tables, error / least possible: ")
     assert f"error / least possible: {plan.promise.times_least:.3f}" in repr(plan)
     assert "standard error" in plan._repr_html_()
     one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"), ln.PureDP(1))
-    assert repr(one).startswith("Plan(size: 2 answers in 1 table, strategy: ")
+    assert repr(one).startswith("Plan(size: 2 answers in one table, error / least possible: ")
     women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
         "sex", where={"sex": ["F"]}
     )

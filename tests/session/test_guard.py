@@ -488,7 +488,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
 
     def counted(chosen):
         (tmp_path / "x.csv").write_text("".join(f"{line}\n" for line in ["sex,age,m", *chosen]))
-        table = read(tmp_path / "x.csv", domain, wanted=ReadRequest(usage=True))
+        table = read(tmp_path / "x.csv", domain, read_request=ReadRequest(usage=True))
         cells, cut = (
             next(count(table.usage, [names], name))[1]
             for names, name in ((("rows",), None), ((), "cut"))

@@ -440,7 +440,7 @@ def test_unit_changes_counts_by_at_most_max_rows():
                 patch.setattr(
                     "leastnoise._trusted.reading._read.urandom", lambda _, o=order: next(o)
                 )
-                table = read(some, asked.domain, wanted=wanted, unit_column="id", max_rows=2)
+                table = read(some, asked.domain, read_request=wanted, unit_column="id", max_rows=2)
             columns = columns_of(table)
             codes = [columns.codes[name] for name in names]
             sizes = [asked.domain.cells(name) for name in names]

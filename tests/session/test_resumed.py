@@ -202,7 +202,7 @@ def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> Non
         return real(*arguments)
 
     monkeypatch.setattr(_read, "open_columns", open_columns)
-    table = _read.read(PEOPLE, PLAN.domain, wanted=_read.ReadRequest(usage=True))
+    table = _read.read(PEOPLE, PLAN.domain, read_request=_read.ReadRequest(usage=True))
     assert len(days) == 2
     assert (table.read_on, table.usage.read_on) == (first, first)
     days.append(first)

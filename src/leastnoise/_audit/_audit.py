@@ -85,9 +85,9 @@ class LeastCostDistribution:
     units of the table have equal rows.
     """
 
-    def __init__(self, plan: Plan, selection: LeastCost, held: UnitRows) -> None:
+    def __init__(self, plan: Plan, selection: LeastCost, unit_rows: UnitRows) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
-        (row, self._rows), privacy = held[0], plan.privacy
+        (row, self._rows), privacy = unit_rows[0], plan.privacy
         if len(sizes) == 2:
             tree = block_tree(*sizes)
         else:
@@ -137,9 +137,9 @@ class QuantileDistribution:
     """
 
     def __init__(
-        self, plan: Plan | BoundsPlan, selection: QuantileSelection, held: UnitRows
+        self, plan: Plan | BoundsPlan, selection: QuantileSelection, unit_rows: UnitRows
     ) -> None:
-        (row, self._rows), privacy = held[0], plan.privacy
+        (row, self._rows), privacy = unit_rows[0], plan.privacy
         domain = plan.domain
         self._cell = row[selection.attribute]
         self._share = float(selection.share)
@@ -162,14 +162,14 @@ class QuantileDistribution:
         behind it have too many.
         """
         rows = units * self._rows
-        place = np.arange(self._cells)
-        distances = np.where(place < self._cell, self._share * rows, 0.0)
+        position = np.arange(self._cells)
+        distances = np.where(position < self._cell, self._share * rows, 0.0)
         part = 1 / self._parts  # a cell that begins at the target is behind it
         if rows:
-            behind = (1 - self._share) * rows + part
+            rows_above = (1 - self._share) * rows + part
         else:
-            behind = 0.0
-        distances = np.where(place > self._cell, behind, distances)
+            rows_above = 0.0
+        distances = np.where(position > self._cell, rows_above, distances)
         passing = np.exp(-distances / self._scale)
         # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
         # of the mean of t^K
@@ -403,7 +403,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
             if isinstance(step, Measurements):
                 pair = measured_pairs[number]
                 ratio += [
-                    pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
+                    pair.ratio(noise, step.noise.norm) for noise in draw(step, pair, count, effort)
                 ]
             elif isinstance(step, QuantileSelection):
                 _add_selection_ratios(ratio, plan, step, best, units, effort)
@@ -436,8 +436,8 @@ def _add_selection_ratios(
             law = QuantileDistribution(plan, selection, unit_rows)
             signed_ratios.append((law.group, sign * law.log_ratios(units)))
     for side, unit_rows in enumerate(unit_pair):
-        chosen = _repeat_selection(plan, selection, unit_rows, units, ratio.shape[1], effort)
-        for trial, cells in enumerate(chosen):
+        selections = _repeat_selection(plan, selection, unit_rows, units, ratio.shape[1], effort)
+        for trial, cells in enumerate(selections):
             for group, ratios_of_cells in signed_ratios:
                 ratio[side, trial] += ratios_of_cells[cells[group]]
 
@@ -506,7 +506,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     }
     units = max(likely, key=likely.__getitem__)
     named = np.concatenate(
-        [(drawn > _NEVER).any(axis=0) for drawn in _draw_key_counts(plan, [units] * keys, effort)]
+        [(counts > _NEVER).any(axis=0) for counts in _draw_key_counts(plan, [units] * keys, effort)]
     )
     bound = approximate_dp_loss(delta, units)(
         float(clopper_pearson_lower(named.sum(), len(named), effort.risk)), 0.0
@@ -535,8 +535,8 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     for sign in (1, -1):
         unit_counts = np.where(signs == sign, base + units, base)
         above = [
-            drawn - base
-            for drawn in _draw_key_counts(
+            counts - base
+            for counts in _draw_key_counts(
                 plan, unit_counts.tolist(), replace(effort, seconds=effort.seconds / 2)
             )
         ]
@@ -572,11 +572,11 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     step = max(1, round(scale))
     unit_counts = (threshold + step, max(1, threshold - step))
     half = replace(effort, seconds=effort.seconds / 2)
-    drawn = [
+    noises_of_keys = [
         np.concatenate([noisy[0] for noisy in _draw_key_counts(plan, [units], half)])
         for units in unit_counts
     ]
-    first, second = (noisy[: min(map(len, drawn))] for noisy in drawn)
+    first, second = (noisy[: min(map(len, noises_of_keys))] for noisy in noises_of_keys)
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = noise_tail(noise, scale / factor)
@@ -609,12 +609,10 @@ def _draw_key_counts(
             domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
         )
         series = series_on_keys(terms, all_units.tolist(), effort.entropy)
-        listed = series.find(
-            KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(all_units))
-        )
+        keys = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(all_units)))
         numbers = {text: number for number, text in enumerate(synthetic_keys(len(all_units)))}
         noisy = np.full(len(all_units), _NEVER)
-        noisy[[numbers[text] for text in listed.keys]] = listed.units
+        noisy[[numbers[text] for text in keys.keys]] = keys.units
         yield noisy.reshape(count, len(units)).T
 
 
@@ -637,13 +635,13 @@ def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
         table = synthetic_table(
             plan.domain, plan.privacy, *build_columns(plan.domain, rows_present, units)
         )
-        drawn = [0.0] * count
+        totals = [0.0] * count
         for trial in range(count):
             series = series_on_table(terms, table, effort.entropy)
             for selection, ratios in zip(selections, ratios_of_cells, strict=True):
                 (cell,) = series.choose_cells(selection)
-                drawn[trial] += float(ratios[cell])
-        return drawn
+                totals[trial] += float(ratios[cell])
+        return totals
 
     first = list[float]()
     second = list[float]()
@@ -695,6 +693,26 @@ class Audit:
     held: bool
 
 
+_LOSS_MEASURES = {
+    "discrete_laplace": "epsilon",
+    "rounded_gaussian": "mu",
+    "discrete_gaussian": "rho",
+}
+
+
+def _check_audit(plan: Plan | SearchPlan, trials: int | None, confidence: float) -> None:
+    """Refuse arguments of an audit that are out of range, and plans of units."""
+    if trials is not None:
+        whole("trials", trials, LEAST_TRIALS)
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
+    if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
+        raise InputError(
+            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
+            "units. Audit one of rows."
+        )
+
+
 def audit_plan(
     plan: Plan | SearchPlan,
     guard: Measurements | None,
@@ -705,15 +723,7 @@ def audit_plan(
     entropy: Source,
 ) -> Audit:
     """Return lower bounds on the privacy loss of a plan and its guard."""
-    if trials is not None:
-        whole("trials", trials, LEAST_TRIALS)
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
-    if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
-        raise InputError(
-            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
-            "units. Audit one of rows."
-        )
+    _check_audit(plan, trials, confidence)
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
         tests.append(partial(_audit_named_measurements, guard, "the guard: "))
@@ -725,32 +735,25 @@ def audit_plan(
         entropy=entropy,
     )
     results = [test(effort) for test in tests]
-    parts = [
-        part
-        for outcome in results
-        for part in (outcome if isinstance(outcome, list) else [outcome])
-    ]
+    parts: list[AuditResult] = []
+    for outcome in results:
+        if isinstance(outcome, list):
+            parts += outcome
+        else:
+            parts.append(outcome)
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    if isinstance(plan, LinearPlan):
-        measurements = plan.measurements
-    else:
-        measurements = None
     loss_measure = next(iter(parameters(plan.privacy.budget)))
-    if measurements is not None:
-        loss_measure = {
-            "discrete_laplace": "epsilon",
-            "rounded_gaussian": "mu",
-            "discrete_gaussian": "rho",
-        }[measurements.noise.value]
+    epsilon = None
+    if isinstance(plan, LinearPlan):
+        loss_measure = _LOSS_MEASURES[plan.measurements.noise.value]
+        epsilon = epsilon_from_mu(plan.measurements, joint_result.lower_bound)
     return Audit(
         claim=joint_result.claim,
         measure=loss_measure,
         lower_bound=joint_result.lower_bound,
-        epsilon=None
-        if measurements is None
-        else epsilon_from_mu(measurements, joint_result.lower_bound),
+        epsilon=epsilon,
         parts=tuple(part for part in parts if part is not joint_result),
         confidence=confidence,
         trials=joint_result.trials,

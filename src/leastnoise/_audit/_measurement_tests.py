@@ -77,16 +77,16 @@ class Effort:
     def batches(self, most: int) -> Iterator[int]:
         """Yield batch sizes of at most ``most`` until there are enough trials."""
         end = time.monotonic() + self.seconds
-        finished = 0
+        trials_done = 0
         if self.trials is None:
             trial_limit = math.inf
         else:
             trial_limit = self.trials
-        while finished < trial_limit and (
-            self.trials is not None or finished < LEAST_TRIALS or time.monotonic() < end
+        while trials_done < trial_limit and (
+            self.trials is not None or trials_done < LEAST_TRIALS or time.monotonic() < end
         ):
-            count = int(min(most, trial_limit - finished))
-            finished += count
+            count = int(min(most, trial_limit - trials_done))
+            trials_done += count
             yield count
 
 
@@ -125,8 +125,8 @@ def _event(
         part: slice, thresholds: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         above = [
-            len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds)
-            for drawn in (first, second)
+            len(sample[part]) - np.searchsorted(np.sort(sample[part]), thresholds)
+            for sample in (first, second)
         ]
         return (
             thresholds,
@@ -136,12 +136,12 @@ def _event(
 
     # a hundred quantiles of each table
     tried = [
-        np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower")
-        for drawn in (first, second)
+        np.quantile(sample[:half], np.linspace(0.005, 0.995, 100), method="lower")
+        for sample in (first, second)
     ]
-    chosen = probabilities(slice(half), np.unique(np.concatenate(tried)))
-    best = int(np.argmax(score(*chosen)))
-    return probabilities(slice(half, None), chosen[0][best : best + 1])
+    probabilities_of_half = probabilities(slice(half), np.unique(np.concatenate(tried)))
+    best = int(np.argmax(score(*probabilities_of_half)))
+    return probabilities(slice(half, None), probabilities_of_half[0][best : best + 1])
 
 
 def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
@@ -299,10 +299,10 @@ def rehearse(
         domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
     )
     series = series_on_rows(terms, several, amounts, entropy)
-    drawn = series.measure(
+    answers = series.measure(
         replace(measurements, domain=domain, privacy=privacy, blocks=blocks)
     ).values
-    return tuple(block.reshape(-1, count) for block in drawn)
+    return tuple(block.reshape(-1, count) for block in answers)
 
 
 def _rehearse_one_by_one(
@@ -362,18 +362,18 @@ class Pair:
         of_groups = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
         return float((relative**norm).sum() ** (1 / norm)) + of_groups
 
-    def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
+    def ratio(self, noise: IntArray, norm: int) -> FloatArray:
         """Return the log likelihood ratio of the two tables for each trial.
 
         It is correct up to a constant.
         """
-        noisy = drawn.astype(np.float64)
+        noisy = noise.astype(np.float64)
         shifts = self.shifts[:, None]
         scales = self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
-        apart = (np.abs(noisy) - np.abs(noisy - shifts)) / scales
-        ratio = apart[self.independent].sum(axis=0)
+        difference = (np.abs(noisy) - np.abs(noisy - shifts)) / scales
+        ratio = difference[self.independent].sum(axis=0)
         for group in self.groups:
             ratio = ratio + (group.norm(noisy) - group.norm(noisy - shifts)) / group.scale
         return np.asarray(ratio, dtype=np.float64)
@@ -457,7 +457,7 @@ class Pairs:
         """Return the neighbours that are farthest apart by a distance."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         best = max(
-            pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
+            pairs, key=lambda unit_rows: float(f"{distance(self.of(unit_rows, 1)):.9g}")
         )  # of equal ones the first
         single = self.of(best, 1)
         single_distance = float(np.max(np.abs(single.shifts) / single.scales))
@@ -621,7 +621,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 
     Each array has the shape (queries that differ, trials).
     """
-    drawn = []
+    samples = []
     for unit_rows in pair.held:
         every = np.concatenate(
             rehearse(
@@ -631,8 +631,8 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
                 effort.entropy,
             )
         )
-        drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
-    return drawn
+        samples.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
+    return samples
 
 
 def build_columns(
@@ -709,11 +709,11 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     return tuple(results)
 
 
-def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
+def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
     """Yield the audit result of each group's K-norm noise, by its norm."""
     for number, group in enumerate(pair.groups, 1):
         law = NormLaw([len(table) for table in group.tables])
-        noises = drawn[0] - pair.shifts[:, None], drawn[1].astype(np.float64)
+        noises = samples[0] - pair.shifts[:, None], samples[1].astype(np.float64)
         first, second = (-group.norm(noise) for noise in noises)
 
         def tails(
@@ -745,7 +745,7 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 
 
 def _test_single_query(
-    name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
+    name: str, measured: Measurements, pair: Pair, samples: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
     """Return the audit result of the query that differs most, by its noise.
 
@@ -756,7 +756,7 @@ def _test_single_query(
         sign = 1
     else:
         sign = -1
-    first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
+    first, second = (sign * trials[worst].astype(np.float64) for trials in samples)
     shift = float(abs(pair.shifts[worst]))
     scale = float(pair.scales[worst])
     factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))

@@ -15,7 +15,6 @@ from leastnoise._cli._output import (
     FILE,
     check_new_file,
     display_path,
-    format_facts,
     format_number,
     json_option,
     open_new_file,
@@ -36,6 +35,7 @@ from leastnoise._estimation import (
     shares,
     variances,
 )
+from leastnoise._facts import format_facts, list_facts
 from leastnoise._frames import number_or_null, pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
@@ -43,7 +43,6 @@ from leastnoise._release import (
     EXPORTS,
     FILL_IN,
     FILL_IN_ADDRESS,
-    SEEDED_NOISE,
     Catalogue,
     Records,
     Release,
@@ -54,7 +53,6 @@ from leastnoise._release import (
     describe_release,
     list_answer_notices,
     list_dropped_rows,
-    list_facts,
     list_file_notices,
     list_further_notices,
     make_records,
@@ -178,8 +176,6 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
     catalogue = release.options.terminal_catalogue
     facts += format_facts(list_facts(describe_release(release, catalogue)))
     facts += [("note", text) for text in list_file_notices(release, catalogue)]
-    if not release.private:
-        facts.append(("noise", SEEDED_NOISE))
     return facts
 
 

@@ -2,8 +2,6 @@
 
 import secrets
 from collections.abc import Sequence
-from fractions import Fraction
-from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,10 +11,6 @@ from leastnoise._cli._output import (
     FILE,
     add_options,
     display_path,
-    format_amount,
-    format_budget,
-    format_charge,
-    format_left,
     json_option,
     print_facts,
     print_json,
@@ -24,19 +18,21 @@ from leastnoise._cli._output import (
     print_warnings,
 )
 from leastnoise._cli._release import describe_drawn_periods
+from leastnoise._facts import format_facts, list_facts
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
-from leastnoise._release import describe_guessing_chance, describe_risk
+from leastnoise._release import describe_risk
 from leastnoise._session import (
     Entry,
     Ledger,
-    Limit,
+    describe_ledger,
     enter_release,
     find_other_ledgers,
     find_unrecorded_releases,
     is_resumable,
     period_state,
     remove_leftovers,
+    round_epsilon_up,
 )
 from leastnoise._trusted.accounting import (
     GDP,
@@ -46,6 +42,8 @@ from leastnoise._trusted.accounting import (
     Charge,
     Privacy,
     PureDP,
+    format_amount,
+    limit_text,
     parameters,
     share_limit,
     spent_epsilon,
@@ -252,44 +250,14 @@ def _check_definition(ledger: Ledger, option_names: list[str]) -> None:
 def _print_left(ledger: Ledger) -> None:
     """Print the budget of a ledger and the amount left."""
     _warn_if_closed(ledger)
-    print_facts(
-        [
-            *_ledger_facts(ledger),
-            ("left", format_left(ledger.privacy.budget, ledger.left())),
-        ]
-    )
+    facts = list_facts(describe_ledger(ledger), "dataset", "protects", "budget", "left")
+    print_facts([("ledger", display_path(ledger.path)), *format_facts(facts)])
 
 
 def _warn_if_closed(ledger: Ledger) -> None:
     """Warn of charges after which no budget allows a payment."""
     reasons = {limit.reason_closed for limit in ledger.limits()}
     print_warnings(reason for reason in reasons if reason)
-
-
-def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Return labels and texts: the path, data set, unit and budgets of a ledger."""
-    limits = []
-    for limit in ledger.limits():
-        label = "budget"
-        if limit.share:
-            label = "share"
-        limits.append((label, _format_limit(limit.budget, limit)))
-    return [
-        ("ledger", display_path(ledger.path)),
-        ("data set", ledger.dataset),
-        ("protects", ledger.privacy.protected),
-        *limits,
-    ]
-
-
-def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
-    """Format a budget with its period and share: "epsilon = 1 a month for ann"."""
-    text = format_budget(budget)
-    if limit.period:
-        text += f" a {limit.period}"
-    if limit.share:
-        text += f" for {limit.share}"
-    return text
 
 
 @ledger.command()
@@ -316,19 +284,16 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         print_json(_ledger_json(ledger, entries, implied_epsilons))
         return
     _warn_if_closed(ledger)
-    print_facts([*_ledger_facts(ledger), *_share_facts(ledger, entries)])
+    budgets, shares, spending, risk = describe_ledger(ledger, entries)
+    facts = format_facts([*budgets.facts, *shares.facts])
+    print_facts([("ledger", display_path(ledger.path)), *facts])
     click.echo()
     if entries:
         _print_entries(ledger, entries)
     else:
         click.echo("No release yet.\n")
-    budget = ledger.privacy.budget
-    facts = [
-        ("spent", _format_spent(ledger)),
-        ("left", format_left(budget, ledger.left())),
-        *_risk_facts(ledger),
-    ]
-    if implied_epsilons is not None and isinstance(budget, ZCDP):
+    facts = format_facts([*spending.facts, *risk.facts])
+    if implied_epsilons is not None and isinstance(ledger.privacy.budget, ZCDP):
         of_budget = implied_epsilons["budget"]
         of_spent = implied_epsilons["spent"]
         epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
@@ -336,61 +301,11 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     print_facts(facts)
 
 
-def _risk_facts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Return a label and a sentence about all releases within the budget.
-
-    The sentence is about one period if the budget is renewed.
-    """
-    limit = ledger.limits()[0]
-    if limit.period:
-        label = f"risk of one {limit.period}"
-    else:
-        label = "risk"
-    privacy = ledger.privacy.within(limit.budget)
-    return [(label, describe_guessing_chance(privacy, published="ledger"))]
-
-
 def _risk_json(ledger: Ledger) -> dict[str, Any]:
     """Return the risk of all releases of one period within the budget."""
     limit = ledger.limits()[0]
     risk = describe_risk(ledger.privacy.within(limit.budget), published="ledger")
     return {**risk, "period": limit.period or None}
-
-
-def _format_spent(ledger: Ledger) -> str:
-    """Return the amount spent as text; of (epsilon, delta), as an epsilon.
-
-    The epsilon is computed after the fact; charges that are not within the budget have none.
-    """
-    limit = ledger.limits()[-1]
-    if not isinstance(limit.budget, ApproxDP) or not limit.charges:
-        return format_charge(limit.budget, limit.spent)
-    epsilon = spent_epsilon(limit.budget, limit.charges)
-    if epsilon is None:
-        return f"{limit.spent}, which is not within the budget"
-    delta = format_amount(limit.budget.delta, up=True)
-    text = f"epsilon <= {_four_decimals_up(epsilon)} at delta = {delta}, computed after the fact"
-    if limit.spent.mu_squared:
-        text += f" (mu squared = {format_amount(limit.spent.mu_squared, up=True)})"
-    return text
-
-
-def _four_decimals_up(epsilon: Fraction) -> str:
-    """Round an epsilon up to four decimals."""
-    return f"{ceil(epsilon * 10**4) / 10**4:.4f}"
-
-
-def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return labels and texts: the budget of each share and the amount left."""
-    names = dict.fromkeys(
-        entry.share for entry in entries if entry.kind == "budget" and entry.share
-    )
-    facts = []
-    for name in names:
-        limit = Ledger.open(ledger.path, share=name).limits()[-1]
-        left = format_left(limit.budget, limit.left)
-        facts.append(("share", f"{_format_limit(limit.budget, limit)}; {left} is left"))
-    return facts
 
 
 def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
@@ -431,7 +346,7 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
 def _entry_subject(entry: Entry) -> str:
     """Return the budget that an entry sets, or the path of its release."""
     if entry.kind == "budget":
-        return _format_limit(entry.declared, entry)
+        return limit_text(entry.declared, entry.period, entry.share)
     output = entry.output
     if output.startswith("/"):
         output = display_path(Path(output))
@@ -470,7 +385,7 @@ def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     for name, rho in (("budget", ledger.privacy.budget.rho), ("spent", ledger.spent().rho)):
         if rho:
             epsilon = zcdp_epsilon(rho, delta)
-            epsilons[name] = _four_decimals_up(epsilon)
+            epsilons[name] = round_epsilon_up(epsilon)
         else:
             epsilons[name] = "0"
     return epsilons
@@ -483,8 +398,8 @@ def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
     spent = spent_epsilon(budget, limit.charges)
     return {
         "delta": str(budget.delta),
-        "budget": _four_decimals_up(budget.epsilon),
-        "spent": "unknown" if spent is None else _four_decimals_up(spent),
+        "budget": round_epsilon_up(budget.epsilon),
+        "spent": "unknown" if spent is None else round_epsilon_up(spent),
     }
 
 

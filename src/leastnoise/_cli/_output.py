@@ -18,10 +18,8 @@ from leastnoise._error import memory_limit
 from leastnoise._frames import escape_controls
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
-from leastnoise._release import Fact, format_amount
 from leastnoise._session import SpecFile, estimate_planning_seconds, plan_spec, read_spec
 from leastnoise._spec import Spec
-from leastnoise._trusted.accounting import ApproxDP, Budget, Charge, parameters, whole_budget
 from leastnoise._trusted.check import InputError
 
 _WIDE = 160  # columns where there is no terminal
@@ -118,44 +116,6 @@ def format_noise(mechanism: str) -> str:
     return f"{kind} {name.capitalize()}"
 
 
-def format_budget(budget: Budget, *, up: bool = False) -> str:
-    """Format the parameters of a budget, rounded down by default."""
-    return _format_parts(whole_budget(budget), parameters(budget), up=up)
-
-
-def format_charge(budget: Budget, charge: Charge) -> str:
-    """Return a release's charge to a budget as text, rounded up."""
-    names = list(parameters(budget))
-    if isinstance(budget, ApproxDP):
-        names = [name for name, number in parameters(charge).items() if number]
-    return _format_parts(charge, names, up=True) or "nothing"
-
-
-def format_left(budget: Budget, left: Charge) -> str:
-    """Return the amount of a budget left for the next release, as text.
-
-    For an (epsilon, delta) budget it states the amounts for a Gaussian and for a pure release.
-    """
-    if not isinstance(budget, ApproxDP):
-        return _format_parts(left, parameters(budget), up=False)
-    if not (left.epsilon or left.mu_squared):
-        return "nothing"
-    epsilon = format_amount(left.epsilon, up=False)
-    gaussian = f"mu squared = {format_amount(left.mu_squared, up=False)}"
-    if left.delta:
-        delta = format_amount(left.delta, up=False)
-        return f"epsilon = {epsilon} and delta = {delta}, or {gaussian} for Gaussian noise"
-    return f"{gaussian} for Gaussian noise, or epsilon = {epsilon} for a pure release"
-
-
-def _format_parts(charge: Charge, names: Iterable[str], *, up: bool) -> str:
-    """Format the named parts of a charge."""
-    return " and ".join(
-        f"{name.replace('_', ' ')} = {format_amount(getattr(charge, name), up=up)}"
-        for name in names
-    )
-
-
 def print_table(
     title: str,
     columns: Sequence[tuple[str, str]],
@@ -203,11 +163,6 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     for name, value in facts:
         table.add_row(Text(escape_controls(name)), Text(escape_controls(value)))
     _print(table)
-
-
-def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
-    """Return the labels of facts, with a small first letter, and their texts."""
-    return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
 
 
 def _print(renderable: RenderableType) -> None:

@@ -22,8 +22,6 @@ from leastnoise._cli._output import (
     cache_option,
     check_new_file,
     display_path,
-    format_budget,
-    format_facts,
     format_noise,
     format_number,
     json_option,
@@ -45,6 +43,7 @@ from leastnoise._error import (
     memory_limit,
     statistic_errors,
 )
+from leastnoise._facts import format_facts, list_facts
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import (
     BY_NAME,
@@ -95,7 +94,6 @@ from leastnoise._release import (
     error_over_bound,
     format_public_facts,
     format_ratio,
-    list_facts,
     name_attribute,
     name_rows,
     name_summed,
@@ -124,6 +122,7 @@ from leastnoise._trusted.accounting import (
     ZCDP,
     Budget,
     Charge,
+    charge_text,
     parameters,
     step_charge,
     whole_budget,
@@ -613,9 +612,9 @@ def _expected_statistics(
     """
     if isinstance(plan, AdaptivePlan):
         return []
-    reaches: dict[Statistic, float] = {}
+    reach_of: dict[Statistic, float] = {}
     if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
-        reaches = largest_reaches(plan.workload, plan.privacy)
+        reach_of = largest_reaches(plan.workload, plan.privacy)
     targets = statistic_target_statuses(plan, level)
     multiplier = interval_multiplier(plan.measured().noise, LEVEL)
     statistics = []
@@ -625,7 +624,7 @@ def _expected_statistics(
         if not catalogue.names.is_empty:
             name = statistic_title(statistic, plan.domain, catalogue)
         margin = error.rows * multiplier
-        reach = reaches.get(statistic)
+        reach = reach_of.get(statistic)
         is_selectable = reach is not None and reach <= margin
         is_weighted = plan.workload.weight_of(statistic) is not None
         statistics.append(
@@ -764,7 +763,6 @@ def print_plan(
         *format_facts(workload.facts),
         *totals,
         *format_facts(error.facts),
-        ("strategy", plan.strategy),
         *format_facts(privacy.facts),
         ("cost", f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise"),
     ]
@@ -978,17 +976,17 @@ def _describe_errors_of_parts(expected: _ExpectedStatistic) -> str:
     if expected.error.std_error is None:
         numbers = "each coefficient" if is_regression else "each covariance"
         return f"depends on the rows of a group; state a public size for the error of {numbers}"
-    listed = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
+    listing = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
     if is_regression:
         return (
             f"standard error of each coefficient in a group of {expected.size} rows, at public "
-            f"scales: {listed}"
+            f"scales: {listing}"
         )
     at_scales = ", ".join(
         f"{name} {format_number(error)}" for name, error in expected.at_scales.items()
     )
     return (
-        f"standard error of each covariance in a group of {expected.size} rows, at most: {listed} "
+        f"standard error of each covariance in a group of {expected.size} rows, at most: {listing} "
         f"(delta method); of each correlation at public scales: {at_scales}"
     )
 
@@ -1081,8 +1079,8 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
 def _name_unit_count(product: Product) -> str:
     """Return the name of the count of units that a table shows."""
-    counted = product.domain.measure(str(product.measure))
-    if isinstance(counted, UnitCount) and counted.has_groups:
+    measure = product.domain.measure(str(product.measure))
+    if isinstance(measure, UnitCount) and measure.has_groups:
         return product.name
     return str(product.measure)
 
@@ -1130,7 +1128,7 @@ class _CategorySearchPreview:
 
     def describe(self) -> str:
         """Describe the cost and the result of the search."""
-        price = format_budget(self.budget, up=True)
+        price = charge_text(self.budget, self.budget)
         if self.found is not None:
             return (
                 f"The {self.found:,} categories of {self.attribute} were found and paid before "
@@ -1160,7 +1158,7 @@ class _BoundsSearchPreview:
 
     def describe(self) -> str:
         """Describe the cost of the search, its rule and its result."""
-        price = format_budget(self.budget, up=True)
+        price = charge_text(self.budget, self.budget)
         if self.bounds is not None:
             return (
                 f"The bounds {' and '.join(self.bounds)} of {self.attribute} were found and paid "
@@ -1227,7 +1225,7 @@ def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = Fa
         return
     errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
     rows = [[name, *(format_number(rmse[name]) for rmse in errors)] for name in errors[0]]
-    budgets = [format_budget(plan.privacy.budget, up=True) for plan in plans.values()]
+    budgets = [charge_text(plan.privacy.budget, plan.privacy.budget) for plan in plans.values()]
     if show_budgets and len(set(budgets)) > 1:
         rows.append(["budget", *budgets])
     print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
@@ -1324,7 +1322,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
         for candidate, plan in usable
     ]
     queries = pluralize(spec.workload.rows, "query", "queries")
-    budget = format_budget(usable[0][1].privacy.budget, up=True)
+    budget = charge_text(usable[0][1].privacy.budget, usable[0][1].privacy.budget)
     print_table(f"{queries}, {budget}", columns, rows, bold=0)
 
 

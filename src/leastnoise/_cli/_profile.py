@@ -94,10 +94,10 @@ def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> 
         _print_dry_run(plan)
         return
     observer = CommandObserver()
-    finished = run_profile(
+    finished_profile = run_profile(
         plan, ledger=settings["ledger"], total=settings["total"], seed=seed, observer=observer
     )
-    _print_profile(finished)
+    _print_profile(finished_profile)
 
 
 def _plan_from_settings(place: str, settings: dict[str, Any]) -> ProfilePlan:
@@ -150,13 +150,13 @@ def _print_cost(plan: ProfilePlan) -> None:
 
 def _unit_size_text(plan: ProfilePlan) -> str:
     """Return the cost of the counts of units, and the rule of ``max_rows``."""
-    counted = f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
+    count_text = (
+        f"are counted by their number of rows, for {SIZE_SHARE} of the budget of the tables"
+    )
     rule = f"about {COVERED_UNITS:.0%} of the units have at most max_rows rows"
     if plan.request.max_rows is None:
-        return f"{counted}; {rule}, in the tables and in the draft"
-    return (
-        f"{counted}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
-    )
+        return f"{count_text}; {rule}, in the tables and in the draft"
+    return f"{count_text}; {rule} in the draft, and the tables count at most {plan.request.max_rows} rows"
 
 
 def _print_dry_run(plan: ProfilePlan) -> None:
@@ -193,29 +193,32 @@ def _table_lines(plan: Plan, factor: float = 1.0) -> list[list[str]]:
     ]
 
 
-def _print_profile(finished: Profile) -> None:
+def _print_profile(finished_profile: Profile) -> None:
     """Print the findings of a profile, its files and the next command."""
     catalogue = load_catalogue()
-    rows = finished.findings.rows
-    columns = list(finished.findings.by_column().values())
+    rows = finished_profile.findings.rows
+    columns = list(finished_profile.findings.by_column().values())
     lines = [_column_line(column) for column in columns[:_MOST_PRINTED_COLUMNS]]
     headings = [("column", "fold"), ("values", "fold"), ("missing", "right"), ("no cell", "right")]
     print_table("", headings, lines)
     more = len(columns) - len(lines)
     facts = [("rows", catalogue.format_answer(rows.value, rows.margin))]
-    if finished.findings.unit_sizes is not None:
-        facts += _unit_facts(finished.findings.unit_sizes, catalogue)
+    if finished_profile.findings.unit_sizes is not None:
+        facts += _unit_facts(finished_profile.findings.unit_sizes, catalogue)
     if more > 0:
         facts.append(("more", f"{more} further columns are on the page"))
-    facts += [("page", display_path(finished.page)), ("draft", display_path(finished.draft))]
-    if finished.run.ledger is None:
+    facts += [
+        ("page", display_path(finished_profile.page)),
+        ("draft", display_path(finished_profile.draft)),
+    ]
+    if finished_profile.run.ledger is None:
         facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
     else:
-        facts.append(("ledger", display_path(finished.run.ledger.path)))
-    if not finished.findings.has_rows:
+        facts.append(("ledger", display_path(finished_profile.run.ledger.path)))
+    if not finished_profile.findings.has_rows:
         facts.insert(1, ("note", catalogue.say("profile_no_rows")))
     print_facts(facts)
-    click.echo(f"Next: leastnoise plan {display_path(finished.draft)}")
+    click.echo(f"Next: leastnoise plan {display_path(finished_profile.draft)}")
 
 
 def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]:

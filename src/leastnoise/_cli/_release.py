@@ -14,9 +14,6 @@ from leastnoise._cli._output import (
     add_options,
     cache_option,
     display_path,
-    format_budget,
-    format_charge,
-    format_left,
     json_option,
     plan_progress,
     print_facts,
@@ -60,6 +57,7 @@ from leastnoise._session import (
     with_data,
 )
 from leastnoise._spec import BoundsSearch, CategorySearch, Spec, read_plan
+from leastnoise._trusted.accounting import left_text, limit_text, spent_text
 from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
 _NOT_PRIVATE = """\
@@ -361,7 +359,7 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
         facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
         print_facts(facts)
         return
-    spent = format_charge(ledger.privacy.budget, entry.charge)
+    spent = spent_text(ledger.privacy.budget, entry.charge)
     guard = release.receipt.guard
     if guard is None:
         guard_note = ""
@@ -394,13 +392,13 @@ def _spent_facts(
 ) -> list[tuple[str, str]]:
     """Return labels and texts: the cost of a release and the budget left."""
     budget = ledger.privacy.budget
-    left = format_left(budget, ledger.left())
+    left = left_text(budget, ledger.left())
     return [
         (
             "spent",
             f"{spent}, release {entry.number} of the data set {ledger.dataset!r}{guard_note}",
         ),
-        ("left", f"{left}, of {format_budget(budget)}"),
+        ("left", f"{left}, of {limit_text(budget)}"),
     ]
 
 
@@ -428,7 +426,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
     if publication.paid and share is not None:
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
-    cost = format_charge(ledger.privacy.budget, entry.charge)
+    cost = spent_text(ledger.privacy.budget, entry.charge)
     spent = f"nothing: {cost} was paid on {entry.reserved_on} for all periods"
     if publication.paid:
         spent = f"{cost} for all periods"
@@ -562,7 +560,9 @@ def _finish_release(
             report = RowProgress(
                 progress, f"reading the data of release {number}", text, about=seconds
             )
-            (finished,) = finish_releases(ledger, source, number=number, out=out, progress=report)
+            (finished_release,) = finish_releases(
+                ledger, source, number=number, out=out, progress=report
+            )
     except LeastNoiseError as error:  # the other releases do not depend on it
         if is_only_release:
             raise
@@ -575,9 +575,9 @@ def _finish_release(
             return FAULT
         return BAD_INPUT
     where = "in no directory, because it was requested without one"
-    if finished.out is not None:
-        where = f"in {display_path(finished.out)}"
+    if finished_release.out is not None:
+        where = f"in {display_path(finished_release.out)}"
     click.echo(
-        f"{name_release(finished.entry)} is finished: it is {where}. Nothing was paid again."
+        f"{name_release(finished_release.entry)} is finished: it is {where}. Nothing was paid again."
     )
     return 0

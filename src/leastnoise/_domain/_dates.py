@@ -369,7 +369,9 @@ def _directives_of(written_as: str) -> list[str]:
     is_known = all(
         word in allowed and (word == "%" or directives.count(word) == 1) for word in directives
     )
-    one_of_each = all(sum(word in directives for word in alike) <= 1 for alike in _ALTERNATIVES)
+    one_of_each = all(
+        sum(word in directives for word in alternatives) <= 1 for alternatives in _ALTERNATIVES
+    )
     has_year = "Y" in directives or "y" in directives
     if not (is_known and one_of_each and has_year) or any("%" in piece for piece in pieces[::2]):
         raise refuse("format", written_as, _ALLOWED)

@@ -71,15 +71,15 @@ def _(
         clock = None
     table = _table(kind, null, outside)
     if clip:
-        strange = null
+        cell_outside = null
     else:
-        strange = outside
+        cell_outside = outside
     return Rule(
         size=size,
         table=table,
         null=null,
         outside=outside,
-        strange=strange,
+        strange=cell_outside,
         clip=clip,
         reading=kind.reading,
         clock=clock,
@@ -170,7 +170,7 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
 
     first, last = _days(kind)
     low = first * DAY
-    behind = (last + 1) * DAY
+    end_second = (last + 1) * DAY
     if kind.by in _EVEN:
         step, repetition = _EVEN[kind.by]
         # weeks and weekdays are counted from the Monday before the first day
@@ -178,14 +178,14 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
             origin = low - (first + 3) % 7 * DAY
         else:
             origin = low
-        return Steps(low, behind - 1, origin, step, repetition)
+        return Steps(low, end_second - 1, origin, step, repetition)
     months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
     periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
     begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
     if kind.outside == "clip":
         return Cuts(begins, np.arange(kind.regular))
     return Cuts(
-        np.concatenate([[low], begins, [behind]]),
+        np.concatenate([[low], begins, [end_second]]),
         np.concatenate([[outside], np.arange(kind.regular), [outside]]),
     )
 

@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -370,12 +370,12 @@ def _level_norms(
     for tau in dict.fromkeys(
         itertools.chain.from_iterable(subsets(product.attributes) for product in products)
     ):
-        for chosen in itertools.product(
+        for roots in itertools.product(
             *(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)
         ):
             wide = tuple(
                 name
-                for part, name in zip(chosen, names, strict=True)
+                for part, name in zip(roots, names, strict=True)
                 if name not in tau and part.size > 1
             )
             least = math.inf
@@ -383,7 +383,7 @@ def _level_norms(
                 across = tuple(name for name in names if name in tau or name in more)
                 least = min(least, worth(across))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
-                chosen, terms, total=total or bool(tau)
+                roots, terms, total=total or bool(tau)
             )
     return norms
 
@@ -419,7 +419,7 @@ def _sum_of_roots(
 
     Each product consists of one subspace along each attribute.
     """
-    return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
+    return math.fsum(_joint_root(roots, terms) for roots in itertools.product(*spectra))
 
 
 def _directions_along(
@@ -459,45 +459,69 @@ def _joint_root(
 
     M is a weighted sum. If M is too large, the result is a lower bound.
     """
-    positions = [position for position, part in enumerate(parts) if part.size != 1]
-    wide = [parts[position] for position in positions]
-    weights = dict[tuple[int, ...], float]()
+    wide = [part for part in parts if part.size != 1]
+    weights = _weights_on_wide_parts(parts, terms)
     multiplicity = math.prod(part.multiplicity for part in parts)
-    for levels, weight in terms.items():
-        scale = weight * math.prod(
-            float(part.grams[level, 0, 0])
-            for part, level in zip(parts, levels, strict=True)
-            if part.size == 1
-        )
-        key = tuple(levels[position] for position in positions)
-        if scale > 0 and all(
-            part.grams[level].any() for part, level in zip(wide, key, strict=True)
-        ):
-            weights[key] = weights.get(key, 0.0) + scale
     if not weights or not (wide or total):
         return 0.0
     if not wide:
         return multiplicity * math.sqrt(weights[()])
     measured_directions = _measured_directions(wide, [*weights])
     if measured_directions is not None:
-        directions = np.unique(np.concatenate(measured_directions))
-        gram = np.zeros((len(directions), len(directions)))
-        for (key, weight), shown in zip(weights.items(), measured_directions, strict=True):
-            rows = np.searchsorted(directions, shown)
-            each = [
-                part.grams[level][
-                    np.ix_(part.directions_of_level(level), part.directions_of_level(level))
-                ]
-                for part, level in zip(wide, key, strict=True)
-            ]
-            gram[np.ix_(rows, rows)] += weight * reduce(
-                lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
-            )
-        return multiplicity * trace_of_root(
-            gram if total else gram[1:, 1:]
-        )  # the first direction is the vector of equal cells
-    # Each term is a lower bound. Another lower bound is a product of sums that lies below the sum
-    # of all terms.
+        gram = _joint_gram(wide, weights, measured_directions)
+        if not total:
+            gram = gram[1:, 1:]  # the first direction is equal in all cells
+        return multiplicity * trace_of_root(gram)
+    return multiplicity * _bound_of_joint_root(wide, weights)
+
+
+def _weights_on_wide_parts(
+    parts: Sequence[InvariantSubspace], terms: Mapping[tuple[int, ...], float]
+) -> dict[tuple[int, ...], float]:
+    """Return the weights of terms by their levels on parts of several directions.
+
+    A part of one direction multiplies the weight. Terms that are 0 are left out.
+    """
+    positions = [position for position, part in enumerate(parts) if part.size != 1]
+    weights = dict[tuple[int, ...], float]()
+    for levels, weight in terms.items():
+        factor = 1.0
+        for part, level in zip(parts, levels, strict=True):
+            if part.size == 1:
+                factor *= float(part.grams[level, 0, 0])
+        scale = weight * factor
+        key = tuple(levels[position] for position in positions)
+        is_nonzero = all(parts[position].grams[levels[position]].any() for position in positions)
+        if scale > 0 and is_nonzero:
+            weights[key] = weights.get(key, 0.0) + scale
+    return weights
+
+
+def _joint_gram(
+    parts: Sequence[InvariantSubspace],
+    weights: Mapping[tuple[int, ...], float],
+    measured_directions: Sequence[IntArray],
+) -> FloatArray:
+    """Return the sum of Kronecker products on the directions that a term measures."""
+    directions = np.unique(np.concatenate(measured_directions))
+    gram = np.zeros((len(directions), len(directions)))
+    for (key, weight), measured in zip(weights.items(), measured_directions, strict=True):
+        rows = np.searchsorted(directions, measured)
+        term = np.ones((1, 1))
+        for part, level in zip(parts, key, strict=True):
+            of_level = part.directions_of_level(level)
+            term = np.kron(term, part.grams[level][np.ix_(of_level, of_level)])
+        gram[np.ix_(rows, rows)] += weight * term
+    return gram
+
+
+def _bound_of_joint_root(
+    wide: Sequence[InvariantSubspace], weights: Mapping[tuple[int, ...], float]
+) -> float:
+    """Return a lower bound on tr M^(1/2) from traces along single attributes.
+
+    Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+    """
     singles = []
     for key, weight in weights.items():
         traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
@@ -515,7 +539,7 @@ def _joint_root(
     for part, axis in zip(wide, sums, strict=True):
         weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
         roots.append(trace_of_root(np.asarray(weighted_sum)))
-    return multiplicity * max(largest_single, math.sqrt(least) * math.prod(roots))
+    return max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
 _LARGE_EPSILON = 200.0  # above this epsilon, the bound for pure releases is practically 0
@@ -785,9 +809,9 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     at_corners = _norm_at_corners(measures, norms)
     upper, lower = np.array([*norm_pairs.values()]).T
     weights = np.array([norms[name] for name in norm_pairs])
-    chosen, best = np.full(len(norm_pairs), 0.5), 0.0
+    shares, best = np.full(len(norm_pairs), 0.5), 0.0
     for at in [*range(len(norm_pairs))] * _SWEEPS:
-        tried = np.tile(chosen, (len(_SHARES), 1))
+        tried = np.tile(shares, (len(_SHARES), 1))
         tried[:, at] = _SHARES
         mean, square = (
             tried * upper + (1 - tried) * lower,
@@ -800,7 +824,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
         ).sum(axis=1)
         if norms_together.max() > best:
-            best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
+            best, shares = float(norms_together.max()), tried[norms_together.argmax()]
     return max(best, at_corners)
 
 
@@ -858,16 +882,16 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
     """Return the subsets of all sets by size, with the sum of their values."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
-        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
+        directions: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
             outside = term.outside[:, column]
             in_ = term.inside[:, column]
-            chosen = [
+            directions = [
                 (more, value * factor)
-                for columns, value in chosen
+                for columns, value in directions
                 for more, factor in ((columns, outside), ((*columns, column), in_))
             ]
-        for columns, value in chosen:
+        for columns, value in directions:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     added = []
     for size in sorted(parts):

@@ -130,12 +130,12 @@ class PairCovariances:
                 'strategy = "marginals".'
             )
         pairs = covariances(covariance, first, second)
-        places = [
+        positions = [
             expand(product, np.arange(product.rows).reshape(product.shape), names)
             for product in (first, second)
         ]
-        own, other = np.broadcast_arrays(*places)
-        return np.asarray(pairs[own.astype(np.int64), other.astype(np.int64)])
+        numerator_cells, other = np.broadcast_arrays(*positions)
+        return np.asarray(pairs[numerator_cells.astype(np.int64), other.astype(np.int64)])
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
@@ -218,18 +218,7 @@ def estimate_quotient(
     step = 0.5 / covariance.measurements.grid
     top_variance = covariance.between(quantity.numerator, quantity.numerator, names)
     if quantity.denominator is None or denominator is None:
-        std = np.sqrt(np.maximum(top_variance, 0.0)) + np.zeros_like(numerator)
-        reach = multiplier * std + np.where(std > 0, step, 0.0)
-        return Estimated(
-            value=numerator,
-            low=numerator - reach,
-            high=numerator + reach,
-            std_error=std,
-            is_clear=np.ones(numerator.shape, dtype=np.bool_),
-            divisor=np.ones_like(numerator),
-            quotient=np.zeros_like(numerator),
-            bounds=bounds,
-        )
+        return _estimate_numerator(numerator, top_variance, step, bounds, multiplier)
     bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
     # The errors of the denominator, and of the numerator less ``slope`` times the denominator, are
@@ -267,6 +256,28 @@ def estimate_quotient(
         is_clear=is_clear,
         divisor=divisor,
         quotient=quotient,
+        bounds=bounds,
+    )
+
+
+def _estimate_numerator(
+    numerator: FloatArray,
+    variance: FloatArray,
+    step: float,
+    bounds: tuple[float, float],
+    multiplier: float,
+) -> Estimated:
+    """Return counts or sums that nothing divides, with their intervals."""
+    std = np.sqrt(np.maximum(variance, 0.0)) + np.zeros_like(numerator)
+    reach = multiplier * std + np.where(std > 0, step, 0.0)
+    return Estimated(
+        value=numerator,
+        low=numerator - reach,
+        high=numerator + reach,
+        std_error=std,
+        is_clear=np.ones(numerator.shape, dtype=np.bool_),
+        divisor=np.ones_like(numerator),
+        quotient=np.zeros_like(numerator),
         bounds=bounds,
     )
 
@@ -333,9 +344,9 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
     )
 
 
-def _joint_reach(own: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
+def _joint_reach(first: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
     """Return the half width of a difference, from the half widths of its parts."""
-    square = own**2 + other**2 - 2 * correlation * own * other
+    square = first**2 + other**2 - 2 * correlation * first * other
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
@@ -368,11 +379,11 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
     above = np.where(is_negative, second.value - second.low, second.high - second.value)
     divisor = np.where(is_clear, sign * second.value, 1.0)
     divisor_ends = (np.where(is_clear, below, 0.0), np.where(is_clear, above, 0.0))
-    own = sign * first.value
+    first_value = sign * first.value
     own_below = np.where(is_negative, first.high - first.value, first.value - first.low)
     own_above = np.where(is_negative, first.value - first.low, first.high - first.value)
-    low = _lower_ratio(own, own_below, divisor, divisor_ends, correlation)
-    high = -_lower_ratio(-own, own_above, divisor, divisor_ends, -correlation)
+    low = _lower_ratio(first_value, own_below, divisor, divisor_ends, correlation)
+    high = -_lower_ratio(-first_value, own_above, divisor, divisor_ends, -correlation)
     least, largest = (
         (0.0, np.inf)
         if min(first.bounds[0], second.bounds[0]) >= 0
@@ -381,7 +392,7 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
             np.inf,
         )
     )
-    value = np.where(is_clear, own / divisor, np.nan)
+    value = np.where(is_clear, first_value / divisor, np.nan)
     variance = (
         first.std_error**2
         + value**2 * second.std_error**2

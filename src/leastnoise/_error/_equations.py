@@ -92,8 +92,8 @@ def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
 
 def _subsets_with(names: Names, across: Names, free: Names) -> Iterator[Names]:
     """Yield ``across`` with every subset of ``free``, in the order of ``names``."""
-    for chosen in subsets(free):
-        yield tuple(name for name in names if name in across or name in chosen)
+    for subset in subsets(free):
+        yield tuple(name for name in names if name in across or name in subset)
 
 
 def block_variance(plan: Measurements, block: Block) -> float:

@@ -636,15 +636,15 @@ class DenseStructure(JointStructure):
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
     """Return the structure with the covariance as a dense matrix."""
     gram = np.zeros((joint.cells, joint.cells))
-    counted = np.zeros((joint.cells, joint.cells))
+    unit_gram = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
         rows = block_rows(
             domain, joint.names, replace(block, factors=tuple(filter(is_nontrivial, block.factors)))
         )
         gram += rows.T @ rows / variance
         unit_queries = unit_rows(rows)
-        counted += unit_queries.T @ unit_queries
-    space = row_space_of_gram(counted)
+        unit_gram += unit_queries.T @ unit_queries
+    space = row_space_of_gram(unit_gram)
     inverse = invert_within(gram, space)
     if inverse is None:
         raise UnsupportedQuery(
@@ -725,8 +725,8 @@ class IterativeStructure(JointStructure):
             else:  # simulated: an upper bound from the draws
                 squares = np.zeros(product.rows)
                 count = 0
-                for drawn in self._errors:
-                    for column in drawn.T:
+                for errors in self._errors:
+                    for column in errors.T:
                         squares += (
                             apply_along_axes(
                                 operators, column.astype(float).reshape(self.joint.shape)
@@ -770,15 +770,15 @@ class IterativeStructure(JointStructure):
                 draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))
             ),
         )
-        drawn = []
+        errors = []
         for start in range(0, draws, step):
             values = []
             for block, variance in joint.blocks:
                 noise = generator.standard_normal((block.rows, min(step, draws - start)))
                 values.append(noise * (math.sqrt(variance) / block.scaling())[:, None])
-            drawn.append(
+            errors.append(
                 joint.solve(joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(
                     np.float32
                 )
             )
-        return drawn
+        return errors

@@ -76,7 +76,7 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
 def _log_polynomial(numbers: Sequence[int], scale: Fraction) -> float:
     """Return the log of a non-negative polynomial at exp(-1 / scale)."""
     logarithms = [
-        math.log(number) - place / scale for place, number in enumerate(numbers) if number
+        math.log(number) - position / scale for position, number in enumerate(numbers) if number
     ]
     top = max(logarithms)
     return float(top) + math.log(math.fsum(math.exp(each - top) for each in logarithms))
@@ -129,9 +129,9 @@ def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
     """
     half = largest_sum // 2 + 1
     if cells == 1:  # the only cell is the total
-        places = np.array(range(largest_sum + 1), object)
-        return np.asarray((places[:, None] - places[None, :half]) ** 2)
-    # The squares of a cell have the power series x (1 + x) / (1 - x)^3, plus the same series in y.
+        positions = np.array(range(largest_sum + 1), object)
+        return np.asarray((positions[:, None] - positions[None, :half]) ** 2)
+    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
     others = count_grid(cells - 1, largest_sum)
     return _times_squares(others, 0) + _times_squares(others, 1)
 
@@ -257,16 +257,16 @@ def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
     """Return the log of sum C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
     from scipy.special import gammaln, logsumexp
 
-    places = np.arange(degree + 1.0)[:, None]
-    powers = degree - places + raised
+    positions = np.arange(degree + 1.0)[:, None]
+    powers = degree - positions + raised
     terms = (
         gammaln(degree + 1)
-        - gammaln(places + 1)
-        - gammaln(degree - places + 1)
+        - gammaln(positions + 1)
+        - gammaln(degree - positions + 1)
         - gammaln(powers + 1)
-        - gammaln(places + 1)
+        - gammaln(positions + 1)
         + powers * np.log((1 + shares) / 2)
-        + places * np.log((1 - shares) / 2)
+        + positions * np.log((1 - shares) / 2)
     )
     return np.asarray(logsumexp(terms, axis=0))
 

@@ -152,8 +152,8 @@ def moment_scales(
     )
     lows = np.array([measure.low_units for measure in measures]) - centres
     highs = np.array([measure.high_units for measure in measures]) - centres
-    reaches = np.maximum(highs, -lows)
-    row_scales = np.concatenate([[1.0], reaches])
+    largest_reach = np.maximum(highs, -lows)
+    row_scales = np.concatenate([[1.0], largest_reach])
     size = len(variables) + 1
     ordered_factors = [in_factor_order(ordered_names, sum_factors) for sum_factors in factors]
     expected = complete_rows_measures(domain, ordered_names, ordered_factors)
@@ -180,13 +180,13 @@ def moment_scales(
         variables=tuple(variables),
         names=names,
         centres=centres,
-        reaches=reaches,
+        reaches=largest_reach,
         units=np.array([float(measure.unit) for measure in measures]),
         steps=steps,
         offsets=offsets,
         common=offsets,
-        lows=lows / reaches,
-        highs=highs / reaches,
+        lows=lows / largest_reach,
+        highs=highs / largest_reach,
     )
 
 

@@ -139,10 +139,10 @@ class ProductCells(Cells):
                     if tau in frequent
                 )
                 numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
-        for (_, chosen), numbers in numbers_by_kind.items():
+        for (_, attributes), numbers in numbers_by_kind.items():
             for some in self._equal_batches(numbers):
-                for axes, stack in self._parts(some, chosen).items():
-                    for number, part in zip(some, stack, strict=True) if axes in chosen else ():
+                for axes, stack in self._parts(some, attributes).items():
+                    for number, part in zip(some, stack, strict=True) if axes in attributes else ():
                         sums[_named(self._along[number][0], axes)] += (
                             part / self.measured[number].variance
                         )
@@ -193,12 +193,12 @@ class ProductCells(Cells):
                 rows.append(row)
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
-            finished = 0
+            blocks_done = 0
             for some in self._equal_batches(blocks):
-                summed[rows[finished : finished + len(some)]] += (
+                summed[rows[blocks_done : blocks_done + len(some)]] += (
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
-                finished += len(some)
+                blocks_done += len(some)
         if self.structure.leveled is None:
             strengths = np.array([self.structure.strength(tau) for tau in taus])
             strengths[~(strengths > 0)] = 1.0
@@ -244,11 +244,11 @@ class ProductCells(Cells):
                 if not (leveled or is_nontrivial(factor)):
                     split[tau] = cube.sum(axis=0)
                     continue
-                spread = apply_transpose(factor.operator, cube)
+                spread_cube = apply_transpose(factor.operator, cube)
                 if not without_total and (only is None or at not in only):
-                    split[tau] = basis.mean @ spread
+                    split[tau] = basis.mean @ spread_cube
                 if at in only if only is not None else is_requested or (*tau, at) != every:
-                    split[*tau, at] = (spread if leveled else basis.residual(spread)).T
+                    split[*tau, at] = (spread_cube if leveled else basis.residual(spread_cube)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
             at += leveled or is_nontrivial(factor)
@@ -299,44 +299,46 @@ class ProductCells(Cells):
         else:
             fixed = with_levels[0].index(level)
         parts: dict[Positions, FloatArray] = {}
-        for chosen in _subsets(width):
-            if fixed is None or fixed in chosen:
-                taus = [_named(names, chosen) for names in with_levels]
-                parts[chosen] = self._components(
-                    taus, store=len(chosen) < width or width <= 1 or fixed is not None
+        for subset in _subsets(width):
+            if fixed is None or fixed in subset:
+                taus = [_named(names, subset) for names in with_levels]
+                parts[subset] = self._components(
+                    taus, store=len(subset) < width or width <= 1 or fixed is not None
                 )
                 if fixed is not None and level not in tables[0]:
-                    parts[chosen], sizes[fixed] = (
-                        parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True),
+                    parts[subset], sizes[fixed] = (
+                        parts[subset].sum(axis=1 + subset.index(fixed), keepdims=True),
                         1,
                     )
         for axis in range(width - 1, -1, -1):  # from the last attribute to the first
             mean = self.structure.bases[with_levels[0][axis]].mean
-            behind = sizes[axis + 1 :]
-            for chosen in _subsets(axis):
-                if (*chosen, axis) not in parts:
+            later_sizes = sizes[axis + 1 :]
+            for subset in _subsets(axis):
+                if (*subset, axis) not in parts:
                     continue
-                component = parts.pop((*chosen, axis))
+                component = parts.pop((*subset, axis))
                 if axis == fixed:
-                    parts[chosen] = component
+                    parts[subset] = component
                     continue
-                part = parts[chosen]
-                before = part.shape[: len(chosen) + 1]
-                spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
-                parts[chosen] = np.add(spread, component, out=spread)
-        answer = parts[()] if width else np.array(parts[()])  # callers do not get stored arrays
+                part = parts[subset]
+                before = part.shape[: len(subset) + 1]
+                mean_part = part.reshape(*before, 1, *later_sizes) * mean.reshape(
+                    -1, *[1] * len(later_sizes)
+                )
+                parts[subset] = np.add(mean_part, component, out=mean_part)
+        answer = parts[()] if width else np.array(parts[()])  # kept arrays are not handed out
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
 @cache
 def _subsets(width: int) -> tuple[Positions, ...]:
     """Return all subsets of the first ``width`` positions."""
-    return tuple(chosen for size in range(width + 1) for chosen in combinations(range(width), size))
+    return tuple(subset for size in range(width + 1) for subset in combinations(range(width), size))
 
 
-def _named(names: Names, chosen: Positions) -> Names:
+def _named(names: Names, positions: Positions) -> Names:
     """Return the names at some positions."""
-    return tuple([names[axis] for axis in chosen])
+    return tuple([names[axis] for axis in positions])
 
 
 def _positions(names: Names, tau: Names) -> Positions:
@@ -599,15 +601,17 @@ class ProductStructure(Structure):
         """Return the variances of each product; equal ones are computed once."""
         pairs = zip(products, self._equal_errors(products), strict=True)
         return [
-            self.variances(product) if even is None else np.full(product.shape, even.largest)
-            for product, even in pairs
+            self.variances(product)
+            if equal_errors is None
+            else np.full(product.shape, equal_errors.largest)
+            for product, equal_errors in pairs
         ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
         """Return the errors of each product; equal ones are computed once."""
         return [
-            self.errors(product) if even is None else even
-            for product, even in zip(products, self._equal_errors(products), strict=True)
+            self.errors(product) if equal_errors is None else equal_errors
+            for product, equal_errors in zip(products, self._equal_errors(products), strict=True)
         ]
 
     def _equal_errors(self, products: Sequence[Product]) -> Sequence[Errors | None]:
@@ -634,9 +638,9 @@ class ProductStructure(Structure):
         errors: list[Errors | None] = [None] * len(products)
         for numbers, rows in query_index.widths:
             plain = np.array(with_equal_rows, dtype=bool)[rows].all(axis=1)
-            chosen = numbers[plain].tolist()
+            positions = numbers[plain].tolist()
             sets = rows[plain]
-            if not chosen:
+            if not positions:
                 continue
             totals = np.zeros(len(sets))
             missing = np.zeros(len(sets), dtype=bool)
@@ -648,10 +652,10 @@ class ProductStructure(Structure):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(strengths > 0)
                 totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
-            for at in np.flatnonzero(missing).tolist():  # maybe the part is not needed
-                self.require(products[chosen[at]])
+            for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
+                self.require(products[positions[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
-            for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
+            for number, total, mean in zip(positions, totals.tolist(), means.tolist(), strict=True):
                 errors[number] = Errors(total, mean)
         return errors
 
@@ -751,7 +755,7 @@ class ProductStructure(Structure):
             rows[name] = [first, second]
             if name != self.leveled:
                 means[name] = np.outer(first @ base.mean, second @ base.mean)
-        spread = {
+        spread_errors = {
             name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared
         }
         answer = np.zeros((product.rows, other.rows))
@@ -759,7 +763,9 @@ class ProductStructure(Structure):
             inverse = self.inverse(tau)
             if inverse is None:
                 continue
-            parts = {name: spread[name] if name in tau else part for name, part in means.items()}
+            parts = {
+                name: spread_errors[name] if name in tau else part for name, part in means.items()
+            }
             if self.leveled is not None:
                 parts[self.leveled] = rows[self.leveled][0] @ inverse.solve(rows[self.leveled][1].T)
             if self.leveled is None:

@@ -121,13 +121,15 @@ def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Covariance:
     """Return the covariance of a measure from its centred quantities."""
-    counted = [
+    counted_blocks = [
         (quantity, factor)
         for quantity, factor in centred_quantities(plan, measure).items()
         if quantity != measure
     ]
-    if counted:
-        return CentredSumCovariance(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
+    if counted_blocks:
+        return CentredSumCovariance(
+            by_quantity[measure], by_quantity[counted_blocks[0][0]], counted_blocks[0][1]
+        )
     return by_quantity[measure]
 
 
@@ -560,7 +562,7 @@ def block_precisions(
     if structure is None:
         return None
     spaces = list(structure.narrow)
-    place = {tau: row for row, tau in enumerate(spaces)}
+    row_of_space = {tau: row for row, tau in enumerate(spaces)}
     if len(spaces) * len(plan.blocks) > _MOST_PRECISIONS:
         return None
     precision = np.zeros((len(spaces), len(plan.blocks)))
@@ -569,15 +571,15 @@ def block_precisions(
         of_block = _Precisions(shrink, None, None)
         of_block.add(entry.block, entry.variance)
         for tau, share in of_block.narrow.items():
-            precision[place[tau], entry.index] += share
+            precision[row_of_space[tau], entry.index] += share
     coefficient = np.zeros(len(spaces))
     for product in workload:
         along = zip(product.attributes, product.operators, strict=True)
         sums = {name: structure.sums(name, operator) for name, operator in along}
         for tau in subsets(product.attributes):
-            if tau in place:
+            if tau in row_of_space:
                 parts = [sums[name][name in tau] for name in product.attributes]
-                coefficient[place[tau]] += product.importance * math.prod(parts)
+                coefficient[row_of_space[tau]] += product.importance * math.prod(parts)
     return coefficient, precision
 
 

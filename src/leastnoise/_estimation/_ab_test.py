@@ -128,10 +128,7 @@ def ab_test(
     >>> test.frame("pandas")[["difference", "difference_low", "difference_high"]].round(3).values.tolist()
     [[0.2, 0.183, 0.218]]
     """
-    if std is not None and not (
-        isinstance(std, (int, float)) and not isinstance(std, bool) and 0 < std < math.inf
-    ):
-        raise refuse("std", std, "a number above 0, or None")
+    _check_std(std)
     estimate = estimate_of(source)
     level = level_of(source, level)
     measurements = estimate.observation.measurements
@@ -147,34 +144,15 @@ def ab_test(
         first.estimated,
         second.estimated,
     )
-    noise = difference_interval(first.estimated, second.estimated, correlation)
-    unit = first.unit
-    variances = [
-        design_effect(measurements.privacy)
-        * sampling_variance(side.estimated, None if std is None else std / unit)
-        for side in (first, second)
-    ]
-    normal = NormalDist().inv_cdf(0.5 + level / 2)
-    wider_first, wider_second = (
-        with_sampling_error(side.estimated, variance, normal)
-        for side, variance in zip((first, second), variances, strict=True)
+    std_in_units = None if std is None else std / first.unit
+    effect = design_effect(measurements.privacy)
+    variances = (
+        effect * sampling_variance(first.estimated, std_in_units),
+        effect * sampling_variance(second.estimated, std_in_units),
     )
-    # Samples are independent, so they share only noise.
-    shared = correlation * first.estimated.std_error * second.estimated.std_error
-    joint = correlation_of(np.nan_to_num(shared), wider_first, wider_second)
-    difference = difference_interval(wider_first, wider_second, joint)
-    ratio = quotient_interval(wider_first, wider_second, joint)
+    arms = (first.estimated, second.estimated)
+    numbers = _effect_columns(arms, variances, correlation, first.unit, level)
     keys, labels = group_keys(domain, dict(comparison.by))
-    numbers = {
-        "treatment": first.estimated.value * unit,
-        "control": second.estimated.value * unit,
-        **interval_columns("difference", difference, unit),
-        "noise_std": noise.std_error * unit,
-        "sampling_std": np.sqrt(variances[0] + variances[1]) * unit,
-        **interval_columns(
-            "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
-        ),
-    }
     shape = group_shape(labels)
     return ABTest(
         measure=mean,
@@ -184,6 +162,52 @@ def ab_test(
         labels=labels,
         library=source.library,
     )
+
+
+def _check_std(std: float | None) -> None:
+    """Raise for a standard deviation that is not a number above 0."""
+    if std is None:
+        return
+    is_number = isinstance(std, (int, float)) and not isinstance(std, bool)
+    if not (is_number and 0 < std < math.inf):
+        raise refuse("std", std, "a number above 0, or None")
+
+
+def _effect_columns(
+    arms: tuple[Estimated, Estimated],
+    variances: tuple[FloatArray, FloatArray],
+    correlation: FloatArray,
+    unit: float,
+    level: float,
+) -> dict[str, FloatArray]:
+    """Return the columns of an A/B test: both arms, the effect and its errors.
+
+    Args:
+        arms: the means of treatment and control, with the intervals of the noise.
+        variances: the sampling variances of the means, in squared units.
+        correlation: of the noise of both means.
+        unit: the size of a unit of the outcome.
+        level: of the intervals.
+    """
+    treatment, control = arms
+    noise = difference_interval(treatment, control, correlation)
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    wider_treatment = with_sampling_error(treatment, variances[0], normal)
+    wider_control = with_sampling_error(control, variances[1], normal)
+    # Samples are independent, so they share only noise.
+    shared = correlation * treatment.std_error * control.std_error
+    joint = correlation_of(np.nan_to_num(shared), wider_treatment, wider_control)
+    difference = difference_interval(wider_treatment, wider_control, joint)
+    ratio = quotient_interval(wider_treatment, wider_control, joint)
+    lift = Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
+    return {
+        "treatment": treatment.value * unit,
+        "control": control.value * unit,
+        **interval_columns("difference", difference, unit),
+        "noise_std": noise.std_error * unit,
+        "sampling_std": np.sqrt(variances[0] + variances[1]) * unit,
+        **interval_columns("lift", lift, 1.0),
+    }
 
 
 def design_effect(privacy: Privacy) -> int:

@@ -204,12 +204,12 @@ def quantile_difference(
     upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return D_i, counts up to a cell less a share of the total, and variances."""
-    spread = (
+    variance = (
         (1 - share) * variances
         + share * complement_variances
         - share * (1 - share) * variances[..., -1:]
     )
-    return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(spread, 0.0)
+    return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(variance, 0.0)
 
 
 def checked_share(share: object) -> float:
@@ -456,16 +456,16 @@ def place_at_choices(
     for group in np.ndindex(*groups):
         for number in range(len(statistic.at)):
             estimate = next(estimates)
-            chosen = int(rising[(number, *group)])
-            start, end = ends[chosen]
+            position = int(rising[(number, *group)])
+            start, end = ends[position]
             placed.append(
                 replace(
                     estimate,
                     value=(start + end) / 2,
                     low=min(estimate.low, start),
                     high=max(estimate.high, end),
-                    may_be_below=estimate.may_be_below or (clips and chosen == 0),
-                    may_be_above=estimate.may_be_above or (clips and chosen == last),
+                    may_be_below=estimate.may_be_below or (clips and position == 0),
+                    may_be_above=estimate.may_be_above or (clips and position == last),
                 )
             )
     return Quantiles(tuple(placed), estimated.by, estimated.library)
@@ -746,8 +746,8 @@ def quantiles(
     cells = []
     last_cell = upto.shape[-1] - 1
     for share in checked_shares:
-        difference, spread = quantile_difference(upto, variances, complement_variances, share)
-        margin = times * np.sqrt(spread) + half
+        difference, variance = quantile_difference(upto, variances, complement_variances, share)
+        margin = times * np.sqrt(variance) + half
         # may: the quantile may lie in the cell or before it; before: it may lie after the cell
         may = difference + margin >= 0
         before = (difference - margin < 0)[..., :last_cell]

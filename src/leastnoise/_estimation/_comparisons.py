@@ -584,8 +584,8 @@ def _check_partition(domain: Domain, name: str, query_set: QuerySet) -> None:
     if query_set.kind in ("identity", "level"):
         return
     published = domain.kind(name).published
-    counted = query_set.operator(name, domain.kind(name))
-    if not (dense(counted).sum(axis=0)[:published] == 1).all():
+    operator = query_set.operator(name, domain.kind(name))
+    if not (dense(operator).sum(axis=0)[:published] == 1).all():
         raise refuse(
             f"the cells of shares along {name}",
             query_set.kind,

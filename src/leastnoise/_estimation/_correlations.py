@@ -211,7 +211,9 @@ def _numbers_where_clear(
 def _has_clear_variances(estimated: EstimatedMoments, first: int, second: int) -> BoolArray:
     """Return whether the count and both variances of each group are clear of 0."""
     is_clear = estimated.has_clear_count.copy()
-    counted = estimated.of_groups(is_clear)
-    variances = [covariance_gradient(counted.moments, row, row) for row in (first, second)]
-    is_clear[is_clear] = np.logical_and(*(counted.is_clear(variance) for variance in variances))
+    clear_groups = estimated.of_groups(is_clear)
+    variances = [covariance_gradient(clear_groups.moments, row, row) for row in (first, second)]
+    is_clear[is_clear] = np.logical_and(
+        *(clear_groups.is_clear(variance) for variance in variances)
+    )
     return is_clear

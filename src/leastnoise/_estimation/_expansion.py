@@ -339,7 +339,7 @@ class _PosteriorErrors:
         crossed = [rows.multiply(kind).T for kind in (first.variances, *self._kinds)]
         self._crossed = hstack(crossed).tocsr()
         _, *spreads = self._split(rows)
-        self._spreads = [spread + np.diag(posterior.noise) for spread in spreads]
+        self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
     def _split(self, rows: Any) -> list[FloatArray]:
         """Return rows times V R', for the fitted V and for both kinds of errors."""
@@ -353,9 +353,9 @@ class _PosteriorErrors:
         fitted, *crossed = self._split(rows)
         gain = fitted @ self._inverse
         by_kind = []
-        for errors, across, spread in zip(self._kinds, crossed, self._spreads, strict=True):
+        for errors, across, covariance in zip(self._kinds, crossed, self._spreads, strict=True):
             first_step = np.asarray(rows.multiply(errors).multiply(rows).sum(axis=1)).reshape(-1)
-            by_kind.append(first_step + np.vecdot(gain @ spread - 2 * across, gain))
+            by_kind.append(first_step + np.vecdot(gain @ covariance - 2 * across, gain))
         return np.stack(by_kind)
 
     def covariance(self, rows: Any) -> FloatArray:
@@ -366,9 +366,9 @@ class _PosteriorErrors:
         fitted, *crossed = self._split(rows)
         gain = fitted @ self._inverse
         by_kind = []
-        for errors, across, spread in zip(self._kinds, crossed, self._spreads, strict=True):
+        for errors, across, covariance in zip(self._kinds, crossed, self._spreads, strict=True):
             first_step = (rows.multiply(errors) @ rows.T).toarray()
             both_steps = across @ gain.T
-            second_step = gain @ spread @ gain.T
+            second_step = gain @ covariance @ gain.T
             by_kind.append(first_step - both_steps - both_steps.T + second_step)
         return np.stack(by_kind)

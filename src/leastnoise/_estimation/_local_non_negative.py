@@ -64,12 +64,12 @@ def from_residual_parts(
     """
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
-        spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
+        merged_cells = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
         answer += (
             parts[tau].reshape(
                 [n if name in tau else 1 for name, n in zip(names, shape, strict=True)]
             )
-            / spread
+            / merged_cells
         )
     return answer
 
@@ -125,12 +125,12 @@ class _Group:
         """Return the cells of all tables, shape (tables, *shape)."""
         answer = np.zeros((self.tables, *self.shape))
         for axes, index in zip(self.patterns, self.indices, strict=True):
-            spread = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
+            merged_cells = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
             answer += (
                 vector[index].reshape(
                     -1, *(n if axis in axes else 1 for axis, n in enumerate(self.shape))
                 )
-                / spread
+                / merged_cells
             )
         return answer
 
@@ -192,18 +192,20 @@ def residual_precisions(
     # The components of a table are orthogonal, so the summed variance of a table is the sum of the
     # variances of its components, each spread over the cells of the table.
     domain = estimate.observation.measurements.domain
-    spread: dict[Names, float] = {}
+    spread_variances: dict[Names, float] = {}
     precision: dict[Names, float] = {}
     for tau, part in parts.items():  # subsets come before the sets that contain them
         product = table_of_all_cells(domain, tau, measure)
         inside = sum(
-            spread[smaller] * parts[smaller].size / part.size
+            spread_variances[smaller] * parts[smaller].size / part.size
             for smaller in subsets(tau)
             if smaller != tau
         )
-        spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
+        spread_variances[tau] = max(
+            float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0
+        )
         dimension = math.prod(n - 1 for n in part.shape)
-        precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
+        precision[tau] = dimension / spread_variances[tau] if spread_variances[tau] > 0 else 0.0
     return precision
 
 
@@ -304,8 +306,8 @@ def _nearest(
             options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
         )
         vector = unbiased + pulled(descent.x)
-    # The least share of the uniform table that raises every cell to at least 0.
-    even = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
+    # The least share of the uniform table that lifts every cell to 0.
+    even_estimate = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)
-    share = float(np.max(-low / (even - low)))
+    share = float(np.max(-low / (even_estimate - low)))
     return np.append(total, ((1 - share) * vector)[1:])

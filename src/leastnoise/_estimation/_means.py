@@ -157,7 +157,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         (bounds.low_units + bounds.high_units) / 2,
     )
     unit = float(bounds.unit)
-    spread = np.sqrt(
+    std = np.sqrt(
         variance + (np.clip(quotient, low, high) - centre_offset) ** 2 * below.noise_std**2
     )
     is_clear = counts > times * below.noise_std
@@ -170,7 +170,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         sums=sums * float(summed_of.unit.numerator) / float(summed_of.unit.denominator),
         counts=np.asarray(counts * float(plan.domain.measure(number).unit)),
         level=level,
-        std_error=np.where(is_clear, spread / np.where(is_clear, counts, 1.0), np.nan) * unit,
+        std_error=np.where(is_clear, std / np.where(is_clear, counts, 1.0), np.nan) * unit,
         labels=counted.labels,
         groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,

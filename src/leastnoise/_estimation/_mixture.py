@@ -337,7 +337,7 @@ class _Fit:
         self,
         along: FloatArray,
         shares: FloatArray,
-        spread: FloatArray,
+        derivatives: FloatArray,
         pull: FloatArray,
         penalty: float,
         size: float,
@@ -345,13 +345,15 @@ class _Fit:
         """Take one step of Adam along the gradient, in place."""
         log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
         log_ratio *= penalty
-        spread += log_ratio
+        derivatives += log_ratio
         pull = pull + np.einsum("ck,ck->k", along, log_ratio)
-        spread *= along
-        spread -= along * np.repeat(np.add.reduceat(spread, self.first), self.sizes, axis=0)
-        spread *= shares
+        derivatives *= along
+        derivatives -= along * np.repeat(
+            np.add.reduceat(derivatives, self.first), self.sizes, axis=0
+        )
+        derivatives *= shares
         self.rounds += 1
-        slopes = (spread, shares * (pull - shares @ pull))
+        slopes = (derivatives, shares * (pull - shares @ pull))
         size *= math.sqrt(1 - 0.99**self.rounds) / (
             1 - 0.9**self.rounds
         )  # corrects the means of the first rounds, which are too small
@@ -376,10 +378,10 @@ class _Fit:
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:
             if end is None:
-                falling = 1.0
+                step_factor = 1.0
             else:
-                falling = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
-            residual = self.round(penalty, _STEP * falling)
+                step_factor = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
+            residual = self.round(penalty, _STEP * step_factor)
             if self.rounds % _EVERY == 0:
                 if residual < RESIDUAL:
                     penalty = min(
@@ -405,8 +407,8 @@ class _Fit:
     def round(self, penalty: float, size: float) -> float:
         """Take one step, and return the mean squared residual before it."""
         along, shares = self.distributions()
-        squares, spread, pull = self.slopes(along, shares)
-        self.step(along, shares, spread, pull, penalty, size)
+        squares, derivatives, pull = self.slopes(along, shares)
+        self.step(along, shares, derivatives, pull, penalty, size)
         return squares / max(self.cells, 1)
 
     def mixture(self, penalty: float) -> Mixture:

@@ -723,12 +723,13 @@ class ShrunkToModel:
             apply_public_facts(tables.marginal, names, self.impossible, self.least_squares.public),
         )
         noise = self.least_squares.estimate(product).noise_std
-        even = self.measured.total / math.prod(self._sizes[name] for name in names)
-        # The variance of the model error of a cell is in proportion to the rows inside or outside
-        # it, whichever are fewer. Tables of one attribute are least squares and have no model
-        # error.
-        clipped = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
-        missed = risk * float((noise**2).mean()) / even * clipped
+        mean_count = self.measured.total / math.prod(self._sizes[name] for name in names)
+        # Large cells are moved by more than small ones, in proportion to what they hold or leave;
+        # attributes alone are least squares.
+        clipped = np.clip(
+            np.minimum(values, self.measured.total - values), _EVEN * mean_count, None
+        )
+        missed = risk * float((noise**2).mean()) / mean_count * clipped
         answer = Answer(
             values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape)
         )
@@ -776,8 +777,8 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
     requested = list(
         dict.fromkeys(product.attributes for product in workload if product.measure is None)
     )
-    counted = {name for table in requested for name in table}
-    names = tuple(name for name in domain.names if name in counted)
+    attributes = {name for table in requested for name in table}
+    names = tuple(name for name in domain.names if name in attributes)
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")
     tables_made = []

@@ -196,16 +196,18 @@ def make_consistent(
         cells = np.maximum(cells, 0.0)
     if whole:
         cells = np.rint(cells)
-    chosen: dict[str, QuerySet] = {}
+    query_sets: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
         before = np.zeros(finest.domain.cells(name), dtype=np.int64)
-        axis = sum(other in chosen for other in finest.attributes[: finest.attributes.index(name)])
+        axis = sum(
+            other in query_sets for other in finest.attributes[: finest.attributes.index(name)]
+        )
         cells = np.expand_dims(cells, axis)
         for query_set, groups in paths[name]:
-            chosen[name] = query_set
-            names = tuple(each for each in finest.attributes if each in chosen)
+            query_sets[name] = query_set
+            names = tuple(each for each in finest.attributes if each in query_sets)
             step = replace(
-                finest, attributes=names, query_sets=tuple(chosen[each] for each in names)
+                finest, attributes=names, query_sets=tuple(query_sets[each] for each in names)
             )
             parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
             parents[groups] = before
@@ -488,8 +490,10 @@ class NonNegativeCells:
             parts = equations(self.plan, self.measure, centred=False)
             indices = [part.index for part in parts]
             noise = simulate_noise(self.plan, indices, columns, generator)
-            drawn = [part.values(noise[part.index]) for part in parts]
-            batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
+            noise_parts = [part.values(noise[part.index]) for part in parts]
+            batches.append(
+                non_negative_cells(self.joint, exact + self.joint.gather(noise_parts), GAP)[0]
+            )
         return batches
 
 
@@ -610,14 +614,16 @@ def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[F
         vector = turned / bound
     metric = 1.05 * bound * weights
     x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
-    ahead = x
+    extrapolated = x
     momentum = np.ones(b.shape[1])
     worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
-        fresh = onto_simplices(ahead - (joint.gram(ahead) - b) / metric, weights, sums, x > 0)
-        uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
+        fresh = onto_simplices(
+            extrapolated - (joint.gram(extrapolated) - b) / metric, weights, sums, x > 0
+        )
+        uphill = ((extrapolated - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
+        extrapolated = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
         momentum = np.where(uphill, 1.0, grown)
         x = fresh
         if count % _CHECK_EVERY == 0:

@@ -167,10 +167,10 @@ def _unusable_counts(product: Product, values: Any) -> InputError:
     else:
         allowed = f"{product.rows} whole numbers of at least 0, in the order of its cells"
     if values.size == product.rows:
-        got = ", ".join(map(str, values.reshape(-1)[:_MOST_SHOWN].tolist()))
+        received = ", ".join(map(str, values.reshape(-1)[:_MOST_SHOWN].tolist()))
     else:
-        got = f"{values.size} of them"
-    return InputError(f"Public counts of {product.name} must be {allowed}; got {got}.")
+        received = f"{values.size} of them"
+    return InputError(f"Public counts of {product.name} must be {allowed}; got {received}.")
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:

@@ -277,12 +277,12 @@ def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> lis
         positions = _find_positions(step, table)
         if positions is not None:
             candidates.add(positions)
-    chosen = list(public_positions)
+    merged_positions = list(public_positions)
     groups = []
     for positions in sorted(candidates, key=lambda each: (sum(each), each)):
-        is_new = positions not in (*chosen, step.finest_positions)
-        if is_new and all(_is_nested(positions, other) for other in chosen):
-            chosen.append(positions)
+        is_new = positions not in (*merged_positions, step.finest_positions)
+        if is_new and all(_is_nested(positions, other) for other in merged_positions):
+            merged_positions.append(positions)
             groups.append(step.label_groups(positions))
     return groups
 

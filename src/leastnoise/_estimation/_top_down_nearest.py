@@ -76,8 +76,8 @@ class Components:
         for along, position in zip(self.positions, sums.positions, strict=True):
             is_fixed &= along <= position
         sizes = np.bincount(sums.labels.reshape(-1), minlength=len(sums.targets))
-        even = (sums.targets / np.maximum(sizes, 1))[sums.labels]
-        return is_fixed, self.to_coordinates(even)[:, is_fixed]
+        even_shares = (sums.targets / np.maximum(sizes, 1))[sums.labels]
+        return is_fixed, self.to_coordinates(even_shares)[:, is_fixed]
 
 
 @dataclass(frozen=True, eq=False)

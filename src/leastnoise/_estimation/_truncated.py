@@ -124,8 +124,8 @@ class DroppedBucketsEstimate:
             full, counts=constrained.estimates(full.counts), covariance=constrained.covariance
         )
         missing = np.zeros(full.buckets.size)
-        for start, behind, loss in losses:
-            missing[start:behind] = loss / (behind - start)
+        for start, end, loss in losses:
+            missing[start:end] = loss / (end - start)
         carried = constrained.carried @ np.add.reduceat(missing, starts)
         inside = np.repeat(constrained.kept, full.buckets.lengths)
         missing[inside] = spread_evenly(carried, full.buckets.lengths)[inside]

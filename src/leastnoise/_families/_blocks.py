@@ -212,11 +212,11 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
 def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:
     """Return the product of a block with 2 x 2 coefficients and a vector."""
     rising = np.stack([np.ones(len(v)), np.arange(len(v), dtype=float)])
-    falling = coefficients @ rising
-    after = falling * v
+    falling_sums = coefficients @ rising
+    after = falling_sums * v
     upto = np.cumsum(rising * v, axis=1)
     return np.asarray(
-        (upto * falling).sum(axis=0)
+        (upto * falling_sums).sum(axis=0)
         + (rising * (after[:, ::-1].cumsum(axis=1)[:, ::-1] - after)).sum(axis=0)
     )
 
@@ -350,8 +350,8 @@ def _gram_by_inverse(
     width = len(inner.mean)
     ones = np.ones(width)
     cells = np.arange(width, dtype=float)
-    falling = terms.within @ np.stack([ones, cells])
-    pairs = (ones, falling[0] + turn + level), (cells, falling[1]), (turn, ones)
+    falling_sums = terms.within @ np.stack([ones, cells])
+    pairs = (ones, falling_sums[0] + turn + level), (cells, falling_sums[1]), (turn, ones)
     return Gram(width, 1, pairs, float(terms.identity))
 
 
@@ -538,20 +538,24 @@ class NestedInverse(GramInverse):
         )
         same = block == blocks[ends]
         answer[~same] += residuals[ends[~same]] + residuals[low[~same]]
-        for base, chosen in (
+        for base, is_in_block in (
             (self.inner, same & (low < self.before)),
             (self.last, same & (low >= self.before)),
         ):
-            if chosen.any():
-                first = block[chosen] * self.inner.size
-                ranges_in_block = Ranges(base.size, low[chosen] - first, high[chosen] - first)
+            if is_in_block.any():
+                first = block[is_in_block] * self.inner.size
+                ranges_in_block = Ranges(
+                    base.size, low[is_in_block] - first, high[is_in_block] - first
+                )
                 shares = np.append(0.0, np.cumsum(base.mean))
                 residual = (
                     base.variances(ranges_in_block)
                     - base.kappa
                     * (shares[ranges_in_block.high + 1] - shares[ranges_in_block.low]) ** 2
                 )
-                answer[chosen] += np.maximum(residual, 0.0) / self.weights[block[chosen]] ** 2
+                answer[is_in_block] += (
+                    np.maximum(residual, 0.0) / self.weights[block[is_in_block]] ** 2
+                )
         return answer
 
     def bound_of_ranges(self) -> float:

@@ -144,13 +144,13 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
         )
     g = values[nonzero][::-1]
     design = vectors[:, nonzero][:, ::-1].T
-    spread = np.abs(design) ** norm
+    powers = np.abs(design) ** norm
     power = norm / (norm + 2)
 
     def step(duals: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        amounts = (g / (spread @ duals)) ** power
-        amounts /= float(amounts @ (spread @ duals))
-        return amounts @ spread, 0.0, amounts
+        amounts = (g / (powers @ duals)) ** power
+        amounts /= float(amounts @ (powers @ duals))
+        return amounts @ powers, 0.0, amounts
 
     amounts = dual_ascent(
         step, np.full(gram.size, 1 / gram.size), (1 + _EIGEN_GAP) ** (norm / 2) - 1, _EIGEN_STEPS
@@ -317,14 +317,14 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
     opposite_half = full[:half, size - half :][:, ::-1]
     root = np.sqrt((weights + weights[::-1]) / 2)
     scale = np.outer(root[:half], root[:half])
-    even = np.empty((half + odd, half + odd))
-    even[:half, :half] = scale * (same_half + opposite_half)
+    even_part = np.empty((half + odd, half + odd))
+    even_part[:half, :half] = scale * (same_half + opposite_half)
     if odd:
-        even[half, :half] = even[:half, half] = (
+        even_part[half, :half] = even_part[:half, half] = (
             math.sqrt(2) * root[:half] * full[:half, half] * root[half]
         )
-        even[half, half] = full[half, half] * root[half] ** 2
-    plus, even_vectors = eigh(even, driver="evd")
+        even_part[half, half] = full[half, half] * root[half] ** 2
+    plus, even_vectors = eigh(even_part, driver="evd")
     minus, odd_vectors = eigh(scale * (same_half - opposite_half), driver="evd")
     vectors = np.zeros((size, size))
     vectors[:half, : half + odd] = even_vectors[:half] / math.sqrt(2)

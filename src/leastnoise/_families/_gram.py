@@ -302,11 +302,11 @@ class Gram:
                 for values in (sums, *(end for pair in ends for end in pair))
             ]
             whole_sums = runs[0].sum(axis=0)
-            for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
+            for rising, falling_run in zip(runs[1::2], runs[2::2], strict=True):
                 before = np.zeros(len(whole_sums))
                 for index in range(1, joined):
                     before += rising[index - 1]
-                    whole_sums += 2 * before * falling[index]
+                    whole_sums += 2 * before * falling_run[index]
             totals = [run.sum(axis=0) for run in runs[1:]]
             by_width[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
         return np.array([by_width[width][0].sum() / width for width in widths])
@@ -409,9 +409,11 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
     for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
         if turned[0, -1] > 0:
             rising = turned[:, -1] / turned[0, -1]
-            falling = turned[0]
-            if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
-                return Gram(gram.size, gram.queries, ((rising, falling),)), cells
+            falling_sums = turned[0]
+            if np.allclose(
+                np.triu(np.outer(rising, falling_sums)), np.triu(turned), rtol=1e-12, atol=0
+            ):
+                return Gram(gram.size, gram.queries, ((rising, falling_sums),)), cells
     return dense_gram(ordered, gram.queries), order
 
 

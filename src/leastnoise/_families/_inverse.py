@@ -160,11 +160,12 @@ class GramInverse(ABC):
         if inverse is not self:
             return inverse.total_variance(queries)
         if operator == AllRanges(self.size):
-            # The ranges are the differences of all pairs of the n + 1 prefix sums S, so the sum of
-            # their variances is (n + 1) sum Var(S_i) - Var(sum S_i).
-            falling = np.arange(self.size, 0.0, -1)
+            # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum
+            # Var(S_i) - Var(sum S_i).
+            cells_to_end = np.arange(self.size, 0.0, -1)
             return float(
-                (self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling)
+                (self.size + 1) * self.prefix_variances.sum()
+                - cells_to_end @ self.solve(cells_to_end)
             )
         if operator.rows > operator.size and interval_ends(operator) is None:
             return float(

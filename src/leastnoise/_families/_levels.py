@@ -255,11 +255,15 @@ class Levels:
         random = np.random.default_rng(0)
         classes = [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
-            # The sum of a random number for each child's class identifies the multiset of these
-            # classes.
-            drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
+            # The multiset of the children's classes is identified by the sum of a random number for
+            # each class.
+            random_keys = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[
+                classes[-1]
+            ]
             classes.append(
-                np.unique(self.sum_groups(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
+                np.unique(self.sum_groups(level, random_keys), axis=0, return_inverse=True)[
+                    1
+                ].reshape(-1)
             )
         orbit = classes[-1]
         of_groups = [classes[-1]]
@@ -542,7 +546,7 @@ class LevelInverse:
                 estimates[at]
                 + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
             )
-        spread = estimates[0] / lengths[column]
+        means = estimates[0] / lengths[column]
         for parents in levels.parents[:start][::-1]:
-            spread = spread[parents]
-        return np.asarray(spread)
+            means = means[parents]
+        return np.asarray(means)

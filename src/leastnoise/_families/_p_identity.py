@@ -483,14 +483,16 @@ class _GeneratorPart:
         begin = support.offsets[:-1]
         end = support.offsets[1:]
         rising = np.append(0.0, np.cumsum(a[cells] * y))
-        falling = np.append(0.0, np.cumsum(b[cells] * y))
+        falling_sums = np.append(0.0, np.cumsum(b[cells] * y))
         rise = rising[end] - rising[begin]
-        fall = falling[end] - falling[begin]
+        fall = falling_sums[end] - falling_sums[begin]
         rising_in_row = rising[1:] - rising[begin][layout.row]
-        falling_in_row = falling[1:] - falling[begin][layout.row]
-        local = b[cells] * rising_in_row + a[cells] * (falling[end][layout.row] - falling[1:])
-        # The running sums of each row begin with a zero. They are read at the positions where the
-        # other rows start and stop.
+        falling_in_row = falling_sums[1:] - falling_sums[begin][layout.row]
+        local = b[cells] * rising_in_row + a[cells] * (
+            falling_sums[end][layout.row] - falling_sums[1:]
+        )
+        # Running sums along each row, with a zero before it, are read where the other rows start
+        # and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before = np.zeros(len(y) + len(begin))
         before[slots] = rising_in_row

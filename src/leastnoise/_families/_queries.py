@@ -93,14 +93,14 @@ def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
 
     The result is None if there are no such vectors in closed form.
     """
-    falling = np.arange(operator.size, 0.0, -1)
+    cells_to_end = np.arange(operator.size, 0.0, -1)
     match operator:
         case Total():
             return np.ones(operator.size), np.ones(operator.size)
         case Prefix():
-            return np.ones(operator.size), falling
+            return np.ones(operator.size), cells_to_end
         case AllRanges():
-            return falling[::-1], falling
+            return cells_to_end[::-1], cells_to_end
     return None
 
 

@@ -159,10 +159,13 @@ class ToeplitzInverse(GramInverse):
         answer = np.empty(operator.rows)
         step = max(1, _NUMBERS // max(operator.rows, operator.size))
         for start in range(0, operator.rows, step):
-            chosen = np.zeros((operator.rows, min(step, operator.rows - start)))
-            chosen[np.arange(start, start + chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
+            row_indicators = np.zeros((operator.rows, min(step, operator.rows - start)))
+            row_indicators[
+                np.arange(start, start + row_indicators.shape[1]),
+                np.arange(row_indicators.shape[1]),
+            ] = 1.0
             answer[start : start + step] = (
-                self.lifted(apply_transpose(operator, chosen)) ** 2
+                self.lifted(apply_transpose(operator, row_indicators)) ** 2
             ).sum(axis=0)
         return answer
 
@@ -310,8 +313,8 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
     weights = np.maximum(squares, squares.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
     # a cell that no query counts gets the least weight, because a row must not have the weight 0
     rounded = np.maximum(np.rint(weights / weights.max() * _FINEST), 1).astype(np.int64)
-    even = rounded.min() == rounded.max()
-    return Factor((name,), Identity(len(squares)), None if even else rounded)
+    are_equal = rounded.min() == rounded.max()
+    return Factor((name,), Identity(len(squares)), None if are_equal else rounded)
 
 
 def causal_hierarchy(
@@ -406,10 +409,10 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
     queries = dense(operator)
     variances = []
     for cells in times:
-        chosen = queries[last == cells - 1, :cells]
-        if not len(chosen):
+        rows = queries[last == cells - 1, :cells]
+        if not len(rows):
             variances.append(0.0)
             continue
         inverse = invert_gram(first_rows(factor, cells))
-        variances.append(inverse.total_variance(Dense(chosen)))
+        variances.append(inverse.total_variance(Dense(rows)))
     return np.array(variances)

@@ -201,10 +201,9 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
         else:
             steps = ratios
-        for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
-            widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
-            # One level with a single block is enough, and this block need not be wider than the
-            # cells.
+        for tree_ratios in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
+            widths = tuple(itertools.accumulate((1, *tree_ratios), int.__mul__))
+            # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
                 if len(widths) > 1:
                     below = widths[-2]
@@ -430,7 +429,7 @@ class TreeInverse(GramInverse):
         for upward, ratio, summed, above in zip(
             self.upward, self.ratios, self.below, self.posterior[1:], strict=False
         ):
-            ahead = np.concatenate([[0.0], np.cumsum(upward)])
+            sums_before = np.concatenate([[0.0], np.cumsum(upward)])
             parent_start = starts // ratio
             parent_end = ends // ratio
             meet = open_ & (parent_start == parent_end)
@@ -438,7 +437,7 @@ class TreeInverse(GramInverse):
                 s = starts[meet]
                 e = ends[meet]
                 p = parent_start[meet]
-                middle = ahead[e] - ahead[s + 1]
+                middle = sums_before[e] - sums_before[s + 1]
                 first = from_start[meet]
                 last = to_end[meet]
                 linear = first * upward[s] + middle + last * upward[e]
@@ -452,18 +451,18 @@ class TreeInverse(GramInverse):
                     + share**2 * above[p]
                 )
                 open_ &= ~meet
-            # Both parts move up one level: the prefix includes all siblings before its node, and
-            # the suffix includes all siblings after its node.
-            begin = ahead[parent_end * ratio]
-            finish = ahead[np.minimum((parent_start + 1) * ratio, len(upward))]
+            # Both parts move up one level: the end's part takes in all siblings before it, the
+            # start's part those after it.
+            begin = sums_before[parent_end * ratio]
+            finish = sums_before[np.minimum((parent_start + 1) * ratio, len(upward))]
             to_end, noise_end = _lift(
-                to_end, noise_end, upward[ends], ahead[ends] - begin, summed[parent_end]
+                to_end, noise_end, upward[ends], sums_before[ends] - begin, summed[parent_end]
             )
             from_start, noise_start = _lift(
                 from_start,
                 noise_start,
                 upward[starts],
-                finish - ahead[starts + 1],
+                finish - sums_before[starts + 1],
                 summed[parent_start],
             )
             starts = parent_start
@@ -504,12 +503,12 @@ class TreeInverse(GramInverse):
             ends = _runs(to_end, upward, width, parents * ratio)
             starts = _runs(from_start, upward, width, parents * ratio)
             best = max(best, _bound_ranges_across(nodes, summed, above, starts, ends))
-            ahead = np.cumsum(nodes, axis=1) - nodes
-            behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
+            sums_before = np.cumsum(nodes, axis=1) - nodes
+            sums_after = nodes.sum(axis=1, keepdims=True) - sums_before - nodes
             expanded = np.repeat(summed, ratio * width)[:cells]
             from_start, to_end = (
                 _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], expanded)
-                for part, siblings in ((from_start, behind), (to_end, ahead))
+                for part, siblings in ((from_start, sums_after), (to_end, sums_before))
             )
             width *= ratio
         return best
@@ -546,7 +545,7 @@ def _bound_ranges_across(
     """
     parents, ratio = nodes.shape
     runs = starts[0].shape[1]
-    ahead = np.cumsum(nodes, axis=1) - nodes
+    sums_before = np.cumsum(nodes, axis=1) - nodes
     curve = (1 - above / summed) / summed
     a, x, b, y = (values.reshape(parents, ratio, runs) for values in (*starts, *ends))
     best = 0.0
@@ -555,7 +554,9 @@ def _bound_ranges_across(
         part = slice(first, first + step)
         for s in range(ratio):
             for e in range(s + 1, ratio):
-                middle = (ahead[part, e] - ahead[part, s] - nodes[part, s])[:, None, None]
+                middle = (sums_before[part, e] - sums_before[part, s] - nodes[part, s])[
+                    :, None, None
+                ]
                 linear = x[part, s, :, None] + y[part, e, None, :] + middle
                 variances = (
                     a[part, s, :, None]

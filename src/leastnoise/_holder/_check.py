@@ -172,15 +172,12 @@ def count_fit(
     else:
         is_kept = units.keep(max_rows, bytes)
     used = is_kept & counts.is_in_some_table()
-    faults = Counter[str]()
-    if malformed_lines:
-        faults = _line_faults(private_tables(source)[0])
     lines = None
     if opened.delimiter is not None:
         lines = counts.rows + malformed_lines
     return Fit(
         lines=lines,
-        faults=tuple(faults.most_common(_MOST_FAULTS)),
+        faults=_most_common_faults(source) if malformed_lines else (),
         rows=counts.rows,
         without_unit=unitless,
         cut=counts.rows - unitless - int(np.count_nonzero(is_kept)),
@@ -191,6 +188,12 @@ def count_fit(
         joins=tuple(map(_join_fit, list_joins(source))),
         left_out=tuple(counts.left_out(used)),
     )
+
+
+def _most_common_faults(source: Any) -> tuple[tuple[str, int], ...]:
+    """Return the most common faults of lines, with the number of their lines."""
+    faults = _line_faults(private_tables(source)[0])
+    return tuple(faults.most_common(_MOST_FAULTS))
 
 
 class _RowCounts:
@@ -379,11 +382,11 @@ class _Tally:
         rows = np.flatnonzero(self._marked(column) == self._outside)
         if column.index is None:
             size = len(column.data)
-            places = rows
+            positions = rows
         else:
             size = len(column.index)
-            places = column.index[rows]
-        distinct, where = np.unique(places, return_inverse=True)
+            positions = column.index[rows]
+        distinct, where = np.unique(positions, return_inverse=True)
         numbers = np.full(size, -1, dtype=np.int64)
         numbers[rows] = np.array(
             [self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64

@@ -784,13 +784,13 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
-    even = plan.privacy.scaled(Fraction(1, len(products)))
+    even_budget = plan.privacy.scaled(Fraction(1, len(products)))
     doubtful = []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         single_workload = Workload(plan.domain, (product,))
-        least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (
-            product.importance * product.rows
-        )
+        least = min(
+            lower_bound(single_workload, even_budget, noise) for noise in noise_kinds(even_budget)
+        ) / (product.importance * product.rows)
         # if rows are replaced, the total is public, and its least error is 0
         is_in_doubt = table.rmse > _CROWDED * math.sqrt(least) > 0
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
@@ -812,7 +812,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         with suppress(InputError):
             tried, _ = choose_plan(
                 single_workload,
-                even,
+                even_budget,
                 Search(strategy, seconds=search.seconds * _CHECK_SHARE / 2, now=search.now),
             )
             ratio = table.rmse / tried.expected_error().tables[0].rmse

@@ -433,8 +433,8 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     rows = setting.public_rows
     share = setting.counting_share
     if share:
-        counted = series.measure(setting.total(share))
-        rows = int(counted.values[0][0] / counted.measurements.grid)
+        noisy_total = series.measure(setting.total(share))
+        rows = int(noisy_total.values[0][0] / noisy_total.measurements.grid)
     case = setting.case_for_rows(rows)
     if case != "model_tables":
         return fit_on_bins(setting, series, rows, case)

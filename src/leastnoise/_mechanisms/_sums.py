@@ -566,10 +566,10 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     # cell.
     workload = setting.plan.workload
     limits = np.minimum(setting.edges, threshold)
-    even = Workload(
+    unweighted = Workload(
         workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload)
     )
-    for candidate_workload in (workload, even):
+    for candidate_workload in (workload, unweighted):
         with suppress(InputError):
             strategy = limited_strategy(
                 candidate_workload, setting.attribute, limits, setting.noise.norm

@@ -62,10 +62,10 @@ def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
     return planned(largest)
 
 
-def _mu_squared_with_guard(planned: ApproxDP, share: Fraction) -> Fraction:
+def _mu_squared_with_guard(budget: ApproxDP, share: Fraction) -> Fraction:
     """Return the mu squared of a Gaussian plan together with its guard."""
-    guard_mu_squared = pure_mu_squared(planned.epsilon * share / (1 - share))
-    return gaussian_mu_squared(planned.epsilon, planned.delta) + guard_mu_squared
+    guard_mu_squared = pure_mu_squared(budget.epsilon * share / (1 - share))
+    return gaussian_mu_squared(budget.epsilon, budget.delta) + guard_mu_squared
 
 
 def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
@@ -78,20 +78,20 @@ def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
     return bisect_left(range(1, 1000), 1, key=lambda thousandths: not accepts(thousandths))
 
 
-def guard_budget(planned: Budget, share: Fraction) -> Budget:
+def guard_budget(budget: Budget, share: Fraction) -> Budget:
     """Return the guard's budget, computed from the plan's budget.
 
     Args:
-        planned: the budget of the plan, without the guard.
+        budget: the budget of the plan, without the guard.
         share: of the epsilons, rhos or mu squared of plan and guard, added up.
 
     >>> guard_budget(PureDP("9/10"), Fraction(1, 10))
     PureDP(epsilon='1/10')
     """
     ratio = share / (1 - share)
-    if isinstance(planned, ApproxDP):
-        return PureDP(planned.epsilon * ratio)
-    return planned.scaled(ratio)
+    if isinstance(budget, ApproxDP):
+        return PureDP(budget.epsilon * ratio)
+    return budget.scaled(ratio)
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
@@ -107,17 +107,17 @@ def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     return _scale_budget(privacy, 1 / (1 - share))
 
 
-def _with_guard_in_mu(planned: ApproxDP, share: Fraction) -> ApproxDP:
+def _with_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
     """Return a least (epsilon, delta) that covers a plan and its guard.
 
     Both by their epsilons and by their mu squared. `_without_guard_in_mu` divides by the same
     thousandths.
     """
-    sum_of_epsilons = planned.epsilon / (1 - share)
-    needed = _mu_squared_with_guard(planned, share)
+    sum_of_epsilons = budget.epsilon / (1 - share)
+    needed = _mu_squared_with_guard(budget, share)
 
     def together(thousandths: int) -> ApproxDP:
-        return ApproxDP(sum_of_epsilons / Fraction(thousandths, 1000), planned.delta)
+        return ApproxDP(sum_of_epsilons / Fraction(thousandths, 1000), budget.delta)
 
     def is_covered(thousandths: int) -> bool:
         budget = together(thousandths)

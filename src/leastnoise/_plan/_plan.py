@@ -16,7 +16,8 @@ import numpy as np
 
 from leastnoise._charts import draw_errors, make_altair_chart
 from leastnoise._domain import Domain
-from leastnoise._frames import Columns, TabularMixin, pluralize
+from leastnoise._facts import summarize
+from leastnoise._frames import Columns, TabularMixin
 from leastnoise._plan._details import (
     NO_DETAILS,
     AdaptiveDetails,
@@ -37,7 +38,6 @@ from leastnoise._trusted.accounting import (
     Privacy,
     SeriesCost,
     privacy_from_json,
-    whole_budget,
 )
 from leastnoise._trusted.check import InputError, html_facts, refuse, whole
 from leastnoise._trusted.measurements import (
@@ -51,6 +51,7 @@ from leastnoise._workload import from_json as workload_from_json
 
 FORMAT = 1
 MOST_SHOWN = 20  # tables of a plan in a notebook
+_FACTS_IN_REPR = ("size", "error_ratio", "strategy", "budget", "protects", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ class Plan(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
-            got = f"{type(self.workload).__name__}, {type(self.privacy).__name__}"
-            raise refuse("the workload and privacy of a plan", got, "Workload, Privacy")
+            received = f"{type(self.workload).__name__}, {type(self.privacy).__name__}"
+            raise refuse("the workload and privacy of a plan", received, "Workload, Privacy")
         if (
             not isinstance(self.strategy, str)
             or not self.strategy
@@ -187,28 +188,11 @@ class Plan(ABC):
             )
 
     def __repr__(self) -> str:
-        return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"
+        facts = summarize(self, *_FACTS_IN_REPR)
+        return f"Plan({', '.join(f'{label}: {text}' for label, text in facts)})"
 
     def _repr_html_(self) -> str:
-        return html_facts("Plan", self._facts())
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """Return labels and texts for display in a notebook."""
-        facts = [
-            (
-                "size",
-                (
-                    f"{pluralize(self.workload.rows, 'answer')} in "
-                    f"{pluralize(len(self.workload.products), 'table')}"
-                ),
-            ),
-            ("strategy", self.strategy),
-            ("protects", self.privacy.unit),
-            ("privacy budget", str(whole_budget(self.privacy.budget))),
-        ]
-        if any(product.of_values for product in self.workload):
-            facts.append(("rows without a value", "add nothing to sums, and are left out of means"))
-        return facts
+        return html_facts("Plan", summarize(self, *_FACTS_IN_REPR, "values"))
 
     @property
     def promise(self) -> Promise | None:
@@ -267,17 +251,17 @@ class Plan(ABC):
         errors = self.expected_error().table_errors()
         measures = self.workload.measures
         if None in measures:
-            drawn = None
+            measure = None
         else:
-            drawn = measures[0]
+            measure = measures[0]
         rows = []
         for error, product in zip(errors, self.workload, strict=True):
-            if product.measure == drawn:
+            if product.measure == measure:
                 rows.append(error)
-        if drawn is None:
+        if measure is None:
             quantity = "standard error, in rows"
         else:
-            quantity = f"standard error of {drawn}"
+            quantity = f"standard error of {measure}"
         return make_altair_chart(draw_errors(rows, quantity), quantity)
 
     @property
@@ -401,20 +385,8 @@ class LinearPlan(Plan):
         if len(tables) > MOST_SHOWN:
             further = len(tables) - MOST_SHOWN
             tables = [*tables[:MOST_SHOWN], ("...", f"{further:,} more tables")]
-        return html_facts("Plan", [*self._facts(), *tables])
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """Return labels and texts for display, with the ratio to the lower bound."""
-        facts = super()._facts()
-        if self.promise is None:
-            ratio = None
-        else:
-            ratio = self.promise.times_least
-        if ratio is not None:
-            facts.append(("error / least possible", f"{ratio:.3f}"))
-        if self.earlier:
-            facts.append(("counts also", ", ".join(release.name for release in self.earlier)))
-        return facts
+        facts = summarize(self, *_FACTS_IN_REPR, "values")
+        return html_facts("Plan", [*facts, *tables])
 
     def measured(self) -> Measurements:
         """Return the measurements of the plan, then of the earlier releases."""

@@ -134,11 +134,11 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     if not usable:
         check_noise(problem.earlier[0], best_separate.measurements.noise)
     unit_bound = max(plan.details.unit_bound for plan in usable)
-    chosen = [
+    compatible = [
         replace(plan, details=replace(plan.details, unit_bound=unit_bound, high_errors={}))
         for plan in usable[:_MOST_JUDGED]
     ]
-    return chosen, best_separate
+    return compatible, best_separate
 
 
 def _best_joint_plan(
@@ -252,8 +252,10 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
         usable = _with_noise(tried, plan.measurements.noise)
         if not usable:
             return None
-        planned = usable[0]
-        return problem.evaluate(planned.measurements, planned.strategy, plan.details, iterate=False)
+        best_plan = usable[0]
+        return problem.evaluate(
+            best_plan.measurements, best_plan.strategy, plan.details, iterate=False
+        )
     except InputError:
         return None
 
@@ -273,11 +275,11 @@ def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, .
     for product, table in zip(workload, plan.expected_error().tables, strict=True):
         alone = Workload(workload.domain, (product,))
         try:
-            own = evaluate_plan(alone, plan.measurements, iterate=False).expected_error()
+            own_error = evaluate_plan(alone, plan.measurements, iterate=False).expected_error()
         except InputError:  # the plan leaves this table to the earlier releases
             continue
-        if own.tables[0].rmse > 0:
-            answered.append((product, (table.rmse / own.tables[0].rmse) ** 2))
+        if own_error.tables[0].rmse > 0:
+            answered.append((product, (table.rmse / own_error.tables[0].rmse) ** 2))
     factors = [factor for _, factor in answered]
     if not factors or (len(factors) == len(workload.products) and np.ptp(factors) < _GAIN):
         return None

@@ -39,12 +39,12 @@ def plan_folder() -> Path | None:
     Raises:
         InputError: LEASTNOISE_CACHE is no switch, or LEASTNOISE_CACHE_DIR is not absolute.
     """
-    chosen = cache_folder()
+    folder = cache_folder()
     if not is_on(CACHE):
         return None
     from platformdirs import user_cache_path
 
-    return chosen or user_cache_path("leastnoise", appauthor=False) / "plans"
+    return folder or user_cache_path("leastnoise", appauthor=False) / "plans"
 
 
 def cache_file(

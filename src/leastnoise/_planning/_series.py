@@ -398,8 +398,8 @@ def _check_table(product: Product, along: str) -> None:
             f"{along} = 'prefix' for totals so far, or "
             f"{along} = 'identity' for each period."
         )
-    places = product.unit_groups(along) or {}
-    if any(place != cells[-1] for cells, place in places.items()):
+    group_positions = product.unit_groups(along) or {}
+    if any(position != cells[-1] for cells, position in group_positions.items()):
         raise refuse(
             f"the queries of units along {along}",
             product.name,

@@ -261,9 +261,9 @@ class BalancedPlan:
 
 def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
     """Return a plan for some weights together with its ratios."""
-    counted = _ratio_weights(workload, goals, plan.measured().noise)
+    weights = _ratio_weights(workload, goals, plan.measured().noise)
     of_tables = ratios(goals, plan)
-    shares = np.array(counted) / math.fsum(counted)
+    shares = np.array(weights) / math.fsum(weights)
     return BalancedPlan(
         plan, workload, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
     )
@@ -805,13 +805,13 @@ def joint_price(
             "a share of one budget. Leave after out."
         )
     count = len(plan.workload.products)
-    chosen = set(numbers)
+    selection = set(numbers)
     if cached_prices is None:
         cached_prices = {}
-    if count <= len(chosen):
+    if count <= len(selection):
         raise InputError("Tables have a price only if there are others; keep at least one more.")
-    inside_tables = [number for number in range(count) if number in chosen]
-    outside_tables = [number for number in range(count) if number not in chosen]
+    inside_tables = [number for number in range(count) if number in selection]
+    outside_tables = [number for number in range(count) if number not in selection]
     inside, outside = (
         _budget_factor(_ratio(plan, tables, search or Search(), cached_prices), plan.privacy)
         for tables in (inside_tables, outside_tables)

@@ -169,17 +169,19 @@ def with_categories(
         tables: the tables before the searches.
         categories: the categories by attribute.
     """
-    counted = []
+    counted_columns = []
     for table in tables:
         texts = [text for text in categories.get(table.attribute, ()) if text not in _SPECIAL_CELLS]
         if table.kind != "text":
-            counted.append(table)
+            counted_columns.append(table)
         elif texts:
             settings = {"categories": texts}
-            counted.append(replace(_table(table.column, "text", settings), is_searched=True))
+            counted_columns.append(
+                replace(_table(table.column, "text", settings), is_searched=True)
+            )
         elif table.column.declares_type:
-            counted.append(replace(_codes_table(table.column), is_searched=True))
-    return tuple(counted)
+            counted_columns.append(replace(_codes_table(table.column), is_searched=True))
+    return tuple(counted_columns)
 
 
 def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:

@@ -181,12 +181,12 @@ def _view_units(
 
 def _unit_sentences(plan: ProfilePlan, sizes: UnitSizes, catalogue: Catalogue) -> Iterator[str]:
     """Yield the sentences about units, their mean and the drafted limit."""
-    counted = catalogue.say(
+    count_text = catalogue.say(
         "profile_units_counted", limit=plan.request.max_rows, folder=UNIT_SIZE_FOLDER
     )
     if not sizes.has_units:
         yield catalogue.say("profile_units_too_noisy")
-        yield counted
+        yield count_text
         return
     yield catalogue.say(
         "profile_units",
@@ -207,7 +207,7 @@ def _unit_sentences(plan: ProfilePlan, sizes: UnitSizes, catalogue: Catalogue) -
         units=_format_share(effect.cut_units, catalogue),
         rows=_format_cut_rows(effect, catalogue),
     )
-    yield counted
+    yield count_text
 
 
 def _size_bars(sizes: UnitSizes, catalogue: Catalogue) -> Iterator[SizeBar]:

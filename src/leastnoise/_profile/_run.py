@@ -212,10 +212,10 @@ def run_profile(
         observer=_TableObserver(observer),
         note="profile",
     )
-    finished = require_release(run)
-    findings = compute_findings(plan, finished, unit_sizes)
+    finished_release = require_release(run)
+    findings = compute_findings(plan, finished_release, unit_sizes)
     for language in LANGUAGES:
-        page = render_page(plan, findings, finished, load_catalogue(language))
+        page = render_page(plan, findings, finished_release, load_catalogue(language))
         _replace_file(plan.folder / page_file(language), page)
     draft = plan.folder / DRAFT_FILE
     if not draft.exists():  # it may have been edited

@@ -64,8 +64,8 @@ def plan_unit_sizes(privacy: Privacy) -> Plan:
     domain = Domain({ROWS_OF_UNIT: size_attribute()})
     workload = queries(domain, {ROWS_OF_UNIT: "identity"})
     workload += queries(domain, {ROWS_OF_UNIT: "prefix"})
-    planned = make_plan(workload, replace(privacy, max_rows=1), seconds=_PLANNING_SECONDS)
-    return replace(planned, details=replace(planned.details, counts_unit_sizes=True))
+    plan = make_plan(workload, replace(privacy, max_rows=1), seconds=_PLANNING_SECONDS)
+    return replace(plan, details=replace(plan.details, counts_unit_sizes=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +143,9 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     cells = unit_size_cells()
     strict_level = 1 - FALSE_CELL_RATE / (2 * len(cells))
     identity = queries(release.plan.domain, {ROWS_OF_UNIT: "identity"})
-    (stated,) = release.answer(identity)
+    (size_table,) = release.answer(identity)
     (strict,) = release.answer(identity, level=strict_level)
-    counts = stated.answer.reshape(-1)
+    counts = size_table.answer.reshape(-1)
     low_ends = strict.low.reshape(-1)
     beyond = _units_beyond(release, release.level)
     stop = _count_clear_cells(beyond)
@@ -153,7 +153,7 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     return UnitSizes(
         cells=cells,
         counts=counts,
-        margins=stated.margins.reshape(-1),
+        margins=size_table.margins.reshape(-1),
         occupied=low_ends > 0,
         threshold=float((counts - low_ends).max(initial=0.0)),
         units=beyond[0],

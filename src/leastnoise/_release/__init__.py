@@ -16,12 +16,9 @@ from leastnoise._release._category_files import (
 )
 from leastnoise._release._csv_files import make_inert, restore_inert
 from leastnoise._release._describe import (
-    Fact,
-    Section,
     describe_draft,
     describe_plan,
     describe_release,
-    list_facts,
 )
 from leastnoise._release._directory import (
     Draft,
@@ -73,7 +70,6 @@ from leastnoise._release._receipt import (
 )
 from leastnoise._release._records import Records, make_records
 from leastnoise._release._release import (
-    SEEDED_NOISE,
     Release,
     build_release,
     check_options,
@@ -94,7 +90,6 @@ from leastnoise._release._sentences import (
     describe_risk,
     describe_row_limit,
     error_over_bound,
-    format_amount,
     format_budget,
     format_public_facts,
     format_ratio,

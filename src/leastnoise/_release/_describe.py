@@ -1,46 +1,21 @@
-"""Facts about plans and releases, in sections, for every page that shows them.
+"""Describe plans and releases: facts in sections, for every page that shows them.
 
-Commands, the studio and reports choose from the same facts, so that a fact has the same words
-everywhere.
+Commands, the studio, reports and notebooks choose from the same facts, so that a fact has the same
+words everywhere.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
-
+from leastnoise._facts import Fact, Section, describe
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, Catalogue, format_size
+from leastnoise._release._texts import ENGLISH, Catalogue, format_row_limit, format_size
 from leastnoise._trusted.accounting import Cost, Privacy
 from leastnoise._workload import Workload
 
-
-class Fact(NamedTuple):
-    """A fact: its key, and its label and text in the language of the page."""
-
-    key: str
-    label: str
-    text: str
+_SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
 
 
-class Section(NamedTuple):
-    """Facts that belong together, in the order of a page."""
-
-    key: str
-    facts: tuple[Fact, ...]
-
-
-def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
-    """Return the facts of sections in their order.
-
-    Args:
-        sections: the sections.
-        keys: the keys of the facts to list; without keys, all facts.
-    """
-    facts = [fact for section in sections for fact in section.facts]
-    return [fact for fact in facts if not keys or fact.key in keys]
-
-
+@describe.register
 def describe_plan(
     plan: Plan,
     catalogue: Catalogue = ENGLISH,
@@ -94,8 +69,9 @@ def describe_draft(
     )
 
 
+@describe.register
 def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[Section, ...]:
-    """Return the sections of a release: workload, privacy and error."""
+    """Return the sections of a release: workload, privacy, error and notices."""
     plan = release.plan
     published = sentences.published_part(plan, has_searches=bool(release.options.searches))
     privacy = _describe_privacy(release.privacy, plan.cost(), published, catalogue)
@@ -103,7 +79,19 @@ def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[
         Section("workload", (_describe_size(release.workload, len(release.tables), catalogue),)),
         Section("privacy", privacy),
         Section("error", _describe_error(plan, catalogue)),
+        Section("notices", _describe_notices(release, catalogue)),
     )
+
+
+def _describe_notices(release: Release, catalogue: Catalogue) -> tuple[Fact, ...]:
+    """Return the limit on the rows of a unit, and the warning about a seed."""
+    facts = []
+    row_limit = format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
+    if row_limit:
+        facts.append(Fact("row_limit", catalogue.say("col_answers"), row_limit))
+    if not release.private:
+        facts.append(Fact("noise", catalogue.say("s_noise"), _SEEDED_NOISE))
+    return tuple(facts)
 
 
 def _fact(key: str, text: str, catalogue: Catalogue) -> Fact:
@@ -117,11 +105,15 @@ def _describe_size(workload: Workload, tables: int, catalogue: Catalogue) -> Fac
 
 
 def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return the error over the least possible one, if both are known."""
-    ratio = None if plan is None else sentences.error_over_bound(plan)
-    if ratio is None:
+    """Return the error over the least possible one, if known, and the strategy."""
+    if plan is None:
         return ()
-    return (_fact("error_ratio", sentences.format_ratio(ratio, catalogue), catalogue),)
+    strategy = Fact("strategy", catalogue.say("s_strategy"), plan.strategy)
+    ratio = sentences.error_over_bound(plan)
+    if ratio is None:
+        return (strategy,)
+    error = _fact("error_ratio", sentences.format_ratio(ratio, catalogue), catalogue)
+    return (error, strategy)
 
 
 def _describe_privacy(

@@ -251,11 +251,11 @@ class Workbook:
             for key, attribute, labels, index in keys
             if attribute in has_labels
         }
-        taken = UniqueNames(set(_columns_with_margins(result)))
+        unique_names = UniqueNames(set(_columns_with_margins(result)))
         for name, values in _columns_with_margins(result).items():
             columns[name] = values
             if name in texts:
-                heading = taken.make_unique(f"{headings[name]} ({self._say('book_label')})")
+                heading = unique_names.make_unique(f"{headings[name]} ({self._say('book_label')})")
                 columns[heading] = texts[name]
             if name == "reliability":
                 columns[name] = self._flag_words(result)
@@ -272,8 +272,10 @@ class Workbook:
     def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
         """Return the Excel format of each column of numbers."""
         values_format = result_format(result, self._catalogue)
-        spread = typical_half_width(result.low, result.high)
-        own_format = self._workbook.add_format({"num_format": values_format.excel_notation(spread)})
+        half_width = typical_half_width(result.low, result.high)
+        own_format = self._workbook.add_format(
+            {"num_format": values_format.excel_notation(half_width)}
+        )
         percent_format = self._workbook.add_format({"num_format": "0.0%"})
         formats = {
             name: own_format
@@ -321,13 +323,13 @@ class Workbook:
                 sheet.write_number(row, column, value, *style)
 
 
-def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return unique SDMX ids for names, none of them in ``taken``.
+def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Return unique SDMX ids for names, none of them in ``reserved``.
 
     They have capital letters, digits, ``_`` and ``-``.
     """
     ids = []
-    unique_names = UniqueNames({taken_id.lower() for taken_id in taken})
+    unique_names = UniqueNames({taken_id.lower() for taken_id in reserved})
     for name in names:
         upper_name = (
             name.replace("<=", "LE ")
@@ -514,12 +516,12 @@ def _make_dimension_ids(
 ) -> list[str]:
     """Return the dimension ids: TIME_PERIOD, mapped ids, or ids from names."""
     time_key = _find_time_key(result)
-    chosen = [mapping.concepts.get(key, "") for key in keys]
+    concepts = [mapping.concepts.get(key, "") for key in keys]
     if time_key is not None:
-        chosen[time_key] = TIME_PERIOD
-    taken = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
+        concepts[time_key] = TIME_PERIOD
+    reserved = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
     ids = []
-    for mapped_id, code in zip(chosen, make_ids(keys, taken), strict=True):
+    for mapped_id, code in zip(concepts, make_ids(keys, reserved), strict=True):
         if mapped_id:
             ids.append(mapped_id)
         elif code[0].isdigit() or code[0] == "-":
@@ -769,8 +771,8 @@ class SdmxMessages:
             if dimension.is_time or dimension.column in mapped
         }
         others = [*dict.fromkeys(d.column for d in dimensions if d.column not in fixed)]
-        taken = [*_VALUE_NAMES, TIME_PERIOD, *mapped.values()]
-        return fixed | dict(zip(others, make_ids(others, taken), strict=True))
+        reserved = [*_VALUE_NAMES, TIME_PERIOD, *mapped.values()]
+        return fixed | dict(zip(others, make_ids(others, reserved), strict=True))
 
 
 def _list_keys(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:

@@ -73,37 +73,37 @@ def _write_value(value: Any) -> Any:
     return value
 
 
-def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
+def read_record(kind: type[_Record], value: object, location: str = "") -> _Record:
     """Read a JSON object as a record.
 
     Args:
         kind: the class of the record.
         value: the object.
-        place: the place of the object in the file, for messages.
+        location: the place of the object in the file, for messages.
 
     Raises:
         InputError: a value is missing or not of its type.
     """
     if not isinstance(value, Mapping):
-        raise refuse(place or "the whole", value, "an object with names and values")
-    if place:
-        place += "."
-    return _read_entries(kind, value, place)
+        raise refuse(location or "the whole", value, "an object with names and values")
+    if location:
+        location += "."
+    return _read_entries(kind, value, location)
 
 
-def _read_entries(kind: type[_Record], entries: Mapping[str, Any], place: str) -> _Record:
-    """Read the entries of an object; messages put ``place`` before their names."""
+def _read_entries(kind: type[_Record], entries: Mapping[str, Any], location: str) -> _Record:
+    """Read the entries of an object; messages put ``location`` before their names."""
     values = {}
     for record_field, field_kind in _typed_fields(kind):  # type: ignore[arg-type] # a class is hashable
         name = record_field.name
         if _PREFIX in record_field.metadata:
-            value = _read_flat(kind, record_field, field_kind, entries, place)
+            value = _read_flat(kind, record_field, field_kind, entries, location)
             if value is not None:
                 values[name] = value
         elif name in entries:
-            values[name] = _read_value(field_kind, entries[name], f"{place}{name}")
+            values[name] = _read_value(field_kind, entries[name], f"{location}{name}")
         elif record_field.default is MISSING or _IS_REQUIRED in record_field.metadata:
-            raise InputError(f"{place}{name} is missing. Use an intact copy.")
+            raise InputError(f"{location}{name} is missing. Use an intact copy.")
     return kind(**values)
 
 
@@ -119,7 +119,7 @@ def _read_flat(
     record_field: Field[Any],
     field_kind: Any,
     entries: Mapping[str, Any],
-    place: str,
+    location: str,
 ) -> Any:
     """Read a field from those entries of its object that it has there.
 
@@ -138,27 +138,27 @@ def _read_flat(
         (field_kind,) = (member for member in get_args(field_kind) if member is not NoneType)
         if not {part.name for part in fields(field_kind)} & own_entries.keys():
             return None
-    return _read_entries(field_kind, own_entries, f"{place}{prefix}")
+    return _read_entries(field_kind, own_entries, f"{location}{prefix}")
 
 
-def _read_value(kind: Any, value: Any, place: str) -> Any:
+def _read_value(kind: Any, value: Any, location: str) -> Any:
     """Read a JSON value as a scalar, union, tuple, mapping or record."""
     if kind is Any:
         return value
     if isinstance(kind, UnionType):
-        return _read_union(kind, value, place)
+        return _read_union(kind, value, location)
     if hasattr(kind, "from_json"):
         return kind.from_json(value)
     if is_dataclass(kind):
-        return read_record(kind, value, place)  # type: ignore[arg-type] # a class
+        return read_record(kind, value, location)  # type: ignore[arg-type] # a class
     if get_origin(kind) is tuple:
-        return _read_tuple(get_args(kind)[0], value, place)
+        return _read_tuple(get_args(kind)[0], value, location)
     if get_origin(kind) is Mapping:
-        return _read_mapping(get_args(kind)[1], value, place)
-    return _SCALAR_READERS[kind](value, place)
+        return _read_mapping(get_args(kind)[1], value, location)
+    return _SCALAR_READERS[kind](value, location)
 
 
-def _read_union(kind: UnionType, value: Any, place: str) -> Any:
+def _read_union(kind: UnionType, value: Any, location: str) -> Any:
     """Read a JSON value as a member of a union.
 
     If the union contains None or str, such values stay unchanged. Other values are read as the
@@ -167,63 +167,63 @@ def _read_union(kind: UnionType, value: Any, place: str) -> Any:
     members = get_args(kind)
     if type(value) in members and type(value) in (NoneType, str):
         if isinstance(value, str):
-            return _read_value(str, value, place)
+            return _read_value(str, value, location)
         return None
     others = [member for member in members if member not in (NoneType, str)]
-    return _read_value(others[0] if others else str, value, place)
+    return _read_value(others[0] if others else str, value, location)
 
 
-def _read_tuple(kind: Any, value: Any, place: str) -> tuple[Any, ...]:
+def _read_tuple(kind: Any, value: Any, location: str) -> tuple[Any, ...]:
     """Return a tuple of typed values from a JSON list."""
     if not isinstance(value, list):
-        raise refuse(place, value, "a list")
+        raise refuse(location, value, "a list")
     return tuple(
-        _read_value(kind, entry, f"{place}[{number}]") for number, entry in enumerate(value)
+        _read_value(kind, entry, f"{location}[{number}]") for number, entry in enumerate(value)
     )
 
 
-def _read_mapping(kind: Any, value: Any, place: str) -> Mapping[str, Any]:
+def _read_mapping(kind: Any, value: Any, location: str) -> Mapping[str, Any]:
     """Return a mapping with typed values from a JSON object."""
     if not isinstance(value, Mapping):
-        raise refuse(place, value, "an object with names and values")
-    return {name: _read_value(kind, entry, f"{place}.{name}") for name, entry in value.items()}
+        raise refuse(location, value, "an object with names and values")
+    return {name: _read_value(kind, entry, f"{location}.{name}") for name, entry in value.items()}
 
 
-def _read_text(value: Any, place: str) -> str:
+def _read_text(value: Any, location: str) -> str:
     """Return a JSON value that must be a valid text."""
     if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode("utf-8"):
-        raise refuse(place, value, "a text")
+        raise refuse(location, value, "a text")
     return value
 
 
-def _read_truth(value: Any, place: str) -> bool:
+def _read_truth(value: Any, location: str) -> bool:
     """Return a JSON value that must be true or false."""
     if not isinstance(value, bool):
-        raise refuse(place, value, "true or false")
+        raise refuse(location, value, "true or false")
     return value
 
 
-def _read_whole(value: Any, place: str) -> int:
+def _read_whole(value: Any, location: str) -> int:
     """Return a JSON value that must be an integer."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
-        raise refuse(place, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
+        raise refuse(location, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
     return value
 
 
-def _read_number(value: Any, place: str) -> float:
+def _read_number(value: Any, location: str) -> float:
     """Return a JSON value that must be a finite number, as a float."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not abs(value) <= _LARGEST_NUMBER or math.isnan(value):
-        raise refuse(place, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
+        raise refuse(location, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
     return float(value)
 
 
-def _read_day(value: Any, place: str) -> dt.date:
+def _read_day(value: Any, location: str) -> dt.date:
     """Return the date of an ISO text in JSON."""
     try:
-        return dt.date.fromisoformat(_read_text(value, place))
+        return dt.date.fromisoformat(_read_text(value, location))
     except ValueError:
-        raise refuse(place, value, "a day such as '2026-01-31'") from None
+        raise refuse(location, value, "a day such as '2026-01-31'") from None
 
 
 _SCALAR_READERS = {

@@ -245,11 +245,11 @@ def check_table_facts(manifest: Manifest, release: Release) -> None:
         return
     for position, (listed, table) in enumerate(zip(tables, release.tables, strict=False)):
         written = listed.entry
-        place = f"answers.tables[{position}]"
+        location = f"answers.tables[{position}]"
         if (written.name, written.answers) != (table.name, table.cells):
-            raise _changed_manifest(place, written.name, table.name)
+            raise _changed_manifest(location, written.name, table.name)
         if not math.isclose(written.rmse, table.rmse, rel_tol=1e-6):
-            raise _changed_manifest(f"{place}.rmse", written.rmse, table.rmse)
+            raise _changed_manifest(f"{location}.rmse", written.rmse, table.rmse)
 
 
 def _changed_manifest(name: str, fact: object, fact_of_files: object) -> InputError:

@@ -155,9 +155,9 @@ def check_key(subject: str, key: str, allowed: Iterable[str]) -> None:
     keys = [*allowed]
     if key in keys:
         return
-    listed = ", ".join(repr(name) for name in keys[:_MOST_LISTED_KEYS])
+    listing = ", ".join(repr(name) for name in keys[:_MOST_LISTED_KEYS])
     more = ", ..." if len(keys) > _MOST_LISTED_KEYS else ""
-    raise refuse(subject, key, f"one of {listed}{more}" if keys else "left out: there are none")
+    raise refuse(subject, key, f"one of {listing}{more}" if keys else "left out: there are none")
 
 
 def capitalize(text: str) -> str:
@@ -292,11 +292,11 @@ def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> 
         languages: the languages of the reports.
     """
     for where, value in texts.items():
-        for place, translated in list_texts(value, where):
+        for location, translated in list_texts(value, where):
             missing = [language for language in languages if language not in translated]
             if missing:
                 raise InputError(
-                    f"The report is written in {' and '.join(languages)}, but {place} has "
+                    f"The report is written in {' and '.join(languages)}, but {location} has "
                     f"{' and '.join(translated)} only. Add {' and '.join(missing)}, or give one "
                     "text for all languages."
                 )

@@ -343,7 +343,7 @@ class Options:
             "top_down": self.top_down,
             "covariances": bool(self.covariances),
         }
-        return tuple(name for name, chosen in is_chosen.items() if chosen)
+        return tuple(name for name, is_listed in is_chosen.items() if is_listed)
 
     @property
     def occasional_columns(self) -> tuple[str, ...]:
@@ -356,7 +356,7 @@ class Options:
             self.top_down,
         )
         biased = tuple(
-            name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
+            name for name, is_listed in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if is_listed
         )
         return (*biased, *(SAMPLING_COLUMNS if self.survey else ()))
 

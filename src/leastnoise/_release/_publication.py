@@ -75,7 +75,7 @@ class PublicationTable:
         blocks: its values, each with one entry for each combination of labels.
         flags: 1 for a reliable value and 2 or 3 for others, in the shape of the values; None
             without sampling errors.
-        spread: the typical margin, which determines the decimals.
+        half_width: the typical margin, which determines the decimals.
         number_format: how its values are written.
         is_time: whether each key has dates.
     """
@@ -87,7 +87,7 @@ class PublicationTable:
     labels: tuple[tuple[str, ...], ...]
     blocks: tuple[ValueBlock, ...]
     flags: IntArray | None
-    spread: float
+    half_width: float
     number_format: NumberFormat
     is_time: tuple[bool, ...]
 
@@ -111,10 +111,10 @@ class PublicationTable:
 
     def excel_format(self) -> str:
         """Return the number format of the values in the notation of Excel."""
-        spread = self.spread
+        half_width = self.half_width
         if self.number_format.percent:
-            spread *= 100
-        return self.number_format.excel_notation(spread)
+            half_width *= 100
+        return self.number_format.excel_notation(half_width)
 
 
 def make_publication_table(
@@ -134,7 +134,7 @@ def make_publication_table(
         unit = name_with_row_limit(unit, result.privacy, catalogue)
         blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
-        spread = result.typical_margin
+        half_width = result.typical_margin
     elif isinstance(result, StatisticTable):
         title = statistic_title(result.statistic, result.domain, catalogue)
         unit = statistic_axis_title(result.statistic, result.domain, catalogue)
@@ -142,7 +142,7 @@ def make_publication_table(
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
-        spread = typical_half_width(result.whole_low, result.whole_high)
+        half_width = typical_half_width(result.whole_low, result.whole_high)
     else:
         raise TypeError(f"{type(result).__name__} is no table of a release")
     return PublicationTable(
@@ -153,7 +153,7 @@ def make_publication_table(
         labels=result.display_labels,
         blocks=blocks,
         flags=flags,
-        spread=spread,
+        half_width=half_width,
         number_format=number_format,
         is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
     )

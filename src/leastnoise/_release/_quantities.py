@@ -133,8 +133,8 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
         }
     else:
         texts = {name: f"{text} of share, from 0 to 1" for name, text in _STATISTIC_COLUMNS.items()}
-        counted = "rows" if statistic.weighted_by is None else "weights"
-        share = f"share of the {counted} of the group up to the end of the cell, from 0 to 1"
+        counted_unit = "rows" if statistic.weighted_by is None else "weights"
+        share = f"share of the {counted_unit} of the group up to the end of the cell, from 0 to 1"
         meanings = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
     return {name: meanings[name] for name in table.numbers() if name in meanings}
 

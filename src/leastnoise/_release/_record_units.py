@@ -172,8 +172,8 @@ def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray
         has_room = numbers < high if missing > 0 else numbers > low
         candidates = np.flatnonzero(has_room)
         gains = step * (targets - numbers)[candidates]
-        chosen = candidates[np.argsort(-gains, kind="stable")[: abs(missing)]]
-        numbers[chosen] += step
+        units = candidates[np.argsort(-gains, kind="stable")[: abs(missing)]]
+        numbers[units] += step
     return numbers
 
 
@@ -200,7 +200,7 @@ def group_rows_by_size(
         impossible: a function that returns which rows are impossible.
         random: the random source that decides which rows form a unit.
     """
-    chosen = []
+    unit_numbers = []
     numbers = []
     units = 0
     for size in np.unique(sizes):
@@ -211,11 +211,11 @@ def group_rows_by_size(
         # spread over all rows, so that each is repeated or left out equally often
         positions = (np.arange(needed * rows_of_unit) + 0.5) * (len(rows) / (needed * rows_of_unit))
         rows = rows[positions.astype(np.int64)]
-        chosen.append(rows)
+        unit_numbers.append(rows)
         numbers.append(units + np.arange(len(rows)) // rows_of_unit)
         units += needed
     return _share_values(
-        codes[np.concatenate(chosen)], np.concatenate(numbers), shared, impossible, random
+        codes[np.concatenate(unit_numbers)], np.concatenate(numbers), shared, impossible, random
     )
 
 

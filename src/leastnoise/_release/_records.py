@@ -509,8 +509,8 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
         )
         order = np.argsort(cells, kind="stable")
         begin, end = (np.searchsorted(cells[order], codes, side=side) for side in ("left", "right"))
-        chosen = begin + np.floor(part * (end - begin)).astype(np.int64)
-        hours = (first + order[np.minimum(chosen, days - 1)]) * _HOURS
+        positions = begin + np.floor(part * (end - begin)).astype(np.int64)
+        hours = (first + order[np.minimum(positions, days - 1)]) * _HOURS
     seconds = hours * 3600 + (random.integers(0, 3600, len(codes)) if with_time else 0)
     written_as: Any = kind_to_json(kind).get("format") or (
         "%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d"

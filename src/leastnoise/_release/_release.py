@@ -37,6 +37,7 @@ from leastnoise._estimation import (
     sums_within,
     top_down_measures,
 )
+from leastnoise._facts import summarize
 from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._plan import (
     AdaptivePlan,
@@ -85,9 +86,9 @@ from leastnoise._release._tables import (
     Tables,
     convert_to_amounts,
 )
-from leastnoise._release._texts import ENGLISH, format_row_limit, format_size, load_catalogue
+from leastnoise._release._texts import load_catalogue
 from leastnoise._threads import one_thread
-from leastnoise._trusted.accounting import Privacy, whole_budget
+from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, Observation
@@ -116,7 +117,7 @@ _MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are wri
 _MOST_PUBLIC_TABLES = 2
 
 
-SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
+_FACTS_IN_REPR = ("budget", "row_limit", "noise")
 """The fact about the noise of a release that protects nobody."""
 
 
@@ -173,36 +174,18 @@ class Release:
     )
 
     def __repr__(self) -> str:
-        facts = ", ".join(text for _, text in self._list_facts()[1:])
-        return f"Release({self._describe_size()}; {facts})"
+        (_, size), *facts = summarize(self, "size", *_FACTS_IN_REPR)
+        return f"Release({size}; {', '.join(text for _, text in facts)})"
 
     def _repr_html_(self) -> str:
         catalogue = load_catalogue()
-        facts = self._list_facts()
+        (_, size), *facts = summarize(self, "size", "protects", *_FACTS_IN_REPR)
         for table in self.tables[:MOST_SHOWN_CELLS]:
             margin = catalogue.format_error(table.typical_margin)
             facts.append((table.name, f"{pluralize(table.cells, 'answer')}, ± {margin}"))
         if len(self.tables) > MOST_SHOWN_CELLS:
             facts.append(("...", f"{len(self.tables) - MOST_SHOWN_CELLS:,} more tables"))
-        return html_facts(f"Release of {self._describe_size()}", facts)
-
-    def _describe_size(self) -> str:
-        """Return a text with the numbers of answers and tables."""
-        return format_size(self.workload.rows, len(self.tables), ENGLISH)
-
-    def _list_facts(self) -> list[tuple[str, str]]:
-        """Return labels and texts: unit, budget, row limit and a warning about seeds."""
-        privacy = self.privacy
-        facts = [
-            ("protects", privacy.unit),
-            ("privacy budget", str(whole_budget(privacy.budget))),
-        ]
-        row_limit = format_row_limit(privacy, self.receipt.guard, self.level, ENGLISH)
-        if row_limit:
-            facts.append(("answers", row_limit))
-        if not self.private:
-            facts.append(("noise", SEEDED_NOISE))
-        return facts
+        return html_facts(f"Release of {size}", facts)
 
     @property
     def library(self) -> str | None:

@@ -28,10 +28,11 @@ from leastnoise._charts import (
     render_svg,
 )
 from leastnoise._error import measured_multiplier, noise_name
+from leastnoise._facts import list_facts
 from leastnoise._frames import Columns
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
-from leastnoise._release._describe import describe_release, list_facts
+from leastnoise._release._describe import describe_release
 from leastnoise._release._json_records import write_record
 from leastnoise._release._names import capitalize
 from leastnoise._release._options import (
@@ -497,15 +498,15 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
     A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
     omits a part of the error, such as the sampling error of a survey, is never rated "yes".
     """
-    unused = sentences.describe_unused_rows(release, catalogue)
+    unused_rows = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
     covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
     uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
-    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused)
+    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused_rows)
     ratings += _rate_by_margins(uncovered, catalogue, is_whole=False)
     if not ratings:
         return []
-    notes = [unused] if unused else []
+    notes = [unused_rows] if unused_rows else []
     if is_survey and not covered:
         notes.append(catalogue.say("fit_sample"))
     elif uncovered:

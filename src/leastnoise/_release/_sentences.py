@@ -65,6 +65,7 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     SeriesCost,
+    format_amount,
     gaussian_epsilon,
     parameters,
 )
@@ -72,7 +73,6 @@ from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
-_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget under which a guess may be better is called too large
@@ -88,21 +88,6 @@ def describe_definition(
     return catalogue.say(_DEFINITIONS[type(budget)]), {
         name: str(number) for name, number in parameters(budget).items()
     }
-
-
-def format_amount(value: Fraction, *, up: bool) -> str:
-    """Format an epsilon, delta or rho.
-
-    The text is exact if that is short; otherwise it has six digits, rounded up or down.
-    """
-    text = readable(value)
-    if not text.startswith("about"):
-        return text
-    scale = _EXACT_DIGITS
-    if up:
-        scale = max(scale, _EXACT_DIGITS - 1 - math.floor(math.log10(value)))
-    digits = value * 10**scale
-    return readable(Fraction(math.ceil(digits) if up else math.floor(digits), 10**scale))
 
 
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
@@ -837,11 +822,11 @@ def unused_row_share(release: Release) -> float:
     guard = release.receipt.guard
     if guard is None:
         return 0.0
-    unused = guard.kept - guard.used
+    unused_rows = guard.kept - guard.used
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    if not unused > multiplier * guard.noise_std + 0.5:
+    if not unused_rows > multiplier * guard.noise_std + 0.5:
         return 0.0
-    return max(0.0, round(min(1.0, unused / max(guard.kept, 1)), 2))
+    return max(0.0, round(min(1.0, unused_rows / max(guard.kept, 1)), 2))
 
 
 def has_weights(release: Release) -> bool:
@@ -925,13 +910,13 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = describe_cut_rows(release, catalogue)
     else:
         cut = None
-    unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
+    unused_rows = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     missing = describe_missing_rows(release, catalogue, over=MANY_ROWS_SHARE)
     unmeasured = describe_rows_of_unknown_number(release, catalogue)
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
-        *filter(None, [unused, missing, unmeasured]),
+        *filter(None, [unused_rows, missing, unmeasured]),
     ]
 
 
@@ -1180,12 +1165,13 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
 
     The list is empty if all tables are additive.
     """
-    chosen = {
+    is_listed = {
         "answer_non_negative": release.options.non_negative,
         "answer_integer": release.options.integer,
     }
-    columns = [name for name, is_chosen in chosen.items() if is_chosen]
-    if not columns or not release.tables.not_additive:
+    columns = [name for name, is_chosen in is_listed.items() if is_chosen]
+    tables = [*release.tables.not_additive] if columns else []
+    if not tables:
         return []
     titles = {product.name: table_title(product, catalogue) for product in release.workload}
     tables = [titles.get(name, name) for name in release.tables.not_additive]
@@ -1217,7 +1203,7 @@ def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) 
         "answer_local": options.local_non_negative,
         "answer_top_down": options.top_down,
     }
-    names = [name for name, chosen in is_chosen.items() if chosen]
+    names = [name for name, is_listed in is_chosen.items() if is_listed]
     sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
     sentences += list_non_additive_tables(release, catalogue)
     if options.nnls:

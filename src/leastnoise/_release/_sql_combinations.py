@@ -216,7 +216,8 @@ class CombinationReader:
         axis = [*self.keys].index(term.frame.attribute)
         windows = self._windows(term, term.frame.attribute)
         is_member = np.array(
-            [[place in window for place in range(len(windows))] for window in windows], dtype=float
+            [[position in window for position in range(len(windows))] for window in windows],
+            dtype=float,
         )
         sums = np.moveaxis(np.tensordot(is_member, answers, axes=(1, axis)), 0, axis)
         shape = [len(windows) if other == axis else 1 for other in range(answers.ndim)]
@@ -232,7 +233,7 @@ class CombinationReader:
         """
         keys = self.keys[name]
         if term.frame is None or term.frame.attribute != name:
-            return [[place] for place in range(len(keys))]
+            return [[position] for position in range(len(keys))]
         order = [*range(len(keys))]
         for position, descends in reversed(term.frame.order):
             values = [key[position] for key in keys]
@@ -301,13 +302,13 @@ class CombinationReader:
         if not all(positions):
             return covariances
         products = [
-            self._product(term, places)
-            for term, places in zip((first, second), placements, strict=True)
+            self._product(term, placement_of)
+            for term, placement_of in zip((first, second), placements, strict=True)
         ]
         names = tuple(
             name
             for name in self.selection.domain.names
-            if any(name in places for places in placements)
+            if any(name in placement_of for placement_of in placements)
         )
         between = self.noise.covariances.between(products[0], products[1], names)
         amounts = convert_to_amounts(products[0], convert_to_amounts(products[1], between))
@@ -328,24 +329,26 @@ class CombinationReader:
         positions = []
         for name in self.keys:
             windows = [
-                self._counted_windows(term, places, name)
-                for term, places in zip(terms, placements, strict=True)
+                self._counted_windows(term, placement_of, name)
+                for term, placement_of in zip(terms, placements, strict=True)
             ]
-            shared = [place for place, pair in enumerate(zip(*windows, strict=True)) if all(pair)]
+            shared = [
+                position for position, pair in enumerate(zip(*windows, strict=True)) if all(pair)
+            ]
             positions.append(shared)
-            for term, places, own in zip(terms, placements, windows, strict=True):
-                counted = [own[place] for place in shared]
-                places[name] = self._restricted(term, places[name], name, counted)
+            for term, placement_of, window in zip(terms, placements, windows, strict=True):
+                counted = [window[position] for position in shared]
+                placement_of[name] = self._restricted(term, placement_of[name], name, counted)
         return positions, placements
 
     def _counted_windows(
-        self, term: AnswerTerm, places: Mapping[str, Placement], name: str
+        self, term: AnswerTerm, placement_of: Mapping[str, Placement], name: str
     ) -> list[list[tuple[object, ...]]]:
         """Return the groups of each window along an attribute that an answer counts."""
         windows = []
         for window in self._windows(term, name):
-            keys = [self.keys[name][place] for place in window]
-            windows.append([key for key in keys if self._counts(term, places, name, key)])
+            keys = [self.keys[name][position] for position in window]
+            windows.append([key for key in keys if self._counts(term, placement_of, name, key)])
         return windows
 
     def _placements(self, term: AnswerTerm) -> dict[str, Placement]:
@@ -357,10 +360,14 @@ class CombinationReader:
         return term.partition is not None and name not in term.partition
 
     def _counts(
-        self, term: AnswerTerm, places: Mapping[str, Placement], name: str, key: tuple[object, ...]
+        self,
+        term: AnswerTerm,
+        placement_of: Mapping[str, Placement],
+        name: str,
+        key: tuple[object, ...],
     ) -> bool:
         """Return whether an answer for a group counts cells of it."""
-        return self._is_added_up(term, name) or key in places[name].keys
+        return self._is_added_up(term, name) or key in placement_of[name].keys
 
     def _restricted(
         self,
@@ -380,11 +387,12 @@ class CombinationReader:
         )
         return replace(placement, groups=groups)
 
-    def _product(self, term: AnswerTerm, places: Mapping[str, Placement]) -> Product:
+    def _product(self, term: AnswerTerm, placement_of: Mapping[str, Placement]) -> Product:
         """Return the queries of an answer for some groups."""
         domain = self.selection.domain
         sets: dict[str, QuerySet] = {
-            name: group_queries(domain.kind(name), placement) for name, placement in places.items()
+            name: group_queries(domain.kind(name), placement)
+            for name, placement in placement_of.items()
         }
         workload = self.selection.workload_of_sets(self._aggregate(term), sets)
         return self.noise.own_product(workload)

@@ -629,10 +629,10 @@ def _compute_statistic(
             "extra_columns": extra_columns,
         }
     if statistic.kind == "variances":
-        spread = variances(source, statistic.of, by=statistic.along, level=level)
-        numbers = spread.numbers()
+        variance_answers = variances(source, statistic.of, by=statistic.along, level=level)
+        numbers = variance_answers.numbers()
         return (), {
-            "labels": spread.labels,
+            "labels": variance_answers.labels,
             "values": numbers.pop("std_dev"),
             "low": numbers.pop("low"),
             "high": numbers.pop("high"),

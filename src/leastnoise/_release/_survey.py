@@ -134,11 +134,11 @@ class SamplingRule:
             # sqrt((a + b / x) x^2), which is 0 and not infinite at x = 0
             variance = first * answer**2 + second * np.abs(answer)
             return np.sqrt(np.maximum(variance, 0))
-        stated = np.array(self.values)
-        if stated.size == answer.size:
-            errors = stated.reshape(answer.shape)
-        elif stated.size == 1:
-            errors = np.full(answer.shape, stated)
+        totals = np.array(self.values)
+        if totals.size == answer.size:
+            errors = totals.reshape(answer.shape)
+        elif totals.size == 1:
+            errors = np.full(answer.shape, totals)
         else:  # of a table with other answers, such as one of a series before its end
             errors = np.full(answer.shape, np.nan)
         if self.method == "cv":

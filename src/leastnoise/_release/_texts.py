@@ -1093,10 +1093,10 @@ def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInter
     if guard is None:
         return None
     error = guard.noise_std
-    unused = guard.kept - guard.used
-    if unused <= guard.used:
-        return _estimate_share(unused, guard.used, error, error, level)
-    of_used = _estimate_share(guard.used, unused, error, error, level)
+    unused_rows = guard.kept - guard.used
+    if unused_rows <= guard.used:
+        return _estimate_share(unused_rows, guard.used, error, error, level)
+    of_used = _estimate_share(guard.used, unused_rows, error, error, level)
     if of_used is None:
         return None
     return ShareInterval(1 - of_used.share, 1 - of_used.high, 1 - of_used.low)

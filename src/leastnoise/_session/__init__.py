@@ -3,6 +3,7 @@
 Only this package calls sources, planning, kernel, estimation and release together.
 """
 
+from leastnoise._session._describe import describe_ledger, round_epsilon_up
 from leastnoise._session._guard import (
     MISSED,
     WRONG,

@@ -63,10 +63,11 @@ from leastnoise._trusted.accounting import (
     Budget,
     Noise,
     Privacy,
+    left_text,
     parameters,
 )
 from leastnoise._trusted.check import GuardError, LedgerError, readable
-from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series, left_text
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._trusted.reading import (
@@ -344,9 +345,9 @@ def judge_counts(
 
     Args:
         measured: the result of `guard_measurements`.
-        observation: of ``measured``.
-        payment: what it cost.
-        plan: that is to be released.
+        observation: the observation of ``measured``.
+        payment: the payment of the guard.
+        plan: the plan to be released.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
@@ -368,20 +369,6 @@ def judge_counts(
         reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), plan)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
-    amounts = []
-    for name, total in totals_read(plan).items():
-        kept_column = kept_amount(name)
-        cut = cut_amount(name)
-        unit = float(total.unit)
-        amounts.append(
-            AmountsOfTotal(
-                measure=name,
-                kept=counts[kept_column][0] * unit,
-                cut=counts[cut][0] * unit,
-                kept_std=stds[kept_column] * unit,
-                cut_std=stds[cut] * unit,
-            )
-        )
     return GuardCounts(
         share=str(payment.share),
         charge=payment.charge,
@@ -391,8 +378,31 @@ def judge_counts(
         noise_std=std,
         cut=counts[CUT][0] if CUT in counts else None,
         cut_std=stds.get(CUT),
-        amounts=tuple(amounts),
+        amounts=_amounts_of_totals(counts, stds, totals_read(plan)),
     )
+
+
+def _amounts_of_totals(
+    counts: Mapping[str | None, Sequence[int]],
+    stds: Mapping[str | None, float],
+    totals: Mapping[str, UnitTotal],
+) -> tuple[AmountsOfTotal, ...]:
+    """Return the kept and the cut amount of each total of units, with errors."""
+    amounts = []
+    for name, total in totals.items():
+        kept_column = kept_amount(name)
+        cut_column = cut_amount(name)
+        unit = float(total.unit)
+        amounts.append(
+            AmountsOfTotal(
+                measure=name,
+                kept=counts[kept_column][0] * unit,
+                cut=counts[cut_column][0] * unit,
+                kept_std=stds[kept_column] * unit,
+                cut_std=stds[cut_column] * unit,
+            )
+        )
+    return tuple(amounts)
 
 
 def _reason_to_stop(
@@ -469,12 +479,14 @@ def lacking_bound(measured: Measurements, used_rows: int) -> int:
     error_of_rows = single_draw_bound(measured.noise, scales[None], chance)
     most_rows = max(used_rows + error_of_rows, 0)
     least_rows = max(used_rows - error_of_rows, 0)
-    spread = 0.0
+    difference_bound = 0.0
     if columns > 1:
         exponent = -math.log(chance)
-        spread = exponent / 2 + math.sqrt(exponent**2 / 4 + 2 * exponent * most_rows / columns)
+        difference_bound = exponent / 2 + math.sqrt(
+            exponent**2 / 4 + 2 * exponent * most_rows / columns
+        )
     error = single_draw_bound(measured.noise, scales[LACKING], chance)
-    certain = error + spread - least_rows / (2 * columns)
+    certain = error + difference_bound - least_rows / (2 * columns)
     missed_error = single_draw_bound(measured.noise, scales[LACKING], MISSED)
     nearly_all = (1 - 2 * NEARLY_NONE) * used_rows / columns - missed_error
     return math.ceil(max(certain, nearly_all))

@@ -131,10 +131,10 @@ def _state_of_paid(
     """Return the state of a paid release: whole, resumable, absent or unknown."""
     paid_text = f"The release was paid ({entry.charge})"
     if is_whole:
-        place = ""
+        location = ""
         if entry.output != IN_MEMORY:
-            place = f" in {entry.output}"
-        return PaymentState("whole", f"{paid_text} and is whole{place}.")
+            location = f" in {entry.output}"
+        return PaymentState("whole", f"{paid_text} and is whole{location}.")
     if is_whole is None:
         return PaymentState(
             "unknown", f"{paid_text}; whether it is whole in {entry.output} cannot be told now."
@@ -223,10 +223,10 @@ def check_note(note: str) -> None:
     """Raise for a note that is not one line of text."""
     if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
         if isinstance(note, str):
-            got = note
+            received = note
         else:
-            got = type(note).__name__
-        raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
+            received = type(note).__name__
+        raise refuse("note", received, f"a text of one line and at most {_MOST_NOTE} characters")
 
 
 def with_note(description: str, note: str) -> str:

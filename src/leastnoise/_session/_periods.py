@@ -110,13 +110,13 @@ def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
     plan = Plan.from_json(pending.plan)
     dates, along = _series_dates(plan)
     labels = tuple(map(str, dates.labels))
-    drawn = len(pending.steps)
+    steps = len(pending.steps)
     queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
     # no query ends before this period, so there is no release of an earlier one
     first = min(int(last_cells(operator).min()) for operator in queries)
     directory = Path(entry.output)
-    missing = tuple(label for label in labels[first:drawn] if not (directory / label).exists())
-    return PeriodState(labels, drawn, dates.ended_periods(_today()), missing)
+    missing = tuple(label for label in labels[first:steps] if not (directory / label).exists())
+    return PeriodState(labels, steps, dates.ended_periods(_today()), missing)
 
 
 def is_unfinished(ledger: Ledger, entry: Entry) -> bool:

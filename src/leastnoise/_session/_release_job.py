@@ -268,7 +268,7 @@ def read_table(
     return reading.read(
         source,
         plan.domain,
-        wanted=reading.ReadRequest(
+        read_request=reading.ReadRequest(
             attributes=attributes,
             measures=measures,
             tables=_tables(plan),
@@ -626,11 +626,11 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'notebook', ...; ...
     """
-    chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
+    exporter = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()
     release, manifest = read_published(path)
     check_table_facts(manifest, release)
-    return chosen(Publication(release, manifest, str(path)))
+    return exporter(Publication(release, manifest, str(path)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -459,9 +459,9 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
     else:
         dataset = ledger.dataset
         reconcile_ledger(ledger)
-        finished = _finish_stopped(ledger, job.plan, request)
-        if finished is not None:
-            return finished
+        finished_release = _finish_stopped(ledger, job.plan, request)
+        if finished_release is not None:
+            return finished_release
         affordable_job = _job_within_ledger(ledger, job, request.share)
     plan = affordable_job.plan
     check_search_datasets(request.options.searches, dataset)
@@ -499,10 +499,10 @@ def _finish_stopped(
     paid = find_stopped_entry(ledger, plan.digest(), request.output)
     if paid is None:
         return None
-    finished = finish_paid(
+    finished_release = finish_paid(
         ledger, paid, request.source, options=request.options, progress=request.progress
     )
-    return finished.release
+    return finished_release.release
 
 
 def _pay_for_guard(
@@ -690,8 +690,10 @@ def resume(
     []
     """
     return [
-        finished.release
-        for finished in finish_releases(ledger, source, number=number, out=out, progress=progress)
+        finished_release.release
+        for finished_release in finish_releases(
+            ledger, source, number=number, out=out, progress=progress
+        )
     ]
 
 
@@ -734,19 +736,21 @@ def finish_releases(
         raise InputError(
             f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
         )
-    finished = []
+    finished_releases = []
     failures = []
     for entry in entries:
         try:
-            finished.append(_finish_entry(ledger, entry, source, out, row_progress(progress)))
+            finished_releases.append(
+                _finish_entry(ledger, entry, source, out, row_progress(progress))
+            )
         # the others do not depend on it, and one that is only in memory would be lost with it
         except LeastNoiseError as error:
             failures.append((entry, error))
-    if failures and not finished:
+    if failures and not finished_releases:
         raise failures[0][1]
     for entry, failure in failures:
         warnings.warn(f"Release {entry.number} was not finished: {failure}", stacklevel=4)
-    return finished
+    return finished_releases
 
 
 def _finish_entry(

@@ -374,18 +374,20 @@ def run_spec(
     if plan is None:
         plan = _plan_within_ledger(spec, ledger_path, observer)
     _check_plan(spec, plan, observer)
-    finished = _release_plan(spec, plan, out, observer, note=note, payer=_payer(spec, ledger_path))
+    finished_release = _release_plan(
+        spec, plan, out, observer, note=note, payer=_payer(spec, ledger_path)
+    )
     opened_ledger = Ledger.open(ledger_path)
     status: RunStatus = "released"
-    if finished.observation.receipt in earlier_ids:
+    if finished_release.observation.receipt in earlier_ids:
         status = "finished"
     return SpecRun(
         status,
-        finished,
+        finished_release,
         opened_ledger,
-        _entry_of(opened_ledger, finished),
+        _entry_of(opened_ledger, finished_release),
         is_new_ledger,
-        missed_targets=missed_targets(finished.plan, spec.options.level),
+        missed_targets=missed_targets(finished_release.plan, spec.options.level),
     )
 
 
@@ -568,9 +570,9 @@ def _other_release_error(target: Path, differences: Iterable[str]) -> InputError
     )
 
 
-def _entry_of(ledger: Ledger, finished: Release) -> Entry | None:
+def _entry_of(ledger: Ledger, finished_release: Release) -> Entry | None:
     """Return the entry of a ledger that paid for a release, or None."""
-    receipt = finished.observation.receipt
+    receipt = finished_release.observation.receipt
     return next((entry for entry in ledger.entries() if receipt and entry.id == receipt), None)
 
 
@@ -652,9 +654,9 @@ def _run_seeded(
     spec = pay_for_searches(spec, None, observer, seed)
     plan = plan or _make_plan(spec, observer)
     _check_plan(spec, plan, observer)
-    finished = _release_plan(spec, plan, out, observer, seed=seed)
-    missed = missed_targets(finished.plan, spec.options.level)
-    return SpecRun("not private", finished, missed_targets=missed)
+    finished_release = _release_plan(spec, plan, out, observer, seed=seed)
+    missed = missed_targets(finished_release.plan, spec.options.level)
+    return SpecRun("not private", finished_release, missed_targets=missed)
 
 
 def pay_for_searches(

@@ -78,13 +78,13 @@ class BoundsRequest:
     @property
     def lowest(self) -> Fraction:
         """The public lower bound, or the smallest bound that may be found."""
-        stated = [key for key in ("low", "least") if key in self.settings]
-        if len(stated) != 1:
+        stated_keys = [key for key in ("low", "least") if key in self.settings]
+        if len(stated_keys) != 1:
             raise InputError(
                 f"{self.where} must have either 'low', the public lower bound, or 'least', the "
                 f"smallest lower bound that may be found; write for example {self._example}."
             )
-        return exact(f"{self.where} {stated[0]}", self.settings[stated[0]])
+        return exact(f"{self.where} {stated_keys[0]}", self.settings[stated_keys[0]])
 
     @property
     def _example(self) -> str:
@@ -94,10 +94,10 @@ class BoundsRequest:
             return "bins = { low = 0, most = 1000000, count = 20 }"
         return f"{self.path[2]} = {{ low = 0, most = 1000000 }}"
 
-    def value(self, found: FoundBounds | None) -> Any:
+    def value(self, found_bounds: FoundBounds | None) -> Any:
         """Return the value for the table: the found bounds, or the widest possible bounds."""
-        if found is not None:
-            return self.value_between(found.low, found.high)
+        if found_bounds is not None:
+            return self.value_between(found_bounds.low, found_bounds.high)
         if self.path[0] == "privacy":
             whole(f"{self.where} most", self.settings.get("most"), 1, MOST_ROWS)
             return self.value_between(Fraction(0), self.most)

@@ -244,8 +244,8 @@ def words_in(name: str) -> tuple[str, ...]:
     (('beneficiary', 'id'), ('kunden', 'nr'), ('no', 'assure'))
     """
     spelled = re.sub("n[°º]", "no ", name.replace("ß", "ss"), flags=re.IGNORECASE)
-    apart = unicodedata.normalize("NFKD", spelled)
-    bare = "".join(letter for letter in apart if not unicodedata.combining(letter))
+    decomposed = unicodedata.normalize("NFKD", spelled)
+    bare = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     words = [word.lower() for word in _PARTS_OF_WORDS.findall(bare)]
     return tuple(part for word in words for part in _split_identifier(word))
 

@@ -330,30 +330,21 @@ _SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unkn
 _ALSO_ALLOWED = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
 
 
-def kind_from_spec(
-    name: str,
-    table: object,
-    files: PublicFiles = _NO_FILES,
-    reading: Mapping[str, Any] | None = None,
-) -> Kind:
-    """Return the kind of an attribute from its table ``[domain.NAME]``."""
-    attribute_name("the name of an attribute", name)
-    where = f"[domain.{name}]"
-    settings: dict[str, Any] = known_keys(
-        where,
-        table,
-        [
-            *_SHAPES,
-            "outside",
-            "null",
-            "complete",
-            "column",
-            "levels",
-            "labels",
-            *READING_KEYS,
-            *_ALSO_ALLOWED,
-        ],
-    )
+_ATTRIBUTE_KEYS = (
+    *_SHAPES,
+    "outside",
+    "null",
+    "complete",
+    "column",
+    "levels",
+    "labels",
+    *READING_KEYS,
+    *_ALSO_ALLOWED,
+)
+
+
+def _shape_of(where: str, settings: Mapping[str, Any]) -> str:
+    """Return the one key that states the values of an attribute."""
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
         listed_shapes = " and ".join(repr(key) for key in shapes) or "none of them"
@@ -365,8 +356,22 @@ def kind_from_spec(
     for key, owner in _ALSO_ALLOWED.items():
         if key in settings and owner != shape:
             raise InputError(
-                f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
+                f"{where} has {key!r}, which belongs only to {owner!r}; it has {shape!r}."
             )
+    return shape
+
+
+def kind_from_spec(
+    name: str,
+    table: object,
+    files: PublicFiles = _NO_FILES,
+    reading: Mapping[str, Any] | None = None,
+) -> Kind:
+    """Return the kind of an attribute from its table ``[domain.NAME]``."""
+    attribute_name("the name of an attribute", name)
+    where = f"[domain.{name}]"
+    settings: dict[str, Any] = known_keys(where, table, _ATTRIBUTE_KEYS)
+    shape = _shape_of(where, settings)
     arguments = {
         key: settings[key]
         for key in ("outside", "null", "complete", *_ALSO_ALLOWED)
@@ -386,9 +391,8 @@ def kind_from_spec(
             column=None if column == name else column, **reading_settings
         )
         if shape == "unknown" and "levels" in settings:
-            arguments["levels"] = settings[
-                "levels"
-            ]  # `Unknown` refuses them: there are no categories yet
+            # `Unknown` refuses them: there are no categories yet
+            arguments["levels"] = settings["levels"]
         kind = _kind_of_shape(shape, value, arguments, files)
         if "levels" in settings:
             return kind.with_levels(_levels(settings["levels"], kind, files))

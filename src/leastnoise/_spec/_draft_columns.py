@@ -130,8 +130,8 @@ def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
     of_persons = _columns_of_persons(columns)
     if len(of_persons) == 1:
         (person,) = of_persons
-        place = columns.index(person)
-        columns[place] = replace(person, left_out=_THE_PERSON, names_person=True)
+        position = columns.index(person)
+        columns[position] = replace(person, left_out=_THE_PERSON, names_person=True)
     return SourceColumns(tuple(columns))
 
 

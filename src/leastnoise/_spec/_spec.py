@@ -1179,9 +1179,9 @@ def _read_unit(
     if series_rows is not None:
         table = {"max_rows": series_rows, **table}
     if "column" not in table or "max_rows" not in table:
-        got = ", ".join(table) or "neither"
+        received = ", ".join(table) or "neither"
         raise InputError(
-            f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a "
+            f"[privacy] unit must have column and max_rows; got {received}. Say how many rows of a "
             "unit count."
         )
     cell = table.get("cell")
@@ -1270,12 +1270,12 @@ def _read_statements(
     for number, entry in enumerate(entries, 1):
         entry_statements: list[Statement] = []
         if isinstance(entry, Mapping) and "sql" in entry:
-            place = statement_files.get(number, f"[[workload]] number {number}")
+            location = statement_files.get(number, f"[[workload]] number {number}")
             try:
                 _refuse_file_name(entry["sql"])
                 entry_statements += read_statements(domain, [entry["sql"]], settings)
             except InputError as error:
-                faults += [f"{place}: {fault}" for fault in error.args[0].splitlines()]
+                faults += [f"{location}: {fault}" for fault in error.args[0].splitlines()]
         statements.append(entry_statements)
     if faults:
         raise InputError("\n".join(faults))

@@ -271,9 +271,9 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
     """Return whether a bound on rows per cell can cut rows from a table."""
     if not product.is_per_unit or product.measure is None:
         return True
-    counted = product.domain.measure(product.measure)
-    if isinstance(counted, PerUnit):
-        attributes = counted.attributes
+    measure = product.domain.measure(product.measure)
+    if isinstance(measure, PerUnit):
+        attributes = measure.attributes
     else:
         attributes = ()
     if not attributes:

@@ -111,14 +111,14 @@ def _strategy_of_part(
         raise
 
 
-def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
-    """Return a table as a table of counts, with this importance.
+def _as_counts(product: Product, importance: float, count_measure: str | None = None) -> Product:
+    """Return a table as one of counts, with this importance.
 
-    It counts the values of the measure ``counted``, or the rows if ``counted`` is None.
+    It counts the values of the measure ``count_measure``, or rows if that is None.
     """
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
-    return replace(product, measure=counted, weight=weight, target=None, size=None)
+    return replace(product, measure=count_measure, weight=weight, target=None, size=None)
 
 
 def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
@@ -167,20 +167,20 @@ def _other_blocks(problem: PlanningProblem, counts: _Counts) -> list[Product]:
         if product.measure not in counts and product.measure not in counts.values():
             products.append(product)
             continue
-        counted = counts.get(product.measure, product.measure)
+        count_measure = counts.get(product.measure, product.measure)
         if product.measure in counts:
             often = midpoint(workload.domain.measure(str(product.measure)))
         else:
             often = 1.0
-        key = (counted, *product.table_key[1:])
+        key = (count_measure, *product.table_key[1:])
         worth[key] = (
             product,
             worth.get(key, (product, 0.0))[1] + product.importance * often**2,
-            counted,
+            count_measure,
         )
     return [
-        _as_counts(product, importance, counted)
-        for product, importance, counted in worth.values()
+        _as_counts(product, importance, count_measure)
+        for product, importance, count_measure in worth.values()
         if importance > 0
     ] + products
 

@@ -247,11 +247,11 @@ def greedy_cover(
     ).tolist():  # each limit suffices, because every requested marginal is also a candidate
         if not threshold < least:
             break
-        chosen = _greedy_cover(added <= threshold)
-        largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
+        cover = _greedy_cover(added <= threshold)
+        largest = float(len(cover)) ** power * float(added[:, cover].min(axis=1).max())
         if largest < least:
             least = largest
-            best = chosen
+            best = cover
     return Cover(
         tables=tuple(options[i] for i in best), source=added[:, best].argmin(axis=1), largest=least
     )
@@ -321,13 +321,13 @@ def _greedy_cover(covers: BoolArray) -> list[int]:
     count_type = np.min_scalar_type(len(covers))
     uncovered = np.ones(len(covers), dtype=bool)
     counts = covers.sum(axis=0, dtype=count_type)
-    chosen: list[int] = []
+    cover: list[int] = []
     while counts[at := int(counts.argmax())]:
         new = covers[:, at] & uncovered
-        chosen.append(at)
+        cover.append(at)
         uncovered &= ~new
         counts -= covers[new].sum(axis=0, dtype=count_type)
-    return chosen
+    return cover
 
 
 class Design(NamedTuple):
@@ -567,7 +567,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     domain = workload.domain
     if len(workload.attributes) < 2:
         return weighted_strategy(name, workload, along, workload.tables, 1)  # nothing to combine
-    chosen: dict[str | None, list[Names]] = {}
+    requested_tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
         factors = {axis: factor_along(domain, axis, along) for names in sets for axis in names}
@@ -588,11 +588,11 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         for names in tables:
             block = Block(tuple(factors[axis] for axis in names), Fraction(1), measure)
             norms.append(block_norm(domain, block, 1))
-        chosen[measure] = tables
+        requested_tables[measure] = tables
         start[measure] = [
             share * weight / norm for weight, norm in zip(weights, norms, strict=True)
         ]
-    return weighted_strategy(name, workload, along, chosen, 1, start=start)
+    return weighted_strategy(name, workload, along, requested_tables, 1, start=start)
 
 
 @lru_cache(maxsize=64)

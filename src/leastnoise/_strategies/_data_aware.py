@@ -85,13 +85,12 @@ def difference_costs(
     of the block, and the squared error is the total over all queries of the workload.
     """
     costs = []
-    for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
+    for level, (before, after) in enumerate(zip(left_children, right, strict=True)):
         width = 2 << level
-        real = (before > 0) & (behind > 0)
-        # The error is spread evenly over the cells of each half; blocks with only one half have no
-        # error.
+        real = (before > 0) & (after > 0)
+        # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack(
-            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
+            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(after, 1)))], axis=1
         )
         errors = np.repeat(halves.reshape(-1), width // 2)[: gram.size]
         cost = np.zeros(len(before))
@@ -175,9 +174,9 @@ def first_levels(
         return np.asarray(weights / (weights**norm).sum() ** (1 / norm))
 
     def error(point: FloatArray) -> float:
-        spread = 1 / weights_of(point) ** 2
-        upward = [float(spread[0])]  # the variance of a block from the measurements inside it
-        for variance, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
+        variances = 1 / weights_of(point) ** 2
+        upward = [float(variances[0])]  # variance of a block from the measurements inside it
+        for variance, low, high in zip(variances[1:], powers[:-1], powers[1:], strict=True):
             below = upward[-1] * 2 ** (high - low)
             upward.append(below * float(variance) / (below + float(variance)))
         indices = np.searchsorted(powers, np.arange(depth), side="right") - 1
@@ -374,9 +373,11 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
     An average bin of the table holds the part ``share`` of the rows; small attributes need fewer
     bins.
     """
-    even = share ** (1 / len(parts))
+    even_share = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
-    for side in sorted(range(len(parts)), key=lambda axis: len(bin_starts(parts[axis], even))):
+    for side in sorted(
+        range(len(parts)), key=lambda axis: len(bin_starts(parts[axis], even_share))
+    ):
         starts[side] = bin_starts(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
         share = min(share * len(starts[side]), 1.0)
     return tuple(starts[side] for side in range(len(parts)))

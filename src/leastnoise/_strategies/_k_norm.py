@@ -217,15 +217,17 @@ def _possible_ends(sizes: Sequence[int]) -> list[int]:
     A group may also end inside the tables of one size if they have more cells than a group may
     have.
     """
-    between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
-    between.sort(key=lambda place: sizes[place - 1] / sizes[place])
+    between = [
+        position for position in range(1, len(sizes)) if sizes[position - 1] < sizes[position]
+    ]
+    between.sort(key=lambda position: sizes[position - 1] / sizes[position])
     ends = {*between[:_MOST_CUTS], len(sizes)}
     cells = 0
-    for place, size in enumerate(sizes):
-        if place in ends:
+    for position, size in enumerate(sizes):
+        if position in ends:
             cells = 0
         if cells + size > MOST_K_NORM_CELLS:
-            ends.add(place)
+            ends.add(position)
             cells = 0
         cells += size
     return sorted(ends)
@@ -400,10 +402,10 @@ def _group_precisions(
     precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / of_group.total
     for name in names:
         size = tables[name].size
-        place = locate(closure, [(positions[name],)])[0]
-        if size > 1 and place >= 0:
+        position = locate(closure, [(positions[name],)])[0]
+        if size > 1 and position >= 0:
             kappa = closure.shape[positions[name]]
-            precisions[place] = _LAPLACE_VARIANCE / of_group.contrast(size) / kappa
+            precisions[position] = _LAPLACE_VARIANCE / of_group.contrast(size) / kappa
     return precisions
 
 

@@ -163,14 +163,14 @@ class _GroupWeights:
     and a last share for the groups inside.
     """
 
-    def __init__(self, asked: _LevelTables, cost: FloatArray) -> None:
-        self.orbits = asked.levels.orbits
+    def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
+        self.orbits = tables.levels.orbits
         self.numbers, self.parents = (
             self.orbits.numbers[::-1],
             self.orbits.parents[::-1],
-        )  # from the total down, like all lists in this class
-        levels = [level for _, level, _ in asked.tables]
-        # The positions of the tables of every level, down to the finest level with tables.
+        )  # from the total down, as all lists here
+        levels = [level for _, level, _ in tables.tables]
+        # The positions of the tables of every level down to the finest one that has any.
         self.tables = [
             np.flatnonzero(np.equal(levels, level))
             for level in reversed(range(min(levels), len(self.numbers)))
@@ -178,7 +178,7 @@ class _GroupWeights:
         # For every space: the importance of the levels, and the precision that each table adds to
         # its level at privacy cost 1.
         self.information = []
-        for level_weights, table_information in asked.spaces:
+        for level_weights, table_information in tables.spaces:
             precision = [
                 (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
                 for tables in self.tables

@@ -86,9 +86,9 @@ def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
     larger.
     """
     bound = privacy.max_per_cell
-    own = view.max_per_cell
-    if bound is None or own is None or {*own.attributes} <= {*bound.attributes}:
-        return own
+    cell_limit = view.max_per_cell
+    if bound is None or cell_limit is None or {*cell_limit.attributes} <= {*bound.attributes}:
+        return cell_limit
     return bound
 
 
@@ -136,13 +136,13 @@ class _SpacePairs:
         without, along = squares
         shares = without - along / self.cells
         shares[1:] = np.maximum(shares[1:], 0)
-        apart = float(self.norms @ along)
+        separate_norm = float(self.norms @ along)
         together = float(self.norms @ shares)
         numbers = [rows]
         if together < 0:
-            numbers.append(min(rows // in_cell, round(-apart / (2 * together))) * in_cell)
+            numbers.append(min(rows // in_cell, round(-separate_norm / (2 * together))) * in_cell)
         return error * max(
-            apart * _squared_numbers(number, rows, in_cell)[0] + together * number**2
+            separate_norm * _squared_numbers(number, rows, in_cell)[0] + together * number**2
             for number in numbers
         )
 

@@ -264,16 +264,16 @@ def choose_threshold(
         excess = counts * np.maximum(centres - threshold, 0.0)
         squares.append(float(missed.multiply_rows(excess[None, :])[0] @ excess))
     bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
-    spread = noise * np.array(
+    noise_std = noise * np.array(
         [unit_noise(np.minimum(edges, threshold)) for threshold in candidates]
     )
-    best = int(np.argmin(bias**2 + spread**2))
+    best = int(np.argmin(bias**2 + noise_std**2))
     excess = by_cell(TailLaw().index) * np.maximum(centres - candidates[best], 0.0)
     return ThresholdChoice(
         threshold=int(candidates[best]),
         candidates=candidates,
         bias=bias,
-        noise=spread,
+        noise=noise_std,
         excess=excess,
     )
 
@@ -673,8 +673,8 @@ class GroupBuckets:
         shares = np.full(groups, 1 / groups)
         if precision > 0:
             single = sums @ weights / precision
-            spread = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
-            trust = spread / (spread + 1 / precision)
+            variance = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
+            trust = variance / (variance + 1 / precision)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
         denoised = np.where(
             sums > _exceedance_threshold(sums.size) * noise,

@@ -139,16 +139,16 @@ def tilted(problem: PlanningProblem) -> Strategy:
     terms = _terms(workload, groups, group_of)
     values = _initial_values(groups)
     try:
-        chosen = _fit_tilts(groups, terms, values)
+        tilts = _fit_tilts(groups, terms, values)
     except np.linalg.LinAlgError:
         raise NotApplicable(
             "the weights of queries along an attribute differ too much to compute eigenvectors"
         ) from None
-    tops = _coefficient_limits(workload.domain, privacy, terms, values, group_of, chosen)
+    tops = _coefficient_limits(workload.domain, privacy, terms, values, group_of, tilts)
     measured: dict[int, _MeasuredRows] = {}
     for number, group in enumerate(groups):
-        if number in chosen:
-            measured[number] = _round_rows(group, values, chosen[number], tops[number])
+        if number in tilts:
+            measured[number] = _round_rows(group, values, tilts[number], tops[number])
         elif group.size > 1:
             norm = math.sqrt((group.size - 1) / group.size)
             measured[number] = _MeasuredRows(Contrasts(group.size), norm)
@@ -317,10 +317,10 @@ def _fit_tilts(
             curves[number] = _tilt_curve(_TiltGrams(group.grams, *_merged_grams(group, slopes)))
     for number, curve in curves.items():
         values[groups[number].values] = curve.values_at(_MIDDLE)
-    chosen = {}
-    for number, curve in curves.items():  # find the best pull for one group after the other
-        chosen[number] = _best_rows(groups[number], curve, terms, values)
-    return chosen
+    tilts = {}
+    for number, curve in curves.items():  # the best pull of one group after the other
+        tilts[number] = _best_rows(groups[number], curve, terms, values)
+    return tilts
 
 
 def _best_rows(
@@ -472,7 +472,7 @@ def _coefficient_limits(
     terms: _Terms,
     values: FloatArray,
     group_of: Mapping[Along, int],
-    chosen: Mapping[int, FloatArray],
+    tilts: Mapping[int, FloatArray],
 ) -> dict[int, int]:
     """Return the largest integer coefficient for each fitted group.
 
@@ -489,17 +489,17 @@ def _coefficient_limits(
         grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
     else:
         grid = 0.0
-    bits = dict.fromkeys(chosen, float(_TOP_BITS))
+    bits = dict.fromkeys(tilts, float(_TOP_BITS))
     for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
         numbers = [group_of[measure, name] for name in tau]
-        fitted = [number for number in numbers if number in chosen]
+        fitted = [number for number in numbers if number in tilts]
         if not fitted or not math.isfinite(deviation):
             continue
         largest = domain.largest_value(measure)
         other_cells = math.prod(
             domain.kind(name).size - 1
             for name, number in zip(tau, numbers, strict=True)
-            if number not in chosen
+            if number not in tilts
         )
         room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
         if len(fitted) < len(
@@ -508,7 +508,7 @@ def _coefficient_limits(
             most = 28 - grid - math.log2(deviation * largest)
             room = min(
                 room,
-                most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted),
+                most + sum(math.log2(float(np.abs(tilts[number]).max())) for number in fitted),
             )
         for number in fitted:
             bits[number] = min(bits[number], room / len(fitted))

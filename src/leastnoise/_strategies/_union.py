@@ -128,9 +128,9 @@ def _error_estimator(
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
-    def error(chosen: tuple[bool, ...]) -> float:
+    def error(is_joint: tuple[bool, ...]) -> float:
         selected = [
-            product for product, is_chosen in zip(products, chosen, strict=True) if is_chosen
+            product for product, is_chosen in zip(products, is_joint, strict=True) if is_chosen
         ]
         each = np.array([product.importance for product in selected])
         for name, size in sizes.items():
@@ -193,11 +193,11 @@ def _strategy(
     """Return both tables with the best split of the budget."""
     blocks = []
     heights = []
-    for chosen in (False, True):
+    for is_joint in (False, True):
         products = [
             product
             for product, side in zip(workload.products, parting, strict=True)
-            if side is chosen
+            if side is is_joint
         ]
         block = Block(_fit_table(products, sizes, family_fits, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:

@@ -90,10 +90,10 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
         return replace(strategy_along, name=OWN)
     if not isinstance(strategy_along, Mapping):
         if len(names) != 1:
-            listed = ", ".join(names) or "none"
+            listing = ", ".join(names) or "none"
             raise refuse(
                 "strategy",
-                f"one array for {len(names)} attributes ({listed})",
+                f"one array for {len(names)} attributes ({listing})",
                 "a mapping from attributes to arrays",
             )
         strategy_along = {names[0]: strategy_along}
@@ -200,12 +200,12 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
         ) from None
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
         if array.dtype.kind in "iufb":
-            got = f"{array.dtype} of shape {array.shape}"
+            received = f"{array.dtype} of shape {array.shape}"
         else:
-            got = f"{type(value).__name__} {quoted(value)}"
+            received = f"{type(value).__name__} {quoted(value)}"
         raise refuse(
             f"the strategy along {name}",
-            got,
+            received,
             "an array of numbers (queries x cells), an operator or a query set",
         )
     if not array.any():

@@ -187,13 +187,7 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     columns = _column_numbers(data, form)
     names = {number: name for name, number in columns.items()}
     questions = [_read_question(number, names, form) for number in question_numbers]
-    if not questions and (not in_sql or _has_margin(form)):
-        raise InputError("No table is chosen yet; choose what to publish.")
-    if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
-        raise InputError(
-            "Numbers and totals of persons need a column that identifies a person; choose it in "
-            "section 2."
-        )
+    _check_questions(questions, form, in_sql=in_sql)
     margin = _read_margin(form)
     if questions:
         attributes = _used_attributes(questions)
@@ -213,8 +207,8 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         for name, number in columns.items()
         if name in described
     }
-    weights = {question.weight for question in questions}
     measure_columns = {name: columns[name] for name in sorted(measures)}
+    weights = {question.weight for question in questions}
     measure_tables = {
         name: _measure_table(data.columns[number], number, form, is_weight=name in weights)
         for name, number in measure_columns.items()
@@ -223,8 +217,9 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         if question.kind == "totals":
             column = columns[question.of]
             measure_columns[question.measure] = column
+            groups = [*question.groups]
             measure_tables[question.measure] = total_table(
-                data.columns[column], form, number, [*question.groups]
+                data.columns[column], form, number, groups
             )
     if measure_tables:
         table["measures"] = measure_tables
@@ -238,9 +233,25 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}
+    return _checked_text(table, data, has_questions=bool(questions))
+
+
+def _check_questions(questions: Sequence["Question"], form: Form, *, in_sql: bool) -> None:
+    """Refuse a form without a question, or without the column of a person."""
+    if not questions and (not in_sql or _has_margin(form)):
+        raise InputError("No table is chosen yet; choose what to publish.")
+    if not form.get("unit") and any(question.kind in _OF_PERSONS for question in questions):
+        raise InputError(
+            "Numbers and totals of persons need a column that identifies a person; choose it in "
+            "section 2."
+        )
+
+
+def _checked_text(table: Mapping[str, Any], data: Data, *, has_questions: bool) -> str:
+    """Return the text of a spec, which can be read as a spec."""
     text = _HEAD + _format_toml(table)
     complete_text = text
-    if not questions:
+    if not has_questions:
         complete_text = f"{text}\n[[workload]]\nqueries = {{}}\n"
     parse_spec(complete_text, data.folder)
     return text
@@ -491,8 +502,8 @@ def _workload_entries(
 
 def _margin_of_sum(margin: str, name: str, bounds: Sequence[Any]) -> str:
     """Return a margin of counts times the largest value of a measure."""
-    what = message("a bound of {name}", name=name)
-    largest_value = max(abs(exact(what, bound)) for bound in bounds)
+    subject = message("a bound of {name}", name=name)
+    largest_value = max(abs(exact(subject, bound)) for bound in bounds)
     return str(exact("the distance", margin) * largest_value)
 
 
@@ -519,11 +530,11 @@ def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -
     if texts.get("other") or kind == "unknown":
         table |= {"outside": "other", "null": "other"}
     if kind in {"whole", "number"}:
-        what = message("values of {name} beyond the bounds", name=name)
-        table["outside"] = one_of(what, texts.get("beyond") or "clip", _BEYOND)
+        subject = message("values of {name} beyond the bounds", name=name)
+        table["outside"] = one_of(subject, texts.get("beyond") or "clip", _BEYOND)
     if kind == "whole" and texts.get("rounding"):
-        what = message("the reading of fractions in {name}", name=name)
-        table["rounding"] = one_of(what, texts["rounding"], READINGS)
+        subject = message("the reading of fractions in {name}", name=name)
+        table["rounding"] = one_of(subject, texts["rounding"], READINGS)
     further_keys = {
         "levels": attribute_levels(kind, texts),
         "labels": attribute_labels(kind, name, texts),
@@ -558,9 +569,9 @@ def _attribute_fields(
 
 def _step_count(name: str, texts: Mapping[str, str]) -> int:
     """Return the number of steps between the bounds of a column of numbers."""
-    what = message("a bound or the step of {name}", name=name)
+    subject = message("a bound or the step of {name}", name=name)
     bounds = {field: texts.get(field, "") for field in ("low", "high", "step")}
-    low, high, step = (exact(what, text) for text in bounds.values())
+    low, high, step = (exact(subject, text) for text in bounds.values())
     if step > 0:
         count = (high - low) / step
     else:

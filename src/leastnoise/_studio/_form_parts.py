@@ -82,8 +82,8 @@ def attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
         fields = {
             key.removeprefix(prefix): text for key, text in texts.items() if key.startswith(prefix)
         }
-        what = message("the groups of {name}", name=level)
-        way = one_of(what, fields.get("way") or "file", LEVEL_WAYS)
+        subject = message("the groups of {name}", name=level)
+        way = one_of(subject, fields.get("way") or "file", LEVEL_WAYS)
         if kind not in LEVEL_WAYS[way]:
             continue
         if level in levels:
@@ -101,8 +101,8 @@ def _level_table(
     if way == "edges":
         return {"edges": _parse_edges(fields.get("edges", ""))}
     if way in {"width", "digits"}:
-        what = message("the size of the groups {name}", name=level)
-        return {way: whole(what, parse_number(fields.get(way, "")), 1, _MOST_WIDE)}
+        subject = message("the size of the groups {name}", name=level)
+        return {way: whole(subject, parse_number(fields.get(way, "")), 1, _MOST_WIDE)}
     return {
         "file": fields.get("file") or texts.get("file", ""),
         "key": fields.get("key") or texts.get("file_column", ""),
@@ -237,9 +237,9 @@ def output_table(form: Form, language: str) -> dict[str, Any]:
     for key in FURTHER_ANSWERS:
         if form.get(key):
             output[key] = True
-    for key, what in _LIMITS.items():
+    for key, subject in _LIMITS.items():
         if form.get(key):
-            exact_positive(what, form[key])
+            exact_positive(subject, form[key])
             output[key] = parse_number(form[key])
     rounding = one_of("the rounding of answers", form.get("rounding") or "nearest", OUTPUT_ROUNDING)
     if "round" in output and rounding != "nearest":

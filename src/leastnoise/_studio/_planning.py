@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from leastnoise._error import StatisticError, measured_multiplier, statistic_errors
+from leastnoise._facts import list_facts
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -32,7 +33,6 @@ from leastnoise._release import (
     LANGUAGES,
     Catalogue,
     describe_draft,
-    list_facts,
     table_title,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, read_toml, spec_warnings

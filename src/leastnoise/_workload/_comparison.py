@@ -165,9 +165,11 @@ def read_quantity(
     }
     one_of("count", count, ("rows", "units"))
     if len(named) > 1 or (named and count == "units"):
-        chosen = [*named, *(["count"] if count == "units" else [])]
+        measures = [*named, *(["count"] if count == "units" else [])]
         raise refuse(
-            "what is compared", " and ".join(chosen), "one of mean, sum, share and count = 'units'"
+            "what is compared",
+            " and ".join(measures),
+            "one of mean, sum, share and count = 'units'",
         )
     if share is not None:
         if not isinstance(share, Mapping) or not share:
@@ -181,9 +183,9 @@ def read_quantity(
         )
     for kind, measure in named.items():
         if not isinstance(measure, str) or measure not in domain.measures:
-            listed = ", ".join(domain.measures) or "none is declared"
+            listing = ", ".join(domain.measures) or "none is declared"
             raise refuse(
-                kind, measure, f"a measure of the domain ({listed})", MEASURES_ARE_DECLARED
+                kind, measure, f"a measure of the domain ({listing})", MEASURES_ARE_DECLARED
             )
         return Quantity(kind="mean" if kind == "mean" else "sum", measure=measure)
     return Quantity(units=count == "units")
@@ -406,8 +408,8 @@ def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTa
     """Return the targets of all differences and ratios in [targets]."""
     forms = ("difference", "ratio")
     if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
-        got = ", ".join(map(str, table)) if isinstance(table, Mapping) else table
-        raise refuse("[targets]", got, "a table with difference, ratio or both")
+        received = ", ".join(map(str, table)) if isinstance(table, Mapping) else table
+        raise refuse("[targets]", received, "a table with difference, ratio or both")
     targets = []
     for form, entry in table.items():
         entries: Sequence[Any] = entry if isinstance(entry, list) else [entry]

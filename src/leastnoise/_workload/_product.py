@@ -139,11 +139,11 @@ class Product:
         elif isinstance(summed, UnitTotal):
             self._check_unit_total(summed)
 
-    def _check_unit_count(self, counted: UnitCount) -> None:
+    def _check_unit_count(self, unit_count: UnitCount) -> None:
         """Raise for queries that would count a unit more than once."""
-        cell = counted.attributes
-        if counted.has_groups:
-            self._check_groups(counted)
+        cell = unit_count.attributes
+        if unit_count.has_groups:
+            self._check_groups(unit_count)
         elif cell and not (cell == self.attributes and self.asks_single_cells):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
             raise refuse(
@@ -153,19 +153,19 @@ class Product:
                 advice,
             )
 
-    def _check_groups(self, counted: UnitCount) -> None:
+    def _check_groups(self, unit_count: UnitCount) -> None:
         """Raise for queries about groups other than those in which units are counted."""
-        if counted.attributes == self.attributes and all(
+        if unit_count.attributes == self.attributes and all(
             set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
             if groups is not None
             else _is_of_single_cells(query_set)
-            for (name, query_set), groups in zip(self.along.items(), counted.groups, strict=True)
+            for (name, query_set), groups in zip(self.along.items(), unit_count.groups, strict=True)
         ):
             return
         raise refuse(
             f"the queries of {self.measure}",
             replace(self, measure=None).name,
-            f"groups of {' x '.join(counted.attributes)} that it counts",
+            f"groups of {' x '.join(unit_count.attributes)} that it counts",
             "Ask for them in the workload of a release.",
         )
 
@@ -202,8 +202,8 @@ class Product:
         groups = self.unit_groups(attribute)
         if groups is None:
             return queries.operator(attribute, kind)
-        places = np.array([groups[cells] for cells in cell_sets(attribute, queries, kind)])
-        return Ranges(kind.size, places, places)
+        positions = np.array([groups[cells] for cells in cell_sets(attribute, queries, kind)])
+        return Ranges(kind.size, positions, positions)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
         """Return the cell that holds the count of units of each group of an attribute.
@@ -213,14 +213,14 @@ class Product:
         """
         if not self.counts_groups:
             return None
-        counted = self.domain.measure(str(self.measure))
-        if not isinstance(counted, UnitCount):
+        unit_count = self.domain.measure(str(self.measure))
+        if not isinstance(unit_count, UnitCount):
             return None
-        at = counted.attributes.index(attribute)
-        groups, places = counted.groups[at], counted.places[at]
-        if groups is None or places is None:
+        at = unit_count.attributes.index(attribute)
+        groups, positions = unit_count.groups[at], unit_count.places[at]
+        if groups is None or positions is None:
             return None
-        return dict(zip(groups, places, strict=True))
+        return dict(zip(groups, positions, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
         """Store operators that are already computed, and return the product."""
@@ -285,8 +285,8 @@ class Product:
         """Whether it counts privacy units in groups of cells."""
         if self.measure is None:
             return False
-        counted = self.domain.measure(self.measure)
-        return isinstance(counted, UnitCount) and counted.has_groups
+        measure = self.domain.measure(self.measure)
+        return isinstance(measure, UnitCount) and measure.has_groups
 
     @property
     def of_values(self) -> bool:

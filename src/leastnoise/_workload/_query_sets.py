@@ -255,9 +255,9 @@ def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
         raise refuse(
             f"a change on {attribute}", type(kind).__name__, "between periods of dates", advice
         )
-    behind = whole(f"the periods of a change on {attribute}", periods, 1, kind.regular - 1)
+    lag = whole(f"the periods of a change on {attribute}", periods, 1, kind.regular - 1)
     cells = np.eye(kind.size, dtype=np.int64)
-    return Dense(cells[behind : kind.regular] - cells[: kind.regular - behind])
+    return Dense(cells[lag : kind.regular] - cells[: kind.regular - lag])
 
 
 def _matrix_operator(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
@@ -717,10 +717,10 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
             number = numbers.get(label_text(group) or "")
             if number is None:
-                listed = ", ".join([*numbers][:_MOST_NAMED]) + ", ..." * (
+                listing = ", ".join([*numbers][:_MOST_NAMED]) + ", ..." * (
                     len(numbers) > _MOST_NAMED
                 )
-                raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
+                raise refuse(f"a group of the level {name!r}", group, f"one of {listing}")
             labels += [
                 label
                 for label, group_of_cell in zip(kind.labels, level.cells, strict=True)

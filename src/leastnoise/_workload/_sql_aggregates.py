@@ -257,14 +257,14 @@ class AggregateReader:
         quantile = Aggregate(node.sql("duckdb"), "quantile", attribute, share)
         return self._of_one_box(node, quantile, boxes)
 
-    def _distinct_count(self, node: Node, counted: Sequence[Node], boxes: Boxes) -> Node:
+    def _distinct_count(self, node: Node, columns: Sequence[Node], boxes: Boxes) -> Node:
         """Return COUNT(DISTINCT unit) or COUNT(DISTINCT CASE WHEN condition THEN unit END)."""
         exp = self.exp
-        counted = [column.unnest() for column in counted]
-        if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
+        columns = [column.unnest() for column in columns]
+        if len(columns) == 1 and isinstance(columns[0], (exp.Case, exp.If)):
             branches = [
                 (branch_boxes, result)
-                for branch_boxes, result in self._branches("COUNT of CASE", counted[0])
+                for branch_boxes, result in self._branches("COUNT of CASE", columns[0])
                 if not isinstance(result, exp.Null)
             ]
             results = {result.sql("duckdb").lower() for _, result in branches}
@@ -274,8 +274,8 @@ class AggregateReader:
                 )
                 rows = intersect("COUNT of CASE", boxes, branch_boxes)
                 return self._distinct_count(node, [branches[0][1]], rows)
-        names = [column.name or column.sql("duckdb") for column in counted]
-        are_columns = all(isinstance(column, exp.Column) for column in counted)
+        names = [column.name or column.sql("duckdb") for column in columns]
+        are_columns = all(isinstance(column, exp.Column) for column in columns)
         is_unit = self._unit is not None and [name.lower() for name in names] == [
             self._unit.lower()
         ]
@@ -416,12 +416,12 @@ class AggregateReader:
         merged = self._within_where(merge(self._columns.domain, term.boxes))
         if len(merged) != 1:
             raise refused(node.sql("duckdb"), _ONE_MEASURE)
-        spread = Aggregate(node.sql("duckdb"), kind, term.of, condition=merged[0])
+        aggregate = Aggregate(node.sql("duckdb"), kind, term.of, condition=merged[0])
         if kind.startswith("variance"):
             factor = term.factor**2
         else:
             factor = abs(term.factor)
-        return self._scaled(self._answer_node(spread), factor)
+        return self._scaled(self._answer_node(aggregate), factor)
 
     def _pair(self, node: Node, boxes: Boxes) -> Node:
         """Return a correlation, a covariance or a coefficient of two measures."""

@@ -199,10 +199,10 @@ class ColumnReader:
         """
         boxes: tuple[Condition, ...] = EVERYTHING
         for term in terms(node):
-            own = self.true_boxes(clause, term)
-            if not own:
+            term_boxes = self.true_boxes(clause, term)
+            if not term_boxes:
                 raise keeps_nothing(clause, *self.attribute_names(clause, term))
-            boxes = overlap(clause, boxes, own)
+            boxes = overlap(clause, boxes, term_boxes)
         if not boxes:
             raise keeps_nothing(clause, *self.attribute_names(clause, node))
         return boxes

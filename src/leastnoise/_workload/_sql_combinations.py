@@ -185,9 +185,9 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
     from sqlglot import exp
 
     inner = _without_wrapper(node)
-    own = sum_of(inner)
-    if own is not None:
-        return own
+    inner_sum = sum_of(inner)
+    if inner_sum is not None:
+        return inner_sum
     number = constant_number(inner)
     if number is not None:
         return LinearSum(shift=number)

@@ -259,12 +259,12 @@ def _translated(call: Node) -> Node:
         elif isinstance(value, exp.Expression):
             short.set(key, with_short_arguments(value).copy())
     try:
-        own = sqlglot.parse_one(short.sql("duckdb"), read=_dialect_of(call) or "duckdb")
-        text = own.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
+        parsed = sqlglot.parse_one(short.sql("duckdb"), read=_dialect_of(call) or "duckdb")
+        text = parsed.sql("duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
         translated = sqlglot.parse_one(text, read="duckdb")
     except (sqlglot.errors.SqlglotError, AttributeError, IndexError):
         return call  # sqlglot reads some functions without checking that they have arguments
-    is_unchanged = type(own) is type(call) and isinstance(own, exp.Anonymous)
+    is_unchanged = type(parsed) is type(call) and isinstance(parsed, exp.Anonymous)
     if is_unchanged or type(translated) is type(call):
         return call
     positions = {part.name: part.meta for part in call.find_all(exp.Identifier)}

@@ -537,11 +537,11 @@ def _counts_rows_or(aggregate: Node, unit: str) -> bool:
     """Return whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
     from sqlglot import exp
 
-    counted = aggregate.this
+    argument = aggregate.this
     if not isinstance(aggregate, exp.Count):
         return False
-    is_unit = isinstance(counted, exp.Column) and counted.name.lower() == unit.lower()
-    return is_unit or isinstance(counted, (exp.Star, exp.Literal))
+    is_unit = isinstance(argument, exp.Column) and argument.name.lower() == unit.lower()
+    return is_unit or isinstance(argument, (exp.Star, exp.Literal))
 
 
 def _with_safe_functions(node: Node) -> Node:

@@ -96,14 +96,16 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
         for clause in clauses
         if (values := _constants_of(tree_of(clause.this)))
     }
-    rest = [clause for clause in clauses if clause.alias_or_name.lower() not in definitions]
+    other_clauses = [
+        clause for clause in clauses if clause.alias_or_name.lower() not in definitions
+    ]
     # without FROM's relation the condition of a join would have no place
-    is_source_constant = source not in rest
-    joins = [join for join in clauses[1:] if is_source_constant or join not in rest]
-    if not definitions or not rest or not all(map(_is_cross_join, joins)):
+    is_source_constant = source not in other_clauses
+    joins = [join for join in clauses[1:] if is_source_constant or join not in other_clauses]
+    if not definitions or not other_clauses or not all(map(_is_cross_join, joins)):
         return copy
-    copy.set("from_", exp.From(this=rest[0].this))
-    copy.set("joins", rest[1:] or None)
+    copy.set("from_", exp.From(this=other_clauses[0].this))
+    copy.set("joins", other_clauses[1:] or None)
     _leave_out_constants(copy, definitions)
     for column in [*clause_columns(copy)]:
         constant = _constant_of_column(column, definitions)
@@ -266,11 +268,11 @@ def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, 
     right: Node = term.right.unnest()
     if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
         return None
-    for own, key in ((left, right), (right, left)):
+    for column, key in ((left, right), (right, left)):
         is_plain_key = not key.table and key.name.lower() in names
         is_of_query = key.table.lower() == alias or is_plain_key
-        if is_of_query and own.table.lower() != alias:
-            return own, key
+        if is_of_query and column.table.lower() != alias:
+            return column, key
     return None
 
 
@@ -322,8 +324,8 @@ def _membership(join: Node, keys: dict[str, Node]) -> Node:
         relation = exp.select("*").from_(relation).subquery(alias)
     names = [exp.column(name, quoted=True) for name in keys]
     query = exp.select(*names).from_(relation)
-    own = [column.copy() for column in keys.values()]
-    operand = own[0] if len(own) == 1 else exp.Tuple(expressions=own)
+    key_columns = [column.copy() for column in keys.values()]
+    operand = key_columns[0] if len(key_columns) == 1 else exp.Tuple(expressions=key_columns)
     return exp.In(this=operand, query=query.subquery())
 
 

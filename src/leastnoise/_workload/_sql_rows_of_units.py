@@ -53,10 +53,10 @@ def _over_rows(aggregate: Node, of_rows: set[str], units: set[str], unit: str) -
     from sqlglot import exp
 
     people = exp.Count(this=exp.Distinct(expressions=[exp.column(unit)]))
-    counted = aggregate.this
-    name = counted.name.lower() if isinstance(counted, exp.Column) else ""
+    argument = aggregate.this
+    name = argument.name.lower() if isinstance(argument, exp.Column) else ""
     if isinstance(aggregate, exp.Count):
-        is_of_units = isinstance(counted, (exp.Star, exp.Literal)) or name in units
+        is_of_units = isinstance(argument, (exp.Star, exp.Literal)) or name in units
         return people if is_of_units else None
     rows = exp.Count(this=exp.Star())
     if isinstance(aggregate, exp.Sum) and name in of_rows:

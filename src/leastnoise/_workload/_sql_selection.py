@@ -208,10 +208,10 @@ class SelectionReader:
                 if term.find(self.exp.Select):
                     self._query_terms.append(term)
                     continue
-                own = self.columns.true_boxes("WHERE", term)
-                if not own:
+                term_boxes = self.columns.true_boxes("WHERE", term)
+                if not term_boxes:
                     raise keeps_nothing("WHERE", *self.columns.attribute_names("WHERE", term))
-                boxes = intersect("WHERE", boxes, own)
+                boxes = intersect("WHERE", boxes, term_boxes)
         return boxes
 
     def _with_alias_definitions(self, term: Node) -> Node:
@@ -232,19 +232,19 @@ class SelectionReader:
                 return column
             return exp.Paren(this=inner.copy())
 
-        own = term.copy().transform(definition)
+        definition_term = term.copy().transform(definition)
         aggregates = [
             part
-            for part in own.find_all(exp.AggFunc, exp.Window)
-            if self._is_outside_queries(part, own)
+            for part in definition_term.find_all(exp.AggFunc, exp.Window)
+            if self._is_outside_queries(part, definition_term)
         ]
         if aggregates:
             raise refused(
                 f"WHERE with {aggregates[-1].sql('duckdb')}",
                 "Write the condition in HAVING, or in QUALIFY if it has a window function",
             )
-        own.parent = term.parent  # for the position of a fault
-        return own
+        definition_term.parent = term.parent  # for the position of a fault
+        return definition_term
 
     # GROUP BY
 
@@ -622,10 +622,12 @@ class SelectionReader:
             return None
         attribute = self._groups[order[0][0]].attribute
         others = {group.attribute for group in self._groups} - {attribute}
-        own = [index for index, group in enumerate(self._groups) if group.attribute == attribute]
-        if set(partition) != others or {index for index, _ in order} != {*own}:
+        positions = [
+            index for index, group in enumerate(self._groups) if group.attribute == attribute
+        ]
+        if set(partition) != others or {index for index, _ in order} != {*positions}:
             return None
-        columns = tuple((own.index(index), descends) for index, descends in order)
+        columns = tuple((positions.index(index), descends) for index, descends in order)
         return Frame(attribute, columns, *ends)
 
     def _order_of_window(self, window: Node) -> list[tuple[int, bool]]:

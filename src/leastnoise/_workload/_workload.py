@@ -332,14 +332,14 @@ class Workload:
         else:
             weight_measure = None
         if type(weight_measure) is not Measure or weight_measure.low < 0:
-            listed = ", ".join(
+            listing = ", ".join(
                 name for name, kind in measures.items() if type(kind) is Measure and kind.low >= 0
             )
             advice = (
                 "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
             )
             allowed = message(
-                "a measure whose bounds are not negative ({listed})", listed=listed or "-"
+                "a measure whose bounds are not negative ({listed})", listed=listing or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
 
@@ -451,13 +451,13 @@ def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
     return UnitCount(product.attributes, groups)
 
 
-def _unit_count_name(product: Product, counted: UnitCount) -> str:
+def _unit_count_name(product: Product, unit_count: UnitCount) -> str:
     """Return the name of a count of units; different groups have different names."""
-    if not counted.attributes:
+    if not unit_count.attributes:
         return "units"
-    if not counted.has_groups:
-        return f"units by {' x '.join(counted.attributes)}"
-    digest = sha256(repr((counted.attributes, counted.groups)).encode()).hexdigest()
+    if not unit_count.has_groups:
+        return f"units by {' x '.join(unit_count.attributes)}"
+    digest = sha256(repr((unit_count.attributes, unit_count.groups)).encode()).hexdigest()
     return f"units by {product.name} ({digest[:8]})"
 
 
@@ -784,7 +784,7 @@ def marginals(
         widths = [whole("ways", ways, 0, len(sets))]
     else:
         widths = [*range(whole("upto", upto, 0, len(sets)) + 1)]
-    chosen = [names for width in widths for names in combinations(sets, width)]
+    subsets = [names for width in widths for names in combinations(sets, width)]
     _check_measure(domain, sum)
     # Very many tables share their parts: equal parts are checked and made once.
     share = _weight(weight)
@@ -793,7 +793,7 @@ def marginals(
         for name, query_set_value in sets.items()
     }
     products = []
-    for set_ in chosen:
+    for set_ in subsets:
         along = tuple(map(sets.__getitem__, set_))
         product = Product(
             domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum

@@ -97,7 +97,7 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     assert approx.spent() == Charge(mu_squared=square * 3 / 4)
     with pytest.raises(
         BudgetError,
-        match=r"only mu squared = .* for Gaussian noise or epsilon = .* for a pure release is left. .*"
+        match=r"only mu squared = .* for Gaussian noise, or epsilon = .* for a pure release is left. .*"
         r"Plan with at most what is left, a guard included: a share of the budget \(\[privacy\] share, or GDP\)",
     ):
         take(approx, "1/2")
@@ -224,7 +224,7 @@ def test_entry_is_sealed_during_reconcile(ledger) -> None:
 
 def test_ledger_shows_budget_spent_and_left(ledger) -> None:
     take(ledger, "1/4")
-    named = f"of: people, protects: one row (add_remove), file: {ledger.path}"
+    named = f"data set: people, protects: one row (add_remove), file: {ledger.path}"
     assert (
         repr(ledger)
         == f"Ledger({named}, budget: epsilon = 1, spent: epsilon = 0.25, left: epsilon = 0.75)"
@@ -234,8 +234,8 @@ def test_ledger_shows_budget_spent_and_left(ledger) -> None:
     page = Ledger.open(ledger.path, share="<ann>")._repr_html_()
     assert "<th>budget</th><td>epsilon = 2 a month</td>" in page
     assert (
-        "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a "
-        "month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
+        "<th>budget</th><td>epsilon = 0.5 a month for "
+        "&lt;ann&gt;</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
     )
     # another process writes, and a display does not wait for it
     with write_transaction(ledger.path, 1.0):

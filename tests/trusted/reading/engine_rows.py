@@ -215,6 +215,11 @@ def counted(table, tables):
 
 def counts(source, domain, tables, attributes=None, **options):
     return counted(
-        read(source, domain, wanted=ReadRequest(attributes=attributes, tables=tables), **options),
+        read(
+            source,
+            domain,
+            read_request=ReadRequest(attributes=attributes, tables=tables),
+            **options,
+        ),
         tables,
     )

@@ -281,7 +281,7 @@ class Pair:
         else:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
         with mock.patch.object(_read, "urandom", entropy_of(keys)):
-            table = read(opened, self.domain, wanted=ReadRequest(usage=True), **self.unit)
+            table = read(opened, self.domain, read_request=ReadRequest(usage=True), **self.unit)
         self.usages.append(columns_of(table.usage, Counted).tables[None, ("rows",)])
         return rows_of(table)
 
@@ -295,7 +295,7 @@ class Pair:
         """How many records this line is by itself."""
         if line not in self.records:
             table = read(
-                self._csv([line]), self.domain, wanted=ReadRequest(attributes=[], measures=[])
+                self._csv([line]), self.domain, read_request=ReadRequest(attributes=[], measures=[])
             )
             self.records[line] = columns_of(table).rows
         return self.records[line]

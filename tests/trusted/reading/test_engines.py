@@ -406,7 +406,7 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
 
     def usage(source):
         options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
-        table = read(source, domain, wanted=ReadRequest(tables=tables, usage=True), **options)
+        table = read(source, domain, read_request=ReadRequest(tables=tables, usage=True), **options)
         (((_, cells),), ((_, cut),)) = (
             list(count(table.usage, [("rows",)])),
             list(count(table.usage, [()], "cut")),
@@ -447,7 +447,7 @@ def usage_by_attribute(source, domain, **options):
     wanted = ReadRequest(
         tables={None: [domain.names]}, usage=True, published=[(name,) for name in domain.names]
     )
-    table = read(source, domain, wanted=wanted, **options)
+    table = read(source, domain, read_request=wanted, **options)
     ((_, (used, _)),) = count(table.usage, [("rows",)])
     ((_, lacking),) = count(table.usage, [("attribute",)], "lacking")
     return int(used), lacking.tolist()
@@ -584,13 +584,13 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
 
 def test_counted_table_serves_its_plan_only(postgres):
     domain = ln.Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
-    table = read(postgres, domain, wanted=ReadRequest(tables={None: [("t",)]}))
+    table = read(postgres, domain, read_request=ReadRequest(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
     with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
         read(
-            postgres, domain, wanted=ReadRequest(attributes=["t"], tables={None: [("t",)]})
+            postgres, domain, read_request=ReadRequest(attributes=["t"], tables={None: [("t",)]})
         ).require(["b"])
 
 
@@ -705,7 +705,7 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
     for tables in (None, {None: [("n",)]}):
         with refused("the Spark data frame cannot be computed"):
-            read(frame, ln.Domain(n=ln.Integers(0, 3)), wanted=ReadRequest(tables=tables))
+            read(frame, ln.Domain(n=ln.Integers(0, 3)), read_request=ReadRequest(tables=tables))
     assert spark_session.catalog.listTables() == []
 
 
@@ -868,7 +868,7 @@ def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, 
             read(
                 ln.DatabaseTable(table, "env:VISITS_URL"),
                 ln.Domain(b=["true"]),
-                wanted=ReadRequest(tables=tables),
+                read_request=ReadRequest(tables=tables),
             )
 
 
@@ -1082,7 +1082,7 @@ def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
     wanted = ReadRequest(tables={"paid": [("b",)]}, usage=True)
 
     def amounts(source, most):
-        table = read(source, domain, wanted=wanted, unit_column="u", max_rows=most)
+        table = read(source, domain, read_request=wanted, unit_column="u", max_rows=most)
         numbers = columns_of(table.usage, Counted).tables
         return [int(numbers[f"{part} of paid", ()][0]) for part in ("kept", "cut")]
 

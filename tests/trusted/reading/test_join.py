@@ -150,7 +150,7 @@ def test_join_counts_match_pandas_merge(
         on=ON,
     )
     table = read(
-        joined, DOMAIN, wanted=ReadRequest(usage=True), unit_column="patient", max_rows=400
+        joined, DOMAIN, read_request=ReadRequest(usage=True), unit_column="patient", max_rows=400
     )
     names = ("dx", "sex", "year")
     assert cells(table, names) == expected([*names])
@@ -256,7 +256,7 @@ def test_public_table_serves_any_unit() -> None:
     assert rows == expected(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
     unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
-    homes = read(unit, DOMAIN, wanted=ReadRequest(usage=True), unit_column="home", max_rows=2)
+    homes = read(unit, DOMAIN, read_request=ReadRequest(usage=True), unit_column="home", max_rows=2)
     assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 

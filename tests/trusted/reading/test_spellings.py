@@ -121,12 +121,12 @@ def read_numbers(source, texts, reading):
         measures={"amount": measure, "values": ValueCount(measure)},
     )
     of_attribute = columns_of(
-        read(source, domain, wanted=ReadRequest(attributes=["number", "text"]))
+        read(source, domain, read_request=ReadRequest(attributes=["number", "text"]))
     )
     cells = dict(
         zip(of_attribute.codes["number"].tolist(), of_attribute.codes["text"].tolist(), strict=True)
     )
-    of_measure = columns_of(read(source, domain, wanted=ReadRequest(attributes=["number"])))
+    of_measure = columns_of(read(source, domain, read_request=ReadRequest(attributes=["number"])))
     order = np.argsort(of_measure.codes["number"])
     amounts = of_measure.values["amount"][order] / 1000
     values = of_measure.values["values"][order]

@@ -217,7 +217,7 @@ def test_rows_are_counted_where_no_column_is_read():
     table = read(
         pd.DataFrame({"a": ["F", "M", None]}),
         Domain(a=["F", "M"]),
-        wanted=ReadRequest(attributes=[], measures=[]),
+        read_request=ReadRequest(attributes=[], measures=[]),
     )
     assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})
 

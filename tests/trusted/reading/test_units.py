@@ -247,7 +247,7 @@ def test_dropped_rows_have_a_cell_of_their_own():
             table = read(
                 frame,
                 domain,
-                wanted=ReadRequest(usage=True),
+                read_request=ReadRequest(usage=True),
                 unit_column="id",
                 max_rows=2,
                 max_per_cell=PerCellBound(1, "v"),
@@ -283,7 +283,7 @@ def test_bounds_on_unread_columns_are_refused(attributes, measures, options, mes
         read(
             pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}),
             CELLS,
-            wanted=ReadRequest(attributes=attributes, measures=measures),
+            read_request=ReadRequest(attributes=attributes, measures=measures),
             **options,
         )
 

@@ -20,7 +20,6 @@ from leastnoise._trusted.accounting._budget import (
 from leastnoise._trusted.accounting._charge import (
     Charge,
     charge,
-    charge_text,
     has_late_delta,
     is_charge_of,
     is_within_budget,
@@ -63,4 +62,11 @@ from leastnoise._trusted.accounting._mu import (
     largest_accepted,
     pure_epsilon,
     pure_mu_squared,
+)
+from leastnoise._trusted.accounting._texts import (
+    charge_text,
+    format_amount,
+    left_text,
+    limit_text,
+    spent_text,
 )

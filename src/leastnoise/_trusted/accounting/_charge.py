@@ -106,24 +106,6 @@ class Charge:
         }
 
 
-def charge_text(budget: Budget, amount: Budget | Charge) -> str:
-    """Return a charge as text, with each part of the budget's definition.
-
-    Parts that are zero are included.
-
-    Args:
-        budget: its definition determines which parts are written.
-        amount: the charge, or a budget of the same definition.
-
-    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
-    'epsilon = 0.5 and delta = 0'
-    """
-    numbers = parameters(amount)
-    return " and ".join(
-        f"{name.replace('_', ' ')} = {readable(numbers[name])}" for name in parameters(budget)
-    )
-
-
 def whole_budget(budget: Budget) -> Charge:
     """Return a budget's parameters as a charge.
 

@@ -53,8 +53,8 @@ def fraction_from_text(name: str, text: object) -> Fraction:
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
     """Return a JSON object, which must have exactly these keys."""
     if not isinstance(data, Mapping) or set(data) != names:
-        got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(names)))
+        received = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
+        raise refuse(name, received, "a JSON object with the keys " + ", ".join(sorted(names)))
     return data
 
 

@@ -256,15 +256,15 @@ class Domain(Immutable):
         if isinstance(summed, PerUnit):
             return None
         if isinstance(summed, (CompleteCount, DeviationProduct)):
-            counted: Measure = CompleteCount(summed.present)
+            count_measure: Measure = CompleteCount(summed.present)
         elif isinstance(summed, Weighted):
-            counted = Weighted(ValueCount(summed.of), summed.weight)
+            count_measure = Weighted(ValueCount(summed.of), summed.weight)
         elif isinstance(summed, SquaredDeviation):
-            counted = ValueCount(summed.of)
+            count_measure = ValueCount(summed.of)
         else:
-            counted = ValueCount(summed)
+            count_measure = ValueCount(summed)
         return next(
-            (name for name, measure_kind in self._measures if measure_kind == counted), None
+            (name for name, measure_kind in self._measures if measure_kind == count_measure), None
         )
 
     def as_complete(self, *names: str) -> "Domain":
@@ -282,10 +282,13 @@ class Domain(Immutable):
         Categories(['F', 'M'], complete=True)
         """
         if names:
-            chosen = {*map(self._named, names)}
+            attribute_names = {*map(self._named, names)}
         else:
-            chosen = {*self.names}
-        kinds = {name: kind.as_complete() if name in chosen else kind for name, kind in self._kinds}
+            attribute_names = {*self.names}
+        kinds = {
+            name: kind.as_complete() if name in attribute_names else kind
+            for name, kind in self._kinds
+        }
         return Domain(kinds, measures=self.measures)
 
     def to_json(self) -> dict[str, Any]:
@@ -396,9 +399,9 @@ def _checked_measures(
     return named
 
 
-def _check_groups(name: str, counted: UnitCount, kinds: Mapping[str, Kind]) -> None:
+def _check_groups(name: str, unit_count: UnitCount, kinds: Mapping[str, Kind]) -> None:
     """Raise if units are counted in groups of cells that do not exist."""
-    for attribute, groups in zip(counted.attributes, counted.groups, strict=True):
+    for attribute, groups in zip(unit_count.attributes, unit_count.groups, strict=True):
         last = max((group[-1] for group in groups or ()), default=0)
         if not last < kinds[attribute].size:
             raise refuse(

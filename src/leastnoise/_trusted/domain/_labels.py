@@ -99,10 +99,10 @@ class CellNames:
             cell = self.find(value)
             if cell is None:
                 names = list(self.by_label)
-                listed = ", ".join(names[:_MOST_LISTED])
-                listed += ", ..." if len(names) > _MOST_LISTED else ""
+                listing = ", ".join(names[:_MOST_LISTED])
+                listing += ", ..." if len(names) > _MOST_LISTED else ""
                 advice = did_you_mean(label_text(value), names)
-                raise refuse(description, value, f"made of its cells ({listed})", advice)
+                raise refuse(description, value, f"made of its cells ({listing})", advice)
             cells.append(cell)
         return cells
 

@@ -31,14 +31,14 @@ def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[
     {'path': 'a.csv'}
     """
     keys = list(allowed)
-    listed = ", ".join(repr(key) for key in keys)
+    listing = ", ".join(repr(key) for key in keys)
     if not isinstance(value, Mapping):
-        raise refuse(description, value, f"a table with keys among {listed}")
+        raise refuse(description, value, f"a table with keys among {listing}")
     for key in value:
         if key not in keys:
             advice = did_you_mean(key, keys)
             raise InputError(
-                f"{description} has no key {key!r}; allowed are {listed}."
+                f"{description} has no key {key!r}; allowed are {listing}."
                 + (f" {advice}" if advice else "")
             )
     return dict(value)
@@ -227,9 +227,9 @@ def _groups_by_cell(
             )
     missing = [str(label) for cell, label in enumerate(labels) if cell not in group_of_cell]
     if missing:
-        listed = ", ".join(map(repr, missing[:_MOST_LISTED]))
-        listed += ", ..." if len(missing) > _MOST_LISTED else ""
-        raise InputError(message(_NO_GROUP, level=level_name, count=len(missing), listed=listed))
+        listing = ", ".join(map(repr, missing[:_MOST_LISTED]))
+        listing += ", ..." if len(missing) > _MOST_LISTED else ""
+        raise InputError(message(_NO_GROUP, level=level_name, count=len(missing), listed=listing))
     cells = range(size if size - 1 in group_of_cell else len(labels))
     return [group_of_cell[cell] for cell in cells]
 

@@ -285,9 +285,9 @@ class UnitCount(PerUnit):
             raise refuse(
                 "groups", len(listed), f"one for each of {len(self.attributes)} attributes"
             )
-        places = tuple(None if along is None else _places(along) for along in listed)
+        positions = tuple(None if along is None else _places(along) for along in listed)
         object.__setattr__(self, "groups", listed)
-        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "places", positions)
 
     @property
     def has_groups(self) -> bool:
@@ -319,21 +319,21 @@ def _places(groups: Groups) -> tuple[int, ...]:
     This is the last cell of the group or, if an earlier group uses that cell, the nearest free cell
     of the group before it.
     """
-    taken: set[int] = set()
-    places = []
+    taken_positions: set[int] = set()
+    positions = []
     for group in groups:
-        place = group[-1]
-        while place in taken:
-            place -= 1
-        if place < 0:
+        position = group[-1]
+        while position in taken_positions:
+            position -= 1
+        if position < 0:
             raise InputError(
                 "Units are counted once in each of some groups of cells, and there must be as many "
                 "cells up to the last one of a group as there are groups; got too many groups. Ask "
                 "for fewer at once."
             )
-        taken.add(place)
-        places.append(place)
-    return tuple(places)
+        taken_positions.add(position)
+        positions.append(position)
+    return tuple(positions)
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -154,8 +154,8 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     mark = re.escape(reading.decimal)
     number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
     before = f"{blanks}{currency[0]}(?:(?P<opened>[(]){blanks})?{sign[0]}{currency[1]}{sign[1]}"
-    behind = f"{blanks}{sign[2]}{currency[2]}{sign[3]}(?:(?P<closed>[)]){blanks})?{currency[3]}"
-    return re.compile(f"{before}{number}{behind}", re.IGNORECASE)
+    ending = f"{blanks}{sign[2]}{currency[2]}{sign[3]}(?:(?P<closed>[)]){blanks})?{currency[3]}"
+    return re.compile(f"{before}{number}{ending}", re.IGNORECASE)
 
 
 def _thousands_mark(mark: str) -> str:
@@ -163,5 +163,5 @@ def _thousands_mark(mark: str) -> str:
 
     All blanks count as one mark, and so do both apostrophes.
     """
-    alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
-    return f"[{re.escape(alike)}]"
+    equal_marks = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
+    return f"[{re.escape(equal_marks)}]"

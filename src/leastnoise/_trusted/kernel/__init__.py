@@ -6,7 +6,7 @@ This is the only place where private counts and noise meet.
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
 from leastnoise._trusted.kernel._ledger import Ledger
-from leastnoise._trusted.kernel._ledger_file import Entry, Limit, left_text
+from leastnoise._trusted.kernel._ledger_file import Entry, Limit
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._trusted.kernel._periods import measured_tables, rows_due

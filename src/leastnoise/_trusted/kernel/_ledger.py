@@ -23,8 +23,9 @@ from leastnoise._trusted.accounting import (
     Privacy,
     SeriesCost,
     charge,
-    charge_text,
-    whole_budget,
+    left_text,
+    limit_text,
+    spent_text,
 )
 from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse, today
 from leastnoise._trusted.kernel import _ledger_run as steps
@@ -43,13 +44,11 @@ from leastnoise._trusted.kernel._ledger_file import (
     dump,
     hash_row,
     is_same_period,
-    left_text,
     limits,
     open_connection,
     os_error_reason,
     read_content,
     read_ledger,
-    spent_text,
     write_transaction,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
@@ -879,7 +878,7 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     states the reason.
     """
     facts = [
-        ("of", ledger.dataset),
+        ("data set", ledger.dataset),
         ("protects", ledger.privacy.protected),
         ("file", str(ledger.path)),
     ]
@@ -888,17 +887,8 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     except (LedgerError, InputError) as error:
         return [*facts, ("unreadable", str(error))]
     for limit in current_limits:
-        if limit.share:
-            share = f"share {limit.share}: "
-        else:
-            share = ""
-        if limit.period:
-            period = f" a {limit.period}"
-        else:
-            period = ""
-        budget = charge_text(limit.budget, whole_budget(limit.budget))
         facts += [
-            ("budget", f"{share}{budget}{period}"),
+            ("budget", limit_text(limit.budget, limit.period, limit.share)),
             ("spent", spent_text(limit.budget, limit.spent)),
             ("left", left_text(limit.budget, limit.left)),
         ]

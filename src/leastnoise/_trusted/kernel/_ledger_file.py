@@ -38,12 +38,15 @@ from leastnoise._trusted.accounting import (
     is_charge_of,
     is_within_budget,
     left_of_budget,
+    left_text,
+    limit_text,
     missing,
     privacy_from_json,
+    spent_text,
     total,
     whole_budget,
 )
-from leastnoise._trusted.check import BudgetError, InputError, LedgerError, readable, refuse
+from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -563,33 +566,6 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
             )
 
 
-def spent_text(budget: Budget, spent: Charge) -> str:
-    """Return a charge, or a sum of charges, as text for people.
-
-    >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
-    'mu squared = 0.02'
-    """
-    if isinstance(budget, ApproxDP):
-        return str(spent)
-    return charge_text(budget, spent)
-
-
-def left_text(budget: Budget, available: Charge) -> str:
-    """Return the amount left of a budget as text for people.
-
-    >>> left_text(ApproxDP(1, "1e-6"), Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(1, 50)))
-    'mu squared = 0.02 for Gaussian noise or epsilon = 0.5 for a pure release'
-    """
-    if not isinstance(budget, ApproxDP):
-        return charge_text(budget, available)
-    if not (available.mu_squared or available.epsilon):
-        return "nothing"
-    gaussian = f"mu squared = {readable(available.mu_squared)} for Gaussian noise"
-    if available.delta:
-        return f"{charge_text(budget, available)}, or {gaussian}"
-    return f"{gaussian} or epsilon = {readable(available.epsilon)} for a pure release"
-
-
 def _share_names(budgets: Iterable[str]) -> str:
     """Return the names of all shares, separated by commas; empty without shares."""
     return ", ".join(sorted(filter(None, budgets)))
@@ -601,17 +577,13 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     available = limit.left
     requested = spent_text(budget, request)
     remaining = left_text(budget, available)
-    whole = charge_text(budget, whole_budget(budget))
-    if limit.period:
-        period = f" a {limit.period}"
-    else:
-        period = ""
+    whole = limit_text(budget, limit.period)
     if limit.share:
         payer = f"the share {limit.share!r} of the data set"
     else:
         payer = "the data set"
     is_anything_left = bool(available.epsilon or available.rho or available.mu_squared)
-    start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
+    start = f"The release requests {requested}, but of {whole} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
         if is_anything_left:
             only = "only "
@@ -711,10 +683,10 @@ def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     try:
         if file.exists():
             raise LedgerError(_file_exists(file))
-        for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
-            if left_over.exists():  # SQLite would play it into the new ledger
+        for journal in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
+            if journal.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(
-                    f"{left_over} is left from an earlier ledger of this name. Restore that "
+                    f"{journal} is left from an earlier ledger of this name. Restore that "
                     "ledger, or remove both."
                 )
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

@@ -123,8 +123,8 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
                 "was read? Nothing was published."
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
-        for index, drawn in zip(group, noise, strict=True):
-            values[index] = narrow(tables[index] + drawn)
+        for index, row_noise in zip(group, noise, strict=True):
+            values[index] = narrow(tables[index] + row_noise)
     return tuple(value for value in values if value is not None)
 
 
@@ -214,10 +214,10 @@ def _apply_blocks(
     Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
     """
     answers: dict[int, IntArray] = {}
-    alike: dict[int, list[tuple[int, IntArray]]] = {}
+    equal_parts: dict[int, list[tuple[int, IntArray]]] = {}
     for index, cells in pending:
-        alike.setdefault(kinds[index], []).append((index, cells))
-    for group in alike.values():
+        equal_parts.setdefault(kinds[index], []).append((index, cells))
+    for group in equal_parts.values():
         cube = (
             np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         )  # one table may be very large

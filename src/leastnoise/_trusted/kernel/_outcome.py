@@ -74,10 +74,10 @@ def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
     """
 
     def reader(value: Any) -> IntArray:
-        chosen = unpack(value["cells"], groups).astype(np.int64)
-        if chosen.shape != (groups,) or chosen.min() < 0 or chosen.max() >= cells:
+        chosen_cells = unpack(value["cells"], groups).astype(np.int64)
+        if chosen_cells.shape != (groups,) or chosen_cells.min() < 0 or chosen_cells.max() >= cells:
             raise ValueError("other groups or cells")
-        return chosen
+        return chosen_cells
 
     return _read(text, reader)
 

@@ -107,10 +107,12 @@ class LeastCost:
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]
         for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
-            apart = np.add.reduceat(best, first)
+            split_costs = np.add.reduceat(best, first)
             # a block with one child is that child
             best = np.where(
-                np.diff(first, append=len(best)) > 1, np.minimum(undivided, apart), apart
+                np.diff(first, append=len(best)) > 1,
+                np.minimum(undivided, split_costs),
+                split_costs,
             )
         return Fraction(
             int(best[0]) + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID
@@ -147,12 +149,12 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         and 1 <= x.size <= MOST_CELLS
     ):
         if isinstance(x, np.ndarray):
-            got = f"{x.dtype} array of shape {x.shape}"
+            received = f"{x.dtype} array of shape {x.shape}"
         else:
-            got = type(x).__name__
+            received = type(x).__name__
         raise refuse(
             "The table of counts",
-            got,
+            received,
             "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells",
         )
     tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
@@ -203,8 +205,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
         )  # block by block in one sort
         ordered = np.sort(counts + shift) - shift
         position = np.arange(len(counts)) - np.repeat(level, length)
-        spread = np.repeat(length, length)
-        sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
+        lengths = np.repeat(length, length)
+        sign = (position >= (lengths + 1) // 2).astype(np.int64) - (position < lengths // 2)
         costs.append(GRID * np.add.reduceat(sign * ordered, level))
     return costs
 

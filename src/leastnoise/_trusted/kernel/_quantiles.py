@@ -130,13 +130,13 @@ class QuantileSelection:
                 "counts", type(counts).__name__, f"an int64 array of groups by {self.cells} cells"
             )
         numerator, denominator = self.scale(distance)
-        chosen = np.zeros(len(counts), dtype=np.int64)
+        chosen_cells = np.zeros(len(counts), dtype=np.int64)
         for group, cells in enumerate(counts):
             distances = self.distances(cells)
-            reaches = geometric(numerator, denominator, len(distances), entropy)
-            passed = np.flatnonzero(reaches >= distances - distances.min())  # S5
-            chosen[group] = passed[_uniform_index(len(passed), entropy)]
-        return chosen
+            reach = geometric(numerator, denominator, len(distances), entropy)
+            passed = np.flatnonzero(reach >= distances - distances.min())  # S5
+            chosen_cells[group] = passed[_uniform_index(len(passed), entropy)]
+        return chosen_cells
 
     def distances(self, counts: IntArray) -> IntArray:
         """Return the distance of each cell's rank from the target rank.

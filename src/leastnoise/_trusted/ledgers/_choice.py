@@ -366,10 +366,10 @@ def _check_can_be_created(ledger: Path) -> None:
             f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may "
             "write to. Nothing was spent."
         )
-    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
-        if left_over.exists():
+    for journal in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
+        if journal.exists():
             raise LedgerError(
-                f"{left_over} is left from an earlier ledger of this name. Restore that ledger. "
+                f"{journal} is left from an earlier ledger of this name. Restore that ledger. "
                 "Nothing was spent."
             )
 

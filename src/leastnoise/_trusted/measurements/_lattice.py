@@ -203,10 +203,10 @@ def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
     ]
     sums = list(accumulate(ways))
     above = 1 + bisect_right(sums, below(sums[-1]))
-    chosen = _draw_subset(cells, above, below)
-    others = [cell for cell in range(cells) if cell not in chosen]
+    subset = _draw_subset(cells, above, below)
+    others = [cell for cell in range(cells) if cell not in subset]
     parts = _draw_parts(positive, above, below)
-    for cell, part in zip(sorted(chosen), parts, strict=True):
+    for cell, part in zip(sorted(subset), parts, strict=True):
         table[cell] = part
     if others:
         less = _draw_parts(negative + len(others), len(others), below)

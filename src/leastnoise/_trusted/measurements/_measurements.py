@@ -135,9 +135,9 @@ class Factor:
             if weights.shape != (self.operator.rows,) or not (
                 weights.min() >= 1 and weights.max() <= 2**20
             ):
-                got = f"{weights.shape} from {weights.min()} to {weights.max()}"
+                received = f"{weights.shape} from {weights.min()} to {weights.max()}"
                 raise refuse(
-                    "row_weights", got, f"{self.operator.rows} whole numbers from 1 to 2^20"
+                    "row_weights", received, f"{self.operator.rows} whole numbers from 1 to 2^20"
                 )
             object.__setattr__(self, "row_weights", sealed(weights))
             object.__setattr__(self, "heaviest", int(self.weights.max()))
@@ -337,8 +337,8 @@ class Measurements:
             raise self._attributes_error(factor.attributes)
         cells = math.prod(map(self.domain.cells, factor.attributes))
         if not factor.attributes or factor.operator.size != cells:
-            what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
-            raise refuse("the size of an operator", factor.operator.size, what)
+            description = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
+            raise refuse("the size of an operator", factor.operator.size, description)
 
     def _attributes_error(self, attributes: Sequence[str]) -> InputError:
         """Return the error for attributes that are not the domain's, in its order."""
@@ -363,7 +363,7 @@ class Measurements:
             index: [positions[name] for name in factor.attributes]
             for index, factor in objects.items()
         }
-        alike: dict[tuple[object, ...], list[Block]] = {}
+        blocks_by_form: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
             order = [index for factor in block.factors for index in positions_of[id(factor)]]
             if order != sorted(set(order)):
@@ -376,8 +376,8 @@ class Measurements:
                 block.k_norm_group,
                 *[kinds[id(factor)] for factor in block.factors],
             )
-            alike.setdefault(kind, []).append(block)
-        return tuple(map(tuple, alike.values()))
+            blocks_by_form.setdefault(kind, []).append(block)
+        return tuple(map(tuple, blocks_by_form.values()))
 
     def k_norm_groups(self) -> dict[int, list[int]]:
         """Return the indices of the blocks of every group of K-norm noise (J1)."""
@@ -452,7 +452,7 @@ class Measurements:
         factors = [
             *chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)
         ]
-        for what, values, kinds in (
+        for description, values, kinds in (
             ("the domain of measurements", [self.domain], (Domain,)),
             ("the noise of measurements", [self.noise], (Noise,)),
             ("the privacy of measurements", [self.privacy], (Privacy,)),
@@ -479,10 +479,10 @@ class Measurements:
                 operators(),
             ),
         ):
-            if strange := {*map(type, values)} - {*kinds}:
+            if unexpected_types := {*map(type, values)} - {*kinds}:
                 raise refuse(
-                    what,
-                    ", ".join(sorted(kind.__name__ for kind in strange)),
+                    description,
+                    ", ".join(sorted(kind.__name__ for kind in unexpected_types)),
                     " or ".join(kind.__name__ for kind in kinds),
                 )
 

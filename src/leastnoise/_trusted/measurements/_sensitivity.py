@@ -176,14 +176,14 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
     (1, 5)
     """
     if measure is None:
-        counted = None
+        measured_unit = None
     else:
-        counted = domain.measure(measure)
-    if not isinstance(counted, PerUnit):
+        measured_unit = domain.measure(measure)
+    if not isinstance(measured_unit, PerUnit):
         return privacy
-    rows = min(privacy.max_rows, cells_of_unit(domain, counted))
-    if counted.attributes:
-        bound = PerCellBound(1, counted.attributes)
+    rows = min(privacy.max_rows, cells_of_unit(domain, measured_unit))
+    if measured_unit.attributes:
+        bound = PerCellBound(1, measured_unit.attributes)
     else:
         bound = None
     return replace(privacy, max_rows=rows, max_per_cell=bound)
@@ -199,8 +199,8 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
     sizes = [domain.cells(name) for name in measure.attributes]
     if isinstance(measure, UnitCount):
         sizes = [
-            size if places is None else len(places)
-            for size, places in zip(sizes, measure.places, strict=True)
+            size if positions is None else len(positions)
+            for size, positions in zip(sizes, measure.places, strict=True)
         ]
     return math.prod(sizes)
 
@@ -230,21 +230,21 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
     else:
         bounds = [_RowsInCells(bound)]
     if measure is None:
-        counted = None
+        measured_unit = None
     else:
-        counted = plan.domain.measure(measure)
-    if not isinstance(counted, PerUnit):
+        measured_unit = plan.domain.measure(measure)
+    if not isinstance(measured_unit, PerUnit):
         return bounds
     if bound is not None:
-        other = tuple(name for name in counted.attributes if name not in bound.attributes)
+        other = tuple(name for name in measured_unit.attributes if name not in bound.attributes)
         rows = min(bound.rows, math.prod(map(plan.domain.cells, other)))
         bounds = [
             _RowsInCells(
                 PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
             )
         ]
-    if counted.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
-        bounds.append(_RowsInCells(PerCellBound(1, counted.attributes)))
+    if measured_unit.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
+        bounds.append(_RowsInCells(PerCellBound(1, measured_unit.attributes)))
     return bounds
 
 
@@ -518,15 +518,15 @@ def _forms(
             split.append((factor.attributes, Fraction(-1, factor.operator.size)))
         elif not (plain and isinstance(factor.operator, Total)):
             other_factors.add(factor)
-    for chosen in product((True, False), repeat=len(split)):
+    for are_kept in product((True, False), repeat=len(split)):
         along = {
             name
-            for (attributes, _), kept in zip(split, chosen, strict=True)
+            for (attributes, _), kept in zip(split, are_kept, strict=True)
             if kept
             for name in attributes
         }
         share = math.prod(
-            (less for (_, less), kept in zip(split, chosen, strict=True) if not kept),
+            (less for (_, less), kept in zip(split, are_kept, strict=True) if not kept),
             start=Fraction(1),
         )
         yield frozenset(cells | along), frozenset(other_factors), share
@@ -724,8 +724,8 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     The result is None if a factor is also on other attributes.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
-    apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
-    return factors if apart else None
+    is_within_bound = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
+    return factors if is_within_bound else None
 
 
 def _split_along(
@@ -870,17 +870,17 @@ def _bounds_by_agreement(
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
-    alike: dict[tuple[int, ...], list[int]] = {}
+    shares_by_number: dict[tuple[int, ...], list[int]] = {}
     for cells, share in summed.items():
         number = [0] * len(counts)
         for name in cells:
             number[axis_of[kinds[name]]] += 1
-        alike.setdefault(tuple(number), []).append(share)
+        shares_by_number.setdefault(tuple(number), []).append(share)
     table = np.zeros([count + 1 for count in counts.values()], dtype=object)
-    for chosen, shares in alike.items():
-        table[chosen] = (
+    for numbers, shares in shares_by_number.items():
+        table[numbers] = (
             max(shares)
-            if len(shares) == math.prod(map(math.comb, counts.values(), chosen))
+            if len(shares) == math.prod(map(math.comb, counts.values(), numbers))
             else max(0, *shares)
         )
     for axis, count in enumerate(counts.values()):

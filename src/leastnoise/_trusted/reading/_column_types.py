@@ -25,8 +25,8 @@ def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]
     files = list(types)
     in_every_file: dict[str, Holds] = {}
     for name in dict.fromkeys(chain.from_iterable(files)):
-        held = {file.get(name) for file in files}
-        held_values = held - {"nulls"} or held
+        held_types = {file.get(name) for file in files}
+        held_values = held_types - {"nulls"} or held_types
         (holds, *others) = held_values
         if holds is not None and not others:
             in_every_file[name] = holds
@@ -102,14 +102,14 @@ def database_value_types(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
     >>> database_value_types([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
     {'a': 'numbers', 'b': 'time stamps'}
     """
-    held: dict[str, Holds] = {}
+    types: dict[str, Holds] = {}
     for name, kind in kinds:
         word = kind.lower()
         bare = re.sub(r"\(.*\)$", "", word)
         if word.endswith("]"):
             continue
         if bare.startswith("timestamp"):
-            held[name] = "time stamps"
+            types[name] = "time stamps"
         elif bare in _NAMED:
-            held[name] = _NAMED[bare]
-    return held
+            types[name] = _NAMED[bare]
+    return types

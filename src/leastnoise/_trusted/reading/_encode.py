@@ -81,7 +81,9 @@ def cell_encoder(rule: Rule) -> Encoder:
         return stateless(_time_encoder(rule, rule.clock))
     return stateless(
         _number_encoder(
-            lambda numbers, strange: _cells_of_numbers(rule, numbers, strange, np.isnan(numbers)),
+            lambda numbers, is_outside: _cells_of_numbers(
+                rule, numbers, is_outside, np.isnan(numbers)
+            ),
             rule.reading,
         )
     )
@@ -100,8 +102,8 @@ def amount_encoder(measure: Measure) -> Encoder:
     numerator = float(measure.unit.numerator)
     denominator = float(measure.unit.denominator)
 
-    def amounts(numbers: Array, strange: BoolArray) -> IntArray:
-        given = ~(strange | np.isnan(numbers))
+    def amounts(numbers: Array, is_outside: BoolArray) -> IntArray:
+        given = ~(is_outside | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
         # beyond the doubles is beyond the bounds, which an infinity says as well
@@ -156,7 +158,7 @@ def unreadable_encoder(reading: Reading) -> Encoder:
     >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
     [0, 1, 0, 0, 0, 1]
     """
-    return stateless(_number_encoder(lambda _, strange: strange.astype(np.int64), reading))
+    return stateless(_number_encoder(lambda _, is_outside: is_outside.astype(np.int64), reading))
 
 
 def _category_encoder(rule: Rule, table: Forms) -> Encoder:
@@ -185,7 +187,7 @@ def _category_encoder(rule: Rule, table: Forms) -> Encoder:
 
 
 def _cells_of_numbers(
-    rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray
+    rule: Rule, numbers: Array, is_outside: BoolArray, missing: BoolArray
 ) -> IntArray:
     """Return the cell of each number, or of each time in seconds.
 
@@ -196,7 +198,7 @@ def _cells_of_numbers(
         cells = table.cells[np.searchsorted(table.at, numbers, side="right")]
     else:
         cells = _cells_by_steps(rule, numbers)
-    cells[strange] = rule.strange
+    cells[is_outside] = rule.strange
     cells[missing] = rule.null
     return cells
 
@@ -230,12 +232,12 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
         clock = zoneinfo.ZoneInfo(clocked.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
-        strange = seconds == NO_DAY
+        is_outside = seconds == NO_DAY
         if clock is None:
             shown = seconds
         else:
-            shown = wall(clock, seconds, zoned & ~strange)
-        return _cells_of_numbers(rule, shown, strange, missing)
+            shown = wall(clock, seconds, zoned & ~is_outside)
+        return _cells_of_numbers(rule, shown, is_outside, missing)
 
     read_time = time_reader(clocked, rule.reading)
 
@@ -256,16 +258,16 @@ def _time_encoder(rule: Rule, clocked: Clocked) -> Encoder:
         return place(seconds, zoned, np.isnan(doubles))
 
     if counted_in is None:
-        counted = None
+        number_encoder = None
     else:
-        counted = _number_encoder(of_numbers, rule.reading, others)
+        number_encoder = _number_encoder(of_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
         seconds = stamps(column.data)
         if seconds is None:
-            if counted is None:
+            if number_encoder is None:
                 return others(column)
-            return counted(column)
+            return number_encoder(column)
         missing = np.isnat(np.asarray(column.data))
         return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
 
@@ -286,13 +288,13 @@ def _number_encoder(
 
     def of_read(numbers: Sequence[float | None]) -> tuple[Array, BoolArray]:
         """Return numbers as doubles, and which entries are not numbers."""
-        strange = np.array([value is None for value in numbers], dtype=np.bool_)
+        is_outside = np.array([value is None for value in numbers], dtype=np.bool_)
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
-        return known, strange
+        return known, is_outside
 
-    def of_known(known: Array, strange: BoolArray) -> IntArray:
-        known[np.isin(known, nulls) & ~strange] = np.nan
-        return cells_of(known, strange)
+    def of_known(known: Array, is_outside: BoolArray) -> IntArray:
+        known[np.isin(known, nulls) & ~is_outside] = np.nan
+        return cells_of(known, is_outside)
 
     def of_values(values: Sequence[object]) -> IntArray:
         return of_known(*of_read([read(value) for value in values]))
@@ -300,9 +302,9 @@ def _number_encoder(
     def of_texts(texts: DistinctTexts) -> IntArray:
         known = plain_decimals(texts)
         strange = np.zeros(len(known), dtype=np.bool_)
-        places = np.flatnonzero(np.isnan(known))
-        values = texts.array.take(arrow_words(places.astype(np.uint64))).to_pylist()
-        known[places], strange[places] = of_read([read(value) for value in values])
+        positions = np.flatnonzero(np.isnan(known))
+        values = texts.array.take(arrow_words(positions.astype(np.uint64))).to_pylist()
+        known[positions], strange[positions] = of_read([read(value) for value in values])
         return of_known(known, strange)
 
     others = of_others or by_value(of_values)
@@ -364,12 +366,14 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     minus = first == _MINUS
     is_plain = (points <= 1) & (others == points + minus)
     is_plain &= (lengths > minus) & (lengths <= _LONGEST_DECIMAL)
-    places = np.flatnonzero(is_plain)
-    ends_in_digits = is_digit[starts[places] + minus[places]] & is_digit[starts[places + 1] - 1]
-    places = places[ends_in_digits]
-    chosen = texts.array.take(arrow_words(places.astype(np.uint64)))
+    positions = np.flatnonzero(is_plain)
+    ends_in_digits = (
+        is_digit[starts[positions] + minus[positions]] & is_digit[starts[positions + 1] - 1]
+    )
+    positions = positions[ends_in_digits]
+    plain_texts = texts.array.take(arrow_words(positions.astype(np.uint64)))
     try:
-        numbers[places] = np.from_dlpack(chosen.cast(pa.large_string()).cast(pa.float64()))
+        numbers[positions] = np.from_dlpack(plain_texts.cast(pa.large_string()).cast(pa.float64()))
     except pa.ArrowException:  # no row fails (E5): then all are read one by one
         return np.full(len(texts), np.nan)
     return numbers

@@ -103,7 +103,7 @@ class Engine:
     home: object = None
 
     def counts(
-        self, wish: CountRequest, entropy_bytes: Entropy
+        self, request: CountRequest, entropy_bytes: Entropy
     ) -> tuple[dict[TableKey, IntArray], RowUsage | None] | None:
         """Return the requested tables and the row usage; None if untranslatable.
 
@@ -118,31 +118,33 @@ class Engine:
         Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
             count depends only on the unit's rows and the key (E7).
         """
-        if any(isinstance(m, UnitCount) and m.has_groups for m in wish.sums.values()):
+        if any(isinstance(m, UnitCount) and m.has_groups for m in request.sums.values()):
             return None  # a row may be in several groups
-        order = list(wish.rules)
-        sizes = [rule.size for rule in wish.rules.values()]
-        sets = sorted({names for wanted in wish.tables.values() for names in wanted})
+        order = list(request.rules)
+        sizes = [rule.size for rule in request.rules.values()]
+        sets = sorted(
+            {names for attribute_sets in request.tables.values() for names in attribute_sets}
+        )
         proposed = groups([_positions(order, names) for names in sets], sizes, _ROWS)
         covers: list[tuple[str, ...]] = []
         for group in proposed:
             names_of_group = [order[position] for position in group.attributes]
             covers.append(tuple(names_of_group))
-        counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
-        rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
-        if rows is not None and wish.rules:
+        counts_units = any(isinstance(measure, PerUnit) for measure in request.sums.values())
+        rows = self._bounded_rows(request, entropy_bytes, flagged=counts_units)
+        if rows is not None and request.rules:
             rows = (
                 exp.select("*")
                 .from_(self._once(rows).subquery("encoded"))
-                .where(*_inside_conditions(wish))
+                .where(*_inside_conditions(request))
             )
         if rows is not None and counts_units:
-            rows = _with_worth(rows, wish)
+            rows = _with_worth(rows, request)
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
         # amounts below 2^30, as `Measure` has checked, stay within.
         if (
             rows is None
-            or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers)
+            or sum(math.prod(request.rules[name].size for name in cover) for cover in covers)
             > MOST_CELLS
         ):
             return None
@@ -150,15 +152,15 @@ class Engine:
         with self.session(self.what) as run:
             for start in range(0, len(covers), self.most_sets):
                 some = covers[start : start + self.most_sets]
-                answer = run(_grouped(rows, some, wish)).read_all()
+                answer = run(_grouped(rows, some, request)).read_all()
                 for cover in some:
-                    tables.update(_tables(answer, cover, wish))
-        if not wish.usage:
+                    tables.update(_tables(answer, cover, request))
+        if not request.usage:
             return tables, None
-        usage = self._usage(wish, entropy_bytes)
-        return tables, replace(usage, amounts=self._kept_and_cut(rows, wish))
+        usage = self._usage(request, entropy_bytes)
+        return tables, replace(usage, amounts=self._kept_and_cut(rows, request))
 
-    def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
+    def keys(self, request: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
         """Return the number of units of each key; None if untranslatable.
 
         The categories of the attribute are still unknown.
@@ -166,8 +168,8 @@ class Engine:
         The result is None if SQL of the engine cannot count them, which depends only on public
         facts. Raises an `InputError` if the engine fails.
         """
-        (rule,) = wish.rules.values()
-        rows = self._bounded_rows(wish, entropy_bytes)
+        (rule,) = request.rules.values()
+        rows = self._bounded_rows(request, entropy_bytes)
         allowed = rule.table
         if rows is None or not isinstance(allowed, Keys):
             return None
@@ -215,58 +217,62 @@ class Engine:
                 yield run
 
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
-        beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
+        joined_names = {
+            name: f"b{number}" for number, name in enumerate(theirs) if name in other.values
+        }
         with_key = [
             _select_columns(
                 {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
                 table.relation.copy(),
             )
-            for table, columns, key in ((self, named, keys[0]), (other, beside, keys[1]))
+            for table, columns, key in ((self, named, keys[0]), (other, joined_names, keys[1]))
         ]
-        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(
+        with_times = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(
             with_key[1].subquery("every")
         )
         single = (
-            exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
+            exp.select("*").from_(with_times.subquery("counted")).where(sql("times = :one", one=1))
         )
         tables = {
             **dict.fromkeys(named.values(), "one"),
-            **dict.fromkeys(beside.values(), "other"),
+            **dict.fromkeys(joined_names.values(), "other"),
         } or {"k": "one"}
-        chosen = [exp.alias_(exp.column(name, table), name) for name, table in tables.items()]
-        rows = exp.select(*chosen).from_(with_key[0].subquery("one"))
+        selected_columns = [
+            exp.alias_(exp.column(name, table), name) for name, table in tables.items()
+        ]
+        rows = exp.select(*selected_columns).from_(with_key[0].subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
-        values = {
-            name: Value(other.values[name].held, exp.column(short))
-            for name, short in beside.items()
-        }
-        values |= {
-            name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()
-        }
-        what = f"{self.what} joined with {other.what}"
+        values = {**other.values_named(joined_names), **self.values_named(named)}
         return replace(
             self,
-            what=what,
+            what=f"{self.what} joined with {other.what}",
             relation=rows.subquery("joined"),
             values=values,
             session=session,
         )
 
-    def _kept_and_cut(self, rows: exp.Select, wish: CountRequest) -> dict[str, tuple[int, int]]:
+    def values_named(self, columns: Mapping[str, str]) -> dict[str, Value]:
+        """Return values of this engine as columns of a query, by their new names."""
+        return {
+            name: Value(self.values[name].held, exp.column(short))
+            for name, short in columns.items()
+        }
+
+    def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
         """Return the kept and the cut amount of each total of units (E8).
 
         The rows have the columns of `_with_worth`.
         """
         amounts: dict[str, tuple[int, int]] = {}
-        for number, (name, measure) in enumerate(wish.sums.items()):
+        for number, (name, measure) in enumerate(request.sums.items()):
             if not isinstance(measure, UnitTotal):
                 continue
             in_cell = f"CASE WHEN eligible{number} = :one AND in_cell{number} = :one"
             beyond = sql(f"{in_cell} THEN ABS(total{number} - w{number}) ELSE :no END", one=1, no=0)
-            chosen = sql(f"SUM(stands{number}) * :most", most=cut_limit(measure.largest))
+            cut_limit_sum = sql(f"SUM(stands{number}) * :most", most=cut_limit(measure.largest))
             sums = {
                 "kept": sql(f"SUM(ABS(w{number}))"),
-                "gone": sql("LEAST(SUM(:beyond), :chosen)", beyond=beyond, chosen=chosen),
+                "gone": sql("LEAST(SUM(:beyond), :chosen)", beyond=beyond, chosen=cut_limit_sum),
             }
             by_unit = _select_columns(sums, rows.subquery("with_totals")).group_by("u0")
             added = {
@@ -279,18 +285,18 @@ class Engine:
             amounts[name] = kept, cut
         return amounts
 
-    def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> RowUsage:
+    def _usage(self, request: CountRequest, entropy_bytes: Entropy) -> RowUsage:
         """Return the numbers of rows used, not used and cut (E8)."""
-        rows = self._bounded_rows(wish, entropy_bytes)
+        rows = self._bounded_rows(request, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
-        if wish.hidden:
-            rows = self._with_drawn_attribute(rows, wish, entropy_bytes)
-        used = exp.and_(*_inside_conditions(wish), sql("unreadable = :no", no=0))
-        if wish.filled:
-            used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
+        if request.hidden:
+            rows = self._with_drawn_attribute(rows, request, entropy_bytes)
+        used = exp.and_(*_inside_conditions(request), sql("unreadable = :no", no=0))
+        if request.filled:
+            used = exp.and_(used, exp.or_(*(_filled(request, table) for table in request.filled)))
         unit = []
-        if wish.unit_column is not None:
+        if request.unit_column is not None:
             unit.append("u0")
         if unit:
             beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))"
@@ -300,7 +306,7 @@ class Engine:
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
             "m": sql(beyond, no=0),
-            **_hidden_cell_sums(wish, used),
+            **_hidden_cell_sums(request, used),
         }
         by_unit = _select_columns(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
         sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in numbers}
@@ -310,7 +316,7 @@ class Engine:
         return RowUsage(used=used_rows, unused=every - used_rows, cut=cut, lacking=tuple(lacking))
 
     def _with_drawn_attribute(
-        self, rows: exp.Select, wish: CountRequest, entropy_bytes: Entropy
+        self, rows: exp.Select, request: CountRequest, entropy_bytes: Entropy
     ) -> exp.Select:
         """Return the query with a random attribute for each row (E8).
 
@@ -320,19 +326,21 @@ class Engine:
         that agree in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
-        if wish.unit_column is None:
-            columns = [*(f"c{number}" for number in range(len(wish.rules))), "unreadable"]
+        if request.unit_column is None:
+            columns = [*(f"c{number}" for number in range(len(request.rules))), "unreadable"]
             rows = _with_row_number(rows, columns, columns[:1], "place")
-            alike = [f"CAST({column} AS TEXT)" for column in columns]
+            texts = [f"CAST({column} AS TEXT)" for column in columns]
         else:
-            alike = ["u0"]
-        content = " || ':' || ".join([":key", *alike, "CAST(place AS TEXT)"])
+            texts = ["u0"]
+        content = " || ':' || ".join([":key", *texts, "CAST(place AS TEXT)"])
         number = self.numbered(sql(content, key=key))
-        drawn = sql(":number % :most", number=number, most=len(wish.hidden))
-        return exp.select("*", exp.alias_(drawn, "drawn")).from_(rows.subquery("with_place"))
+        hidden_number = sql(":number % :most", number=number, most=len(request.hidden))
+        return exp.select("*", exp.alias_(hidden_number, "drawn")).from_(
+            rows.subquery("with_place")
+        )
 
     def _bounded_rows(
-        self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
+        self, request: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
         """Return the query of rows that count for their unit, dropped ones included.
 
@@ -343,41 +351,39 @@ class Engine:
         all rows of units, and a column ``counts`` that is 1 for rows that count and 0 for others.
         The result is None if a column has no SQL.
         """
-        sources = [rule.reading.column or name for name, rule in wish.rules.items()]
+        sources = [rule.reading.column or name for name, rule in request.rules.items()]
         sums = {
             f"v{number}": measure
-            for number, measure in enumerate(wish.sums.values())
+            for number, measure in enumerate(request.sums.values())
             if factor_measures(measure)
         }
         added = [part.column for measure in sums.values() for part in factor_measures(measure)]
-        wanted = [*sources, *added, *_unit_columns(wish)]
-        if not set(wanted) <= set(self.values):
+        column_names = [*sources, *added, *_unit_columns(request)]
+        if not set(column_names) <= set(self.values):
             return None
         # each value is computed once, and called by a name of ours
-        given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(wanted))}
-        values = {
-            name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()
-        }
+        given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(column_names))}
+        values = self.values_named(given)
         ready = [
             prepare_value(rule, values[source])
-            for source, rule in zip(sources, wish.rules.values(), strict=True)
+            for source, rule in zip(sources, request.rules.values(), strict=True)
         ]
         columns: dict[str, Expression | None] = {}
-        for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
+        for number, (rule, value) in enumerate(zip(request.rules.values(), ready, strict=True)):
             columns[f"c{number}"] = value and cell_of(
                 rule, Value(value.held, exp.column(f"p{number}")), self.sound
             )
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in factor_measures(measure)]
             columns[name] = combined_amount(measure, amounts)
-        for number, measure in enumerate(wish.sums.values()):
+        for number, measure in enumerate(request.sums.values()):
             if isinstance(measure, UnitTotal):
                 part = measure.row_amount
                 columns[f"g{number}"] = amount_of(ValueCount(part), values[part.column])
-        if wish.usage:
-            columns["unreadable"] = _unreadable(wish, values)
-        if wish.unit_column is not None:
-            columns["u0"] = unit_of(values[wish.unit_column], wish.unit_reading)
+        if request.usage:
+            columns["unreadable"] = _unreadable(request, values)
+        if request.unit_column is not None:
+            columns["u0"] = unit_of(values[request.unit_column], request.unit_reading)
         if any(column is None for column in columns.values()):
             return None
         raw = _select_columns(
@@ -390,21 +396,15 @@ class Engine:
         ]
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _select_columns(columns, self._once(raw).subquery("prepared"))
-        if wish.unit_column is not None:
-            rows = (
-                exp.select("*")
-                .from_(self._once(rows).subquery("with_units"))
-                .where("NOT u0 IS NULL")
-            )
-        if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
-            rows = (
-                exp.select("*")
-                .from_(self._once(rows).subquery("with_keys"))
-                .where("NOT c0 IS NULL")
-            )
-        if wish.unit_column is None:
+        if request.unit_column is not None:
+            with_units = self._once(rows).subquery("with_units")
+            rows = exp.select("*").from_(with_units).where("NOT u0 IS NULL")
+        if any(isinstance(rule.table, Keys) for rule in request.rules.values()):
+            with_keys = self._once(rows).subquery("with_keys")
+            rows = exp.select("*").from_(with_keys).where("NOT c0 IS NULL")
+        if request.unit_column is None:
             return rows
-        return self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
+        return self._bounded(rows, list(columns), request, entropy_bytes, flagged=flagged)
 
     def _once(self, query: exp.Select) -> exp.Select:
         """Return a query in which each expression is computed once for a row.
@@ -417,7 +417,7 @@ class Engine:
         self,
         rows: exp.Select,
         names: list[str],
-        wish: CountRequest,
+        request: CountRequest,
         entropy_bytes: Entropy,
         *,
         flagged: bool,
@@ -442,24 +442,28 @@ class Engine:
         turns: list[str | Expression] = [hashed, "place"]
         if flagged:
             turns[0] = "hashed"
-        apart = ["u0"]
-        if wish.max_per_cell is not None:
-            alike = ["u0", *_cell_columns(wish, wish.max_per_cell.attributes)]
-            most = wish.max_per_cell.rows
-            rows = _with_row_number(rows, alike, turns, "within", None if flagged else most)
+        partition = ["u0"]
+        if request.max_per_cell is not None:
+            partition_of_cell = ["u0", *_cell_columns(request, request.max_per_cell.attributes)]
+            most = request.max_per_cell.rows
+            rows = _with_row_number(
+                rows, partition_of_cell, turns, "within", None if flagged else most
+            )
             if flagged:
                 rows = _with_flag(rows, "stays", sql("within <= :most", most=most))
-                apart.append("stays")
-        rows = _with_row_number(rows, apart, turns, "turn", None if flagged else wish.max_rows)
+                partition.append("stays")
+        rows = _with_row_number(
+            rows, partition, turns, "turn", None if flagged else request.max_rows
+        )
         if not flagged:
             return rows
-        counts = sql("turn <= :most", most=wish.max_rows)
-        if wish.max_per_cell is not None:
+        counts = sql("turn <= :most", most=request.max_rows)
+        if request.max_per_cell is not None:
             counts = exp.and_(counts, sql("stays = :one", one=1))
         return _with_flag(rows, "counts", counts)
 
 
-def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
+def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     """Return the query with a column ``wi`` for each measure of units (E12).
 
         The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
@@ -468,29 +472,33 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
     value. ``max_per_cell`` limits the number of these rows in each of its cells, and ``max_rows``
         limits their number in all cells; the rows are chosen by their turns.
     """
-    turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
-    for number, measure in enumerate(wish.sums.values()):
+    turns: list[str | Expression] = [*_missing(request), "hashed", "place"]
+    for number, measure in enumerate(request.sums.values()):
         if not isinstance(measure, PerUnit):
             continue
         most = 1
         if measure.attributes:
-            most = wish.max_rows
-        cell = ["u0", *_cell_columns(wish, measure.attributes)]
+            most = request.max_rows
+        cell = ["u0", *_cell_columns(request, measure.attributes)]
         if isinstance(measure, UnitTotal):  # also in a cell of missing values, as tables without
             eligible = sql(f"g{number} = :one", one=1)  # the attribute have its total
         else:
             published = {
-                name: wish.hidden[name] for name in measure.attributes if name in wish.hidden
+                name: request.hidden[name] for name in measure.attributes if name in request.hidden
             }
-            eligible = _filled(wish, published)
+            eligible = _filled(request, published)
         rows = _with_flag(rows, f"eligible{number}", eligible)
         rows = _with_row_number(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
-        if wish.max_per_cell is not None:
+        if request.max_per_cell is not None:
             rows = _with_flag(rows, f"alone{number}", first)
-            alike = ["u0", f"alone{number}", *_cell_columns(wish, wish.max_per_cell.attributes)]
-            rows = _with_row_number(rows, alike, turns, f"bounded{number}")
-            within = sql(f"bounded{number} <= :most", most=wish.max_per_cell.rows)
+            partition_of_cell = [
+                "u0",
+                f"alone{number}",
+                *_cell_columns(request, request.max_per_cell.attributes),
+            ]
+            rows = _with_row_number(rows, partition_of_cell, turns, f"bounded{number}")
+            within = sql(f"bounded{number} <= :most", most=request.max_per_cell.rows)
             first = exp.and_(sql(f"alone{number} = :one", one=1), within)
         rows = _with_flag(rows, f"first{number}", first)
         rows = _with_row_number(rows, ["u0", f"first{number}"], turns, f"cell{number}")
@@ -521,11 +529,11 @@ def _positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(order.index(name) for name in names))
 
 
-def _unit_columns(wish: CountRequest) -> list[str]:
+def _unit_columns(request: CountRequest) -> list[str]:
     """Return a list with the column of the unit; an empty list without a unit column."""
-    if wish.unit_column is None:
+    if request.unit_column is None:
         return []
-    return [wish.unit_column]
+    return [request.unit_column]
 
 
 def _with_flag(
@@ -549,12 +557,14 @@ def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
     return None if value is None else unit_of(value, reading)
 
 
-def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
+def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expression:
     """Return SQL that is 1 if a measure has a value that is not a number, otherwise 0.
 
     In typed columns such a value is an infinity.
     """
-    columns = {part.column for measure in wish.sums.values() for part in factor_measures(measure)}
+    columns = {
+        part.column for measure in request.sums.values() for part in factor_measures(measure)
+    }
     infinite = [values[column].is_infinite() for column in sorted(columns)]
     return sql(
         "CASE WHEN :infinite THEN :yes ELSE :no END",
@@ -577,19 +587,19 @@ def _select_columns(columns: Mapping[str, Expression], source: Expression) -> ex
     ).from_(source)
 
 
-def _inside_conditions(wish: CountRequest) -> list[Expression]:
+def _inside_conditions(request: CountRequest) -> list[Expression]:
     """Return the conditions under which no attribute drops the row."""
-    return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
+    return [sql(f"c{number} >= :least", least=0) for number in range(len(request.rules))]
 
 
-def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Expression]:
+def _hidden_cell_sums(request: CountRequest, used: Expression) -> dict[str, Expression]:
     """Return SQL for the number of drawn rows in each hidden cell minus the other drawn rows.
 
     The sum is over the used rows for which its attribute was drawn.
     """
     sums = {}
     for number, (column, hidden) in enumerate(
-        zip(_cell_columns(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+        zip(_cell_columns(request, [*request.hidden]), request.hidden.values(), strict=True)
     ):
         of_attribute = exp.and_(used.copy(), sql("drawn = :number", number=number))
         sums[f"l{number}"] = sql(
@@ -602,25 +612,25 @@ def _hidden_cell_sums(wish: CountRequest, used: Expression) -> dict[str, Express
     return sums
 
 
-def _missing(wish: CountRequest) -> list[Expression]:
+def _missing(request: CountRequest) -> list[Expression]:
     """Return a list with SQL for the number of hidden cells that a row is in.
 
     The list is empty if there are no such cells.
     """
-    if not wish.hidden:
+    if not request.hidden:
         return []
     parts = (
         sql(f"CASE WHEN {column} = :hidden THEN 1 ELSE 0 END", hidden=hidden)
         for column, hidden in zip(
-            _cell_columns(wish, [*wish.hidden]), wish.hidden.values(), strict=True
+            _cell_columns(request, [*request.hidden]), request.hidden.values(), strict=True
         )
     )
     return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
 
 
-def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
+def _filled(request: CountRequest, table: Mapping[str, int]) -> Expression:
     """Return the condition that a row is in no hidden cell of a table."""
-    columns = _cell_columns(wish, [*table])
+    columns = _cell_columns(request, [*table])
     return exp.and_(
         exp.true(),
         *(
@@ -630,9 +640,9 @@ def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
     )
 
 
-def _cell_columns(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
+def _cell_columns(request: CountRequest, attributes: Sequence[str]) -> list[str]:
     """Return the names of the columns with the cells of attributes."""
-    return [f"c{list(wish.rules).index(name)}" for name in attributes]
+    return [f"c{list(request.rules).index(name)}" for name in attributes]
 
 
 def _with_row_number(
@@ -664,18 +674,20 @@ def _with_row_number(
     )
 
 
-def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountRequest) -> exp.Select:
+def _grouped(
+    rows: exp.Select, covers: Sequence[tuple[str, ...]], request: CountRequest
+) -> exp.Select:
     """Return the query for counts and sums of every cell of some marginals.
 
     In a row of one marginal, the cells of other attributes are null.
     """
-    counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
+    counts_units = any(isinstance(measure, PerUnit) for measure in request.sums.values())
     if counts_units:
         rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)"
     else:
         rows_that_count = "COUNT(*)"
     numbers = [f"{rows_that_count} AS n"]
-    for number, measure in enumerate(wish.sums.values()):
+    for number, measure in enumerate(request.sums.values()):
         if counts_units:
             amount = f"v{number} * counts"
         else:
@@ -683,7 +695,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
         if isinstance(measure, PerUnit):
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
-    sets = [_cell_columns(wish, cover) for cover in covers]
+    sets = [_cell_columns(request, cover) for cover in covers]
     used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
@@ -698,7 +710,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
 
 
 def _tables(
-    answer: Any, cover: tuple[str, ...], wish: CountRequest
+    answer: Any, cover: tuple[str, ...], request: CountRequest
 ) -> Iterator[tuple[TableKey, IntArray]]:
     """Yield the marginals of one set of attributes.
 
@@ -707,13 +719,13 @@ def _tables(
     import pyarrow as pa
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
-    columns = _cell_columns(wish, cover)
+    columns = _cell_columns(request, cover)
     # a row is of this marginal if its columns have a cell, and the columns of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
     answer = answer.filter(pa.array(of_cover))
-    shape = tuple(wish.rules[name].size for name in cover)
+    shape = tuple(request.rules[name].size for name in cover)
     cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
     if cover:
         where = np.ravel_multi_index(cells, shape)
@@ -723,10 +735,10 @@ def _tables(
         raise InternalError("A cell was counted twice; please report this.")
     numbers: dict[str | None, str] = {
         None: "n",
-        **{name: f"s{number}" for number, name in enumerate(wish.sums)},
+        **{name: f"s{number}" for number, name in enumerate(request.sums)},
     }
     for measure, column in numbers.items():
-        if measure in wish.tables:
+        if measure in request.tables:
             counts = np.zeros(math.prod(shape), dtype=np.int64)
             counts[where] = answer.column(column).cast(pa.int64()).to_numpy()
             yield (measure, cover), counts

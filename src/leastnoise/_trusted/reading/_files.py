@@ -111,7 +111,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
     """
-    rest = b""
+    incomplete_line = b""
     dropping = False
     while block := read(BLOCK):
         if dropping:
@@ -121,17 +121,17 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
                 yield NO_RECORD
         end = block.rfind(b"\n") + 1
         if end:
-            yield rest + block[:end]
-            rest = block[end:]
+            yield incomplete_line + block[:end]
+            incomplete_line = block[end:]
         else:
-            rest += block
-        if len(rest) > LONGEST:
-            rest = b""
+            incomplete_line += block
+        if len(incomplete_line) > LONGEST:
+            incomplete_line = b""
             dropping = True
     if dropping:
         yield NO_RECORD
-    if rest:
-        yield rest + b"\n"
+    if incomplete_line:
+        yield incomplete_line + b"\n"
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
@@ -190,7 +190,7 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
 
 
 def parse_lines(
-    block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
+    block: bytes, delimiter: bytes, width: int, positions: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Return the number of records, the text, and the fields of some columns.
 
@@ -243,14 +243,14 @@ def parse_lines(
         # their fields are put after the block, and the lines into their order again
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
-        behind = len(block) + np.cumsum(lengths)
+        next_begins = len(block) + np.cumsum(lengths)
         order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
-        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[
+        begins = np.vstack([(begins + wrapped)[plain], (next_begins - lengths).reshape(-1, width)])[
             order
         ]
-        ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
+        ends = np.vstack([(ends - wrapped)[plain], next_begins.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
-    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
+    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in positions]
 
 
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
@@ -288,7 +288,7 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
 
 
 def parse_plain_lines(
-    block: bytes, delimiter: str, width: int, wanted: Sequence[int]
+    block: bytes, delimiter: str, width: int, positions: Sequence[int]
 ) -> list[Column] | None:
     r"""Return some columns of a block whose lines are records without quotes.
 
@@ -304,7 +304,7 @@ def parse_plain_lines(
     import pyarrow as pa
     from pyarrow import csv
 
-    if len(block) > LONGEST or not wanted or block.startswith(codecs.BOM_UTF8):
+    if len(block) > LONGEST or not positions or block.startswith(codecs.BOM_UTF8):
         return None
     if b'"' in block or b"\r" in block:
         return None
@@ -317,15 +317,15 @@ def parse_plain_lines(
     if np.count_nonzero(buffer == ord(delimiter)) != rows * (width - 1):
         return None
     names = [str(position) for position in range(width)]
-    chosen = [names[position] for position in wanted]
+    column_names = [names[position] for position in positions]
     try:
         table = csv.read_csv(
             pa.BufferReader(block),
             csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
             csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
             csv.ConvertOptions(
-                column_types=dict.fromkeys(chosen, pa.large_binary()),
-                include_columns=list(dict.fromkeys(chosen)),
+                column_types=dict.fromkeys(column_names, pa.large_binary()),
+                include_columns=list(dict.fromkeys(column_names)),
                 strings_can_be_null=False,
             ),
         )
@@ -333,7 +333,7 @@ def parse_plain_lines(
         return None
     if table.num_rows != rows:
         return None
-    return [TextColumn(_whole_array(table.column(name))) for name in chosen]
+    return [TextColumn(_whole_array(table.column(name))) for name in column_names]
 
 
 def _whole_array(column: Any) -> Any:
@@ -372,7 +372,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     comma, semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be
     opened, or if its first line is not a header.
     """
-    what = message(CSV_FILE, path=str(path))
+    description = message(CSV_FILE, path=str(path))
     layout = layout or CSV(path)
     headed = isinstance(layout.header, bool)
     characters = layout.characters
@@ -381,13 +381,13 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     # the first line of a file without a header is a row, which must not influence how it is read
     line = ""
     if headed:
-        line = _first_line(path, what, layout)
+        line = _first_line(path, description, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     if isinstance(layout.header, bool):
-        names = _names_in(line, mark, what)
+        names = _names_in(line, mark, description)
     else:
         names = [*layout.header]
 
@@ -415,10 +415,12 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                 for block in whole_lines(opened.read):
                     yield partial(in_columns, block)
         except _DAMAGED:
-            raise InputError(message(NOT_WHOLE, what=what)) from None
+            raise InputError(message(NOT_WHOLE, what=description)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark)
+    return Source(
+        what=description, fields=fields, total=None, encoded=by_parts(parts), delimiter=mark
+    )
 
 
 def _delimiter_of(header: str, path: Path) -> str:
@@ -430,7 +432,7 @@ def _delimiter_of(header: str, path: Path) -> str:
     return max(candidates, key=outside_quotes.count)
 
 
-def _names_in(header: str, delimiter: str, what: str) -> list[str]:
+def _names_in(header: str, delimiter: str, description: str) -> list[str]:
     """Return the column names of a header line.
 
     Raises an `InputError` with the reason if the text is not a header.
@@ -448,7 +450,7 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     elif not any(fields):
         reason = EMPTY_HEADER
     if fields is None or reason:
-        raise InputError(message(reason, what=what))
+        raise InputError(message(reason, what=description))
     return [field.decode() for field in fields]
 
 
@@ -495,19 +497,19 @@ _BEGINNINGS = {
 }
 
 
-def _first_line(path: Path, what: str, layout: CSV) -> str:
+def _first_line(path: Path, description: str, layout: CSV) -> str:
     """Return the header line of a CSV file."""
     try:
         with open_binary(path) as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
-        raise InputError(message(NO_CSV, what=what)) from None
+        raise InputError(message(NO_CSV, what=description)) from None
     for beginning, form in _BEGINNINGS.items():
         if line.startswith(beginning):
             encoding = layout.encoding.upper()
-            raise InputError(message(OTHER_FORMAT, what=what, encoding=encoding, form=form))
+            raise InputError(message(OTHER_FORMAT, what=description, encoding=encoding, form=form))
     if len(line) == _HEADER:
-        raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
+        raise InputError(message(LONG_HEADER, what=description, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         if layout.characters is None:
@@ -515,7 +517,7 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
         return codecs.charmap_decode(line, "strict", layout.characters)[0]
     except UnicodeDecodeError:
         raise InputError(
-            message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())
+            message(OTHER_ENCODING, what=description, encoding=layout.encoding.upper())
         ) from None
 
 
@@ -532,17 +534,17 @@ def open_parquet(path: Path) -> Source:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    what = message(PARQUET_FILE, path=str(path))
+    description = message(PARQUET_FILE, path=str(path))
     try:
         # the time stamps of old files, which 64 bits of nanoseconds do not hold
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise InputError(message(NO_PARQUET, what=what)) from None
+        raise InputError(message(NO_PARQUET, what=description)) from None
     schema = opened.schema_arrow
 
     def not_whole() -> InputError:
         # the text of PyArrow's own errors may quote the file
-        return InputError(message(NOT_WHOLE, what=what))
+        return InputError(message(NOT_WHOLE, what=description))
 
     def cut(part: Part) -> Chunk[Column]:
         try:
@@ -559,7 +561,7 @@ def open_parquet(path: Path) -> Source:
             raise not_whole() from None
 
     return Source(
-        what=what,
+        what=description,
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_parts(parts),
@@ -677,11 +679,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         opened = open_one(file)
         if first is None:
             first = opened
-        if sorted(opened.names) != sorted(first.names):
-            names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
-            raise InputError(
-                message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names)
-            )
+        _check_same_columns(opened, first)
         fields |= {
             field.name: _common_field(fields.get(field.name, field), field)
             for field in opened.fields
@@ -710,14 +708,21 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     return replace(source, restrict_files=restrict_files)
 
 
+def _check_same_columns(opened: Source, first: Source) -> None:
+    """Refuse a file with other columns than the first one."""
+    if sorted(opened.names) != sorted(first.names):
+        names = ", ".join(map(repr, sorted({*opened.names} ^ {*first.names})))
+        raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what, names=names))
+
+
 def _one_after_the_other(
     files: Iterable[Path], open_one: Callable[[Path], Source]
 ) -> Callable[[Encoders], Chunks[IntArray]]:
     """Return the reader of the rows of files in their order."""
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
         for file in files:
-            yield from open_one(file).encoded(wanted)
+            yield from open_one(file).encoded(encoders)
 
     return encoded
 
@@ -777,18 +782,18 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
     if not added:
         return source
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        own = [pair for pair in wanted if pair[0] not in added]
-        for rows, columns, malformed in source.encoded(own):
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        file_encoders = [pair for pair in encoders if pair[0] not in added]
+        for rows, columns, malformed in source.encoded(file_encoders):
             everywhere = np.zeros(rows, dtype=np.int64)
             next_column = iter(columns)
-            made = [
+            new_columns = [
                 encode(Column([added[name]], None, everywhere))
                 if name in added
                 else next(next_column)
-                for name, encode in wanted
+                for name, encode in encoders
             ]
-            yield Chunk(rows, made, malformed)
+            yield Chunk(rows, new_columns, malformed)
 
     fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
     return replace(source, fields=(*source.fields, *fields), encoded=encoded, constants=added)

@@ -80,9 +80,9 @@ def open_frame(frame: Any) -> Source | None:
         return None
     except Exception:  # noqa: BLE001 - every library has its own error for it
         raise InputError(NAMES_TWICE) from None
-    what = f"the {native.implementation.name.lower()} data frame"
+    description = f"the {native.implementation.name.lower()} data frame"
     if native.implementation.is_pyarrow():
-        return _open_table(native.to_native(), what)
+        return _open_table(native.to_native(), description)
     lazy = isinstance(native, nw.LazyFrame)
     try:
         # pandas allows names that are not text; no domain can name them
@@ -97,14 +97,14 @@ def open_frame(frame: Any) -> Source | None:
         else:
             kinds = {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
-        raise InputError(message(NO_FRAME, what=what)) from None
+        raise InputError(message(NO_FRAME, what=description)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
-            wanted = native.select(columns or native.columns)
-            eager = wanted.collect() if lazy else wanted
+            selected = native.select(columns or native.columns)
+            eager = selected.collect() if lazy else selected
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
-            raise InputError(message(NO_FRAME, what=what)) from None
+            raise InputError(message(NO_FRAME, what=description)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
             yield Chunk(len(part), [_column(part[name]) for name in columns])
@@ -119,11 +119,11 @@ def open_frame(frame: Any) -> Source | None:
     holds |= dict.fromkeys(of_nulls, "nulls")
     if native.implementation.is_pandas_like():
         objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
-        holds = {name: held for name, held in holds.items() if name not in objects}
+        holds = {name: column_type for name, column_type in holds.items() if name not in objects}
         periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
         holds |= dict.fromkeys(periods, "time stamps")
     return Source(
-        what=what,
+        what=description,
         fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
         total=total,
         encoded=by_columns(chunks),
@@ -176,19 +176,19 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
     """Return the value types of columns by their data types, where known."""
-    held: dict[str, Holds] = {}
+    types: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
-            held[name] = "numbers"
+            types[name] = "numbers"
         elif isinstance(kind, nw.Boolean):
-            held[name] = "Booleans"
+            types[name] = "Booleans"
         elif isinstance(kind, nw.String):
-            held[name] = "texts"
+            types[name] = "texts"
         elif isinstance(kind, nw.Datetime):
-            held[name] = "time stamps"
+            types[name] = "time stamps"
         elif isinstance(kind, nw.Date):
-            held[name] = "dates"
-    return held
+            types[name] = "dates"
+    return types
 
 
 def _is_unreadable(kind: Any) -> bool:
@@ -204,14 +204,14 @@ def _is_unreadable(kind: Any) -> bool:
     return name == "GeometryDtype"
 
 
-def _open_table(table: Any, what: str) -> Source:
+def _open_table(table: Any, description: str) -> Source:
     """Return a PyArrow table as a source, without copies of its arrays."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
-        what=what,
+        what=description,
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
@@ -322,26 +322,28 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     """
     import duckdb
 
-    what = message(STORED, table=source.table, engine="DuckDB")
+    description = message(STORED, table=source.table, engine="DuckDB")
     table = ".".join(map(_quoted, source.parts))
     try:
         connection = duckdb.connect(path, read_only=True)
         described = connection.execute(f"DESCRIBE {table}").fetchall()
         required = {str(name) for name, _, nullable, *_ in described if nullable == "NO"}
         query = f"SELECT * FROM {table}"  # noqa: S608 - the name is quoted
-        return open_relation(connection.sql(query), what, required)
+        return open_relation(connection.sql(query), description, required)
     except duckdb.Error:
-        raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
+        raise InputError(
+            message(NO_DUCKDB, what=description, connection=source.connection)
+        ) from None
 
 
 def open_relation(
-    relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
+    relation: Any, description: str = "the DuckDB relation", required: Collection[str] = ()
 ) -> Source:
     """Return a source that reads a DuckDB relation through the relation's connection.
 
     Args:
         relation: the relation.
-        what: its name in messages.
+        description: its name in messages.
         required: the columns that are declared NOT NULL.
     """
     import duckdb
@@ -364,12 +366,12 @@ def open_relation(
         return quoted
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        wanted = (
+        selected = (
             ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns))
             or "0 AS c0"
         )
         try:
-            batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
+            batches = pa.RecordBatchReader.from_stream(relation.project(selected))
             yield from chunk_batches(
                 batches,
                 [
@@ -380,12 +382,12 @@ def open_relation(
         except (duckdb.Error, pa.ArrowException):
             # their own text may quote a row
             raise InputError(
-                f"{what} cannot be computed. Run it separately first, to see its own error."
+                f"{description} cannot be computed. Run it separately first, to see its own error."
             ) from None
 
     fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
     return Source(
-        what=what,
+        what=description,
         fields=fields,
         total=None,
         encoded=by_columns(chunks),

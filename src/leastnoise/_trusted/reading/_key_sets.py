@@ -84,10 +84,10 @@ class WordSet:
             return np.zeros(0, dtype=np.int32)
         waiting = [arrow_words(words) for words in self._waiting]
         self._waiting = []
-        places, different = _places_of(arrow_words(self._stored), waiting)
+        positions, different = _places_of(arrow_words(self._stored), waiting)
         stored: Array = np.from_dlpack(different)
         self._stored = stored
-        return places
+        return positions
 
     def keys(self) -> Iterable[bytes]:
         """Return the stored byte strings in the order of their places."""
@@ -140,22 +140,24 @@ class PairSet:
         # The stored ones come first, each once and in order, so their places are theirs again.
         chunks = [self._stored, *self._waiting]
         self._waiting = []
-        places, _ = _places_of(None, [arrow_words(mixed_words(pairs)) for pairs in chunks])
+        positions, _ = _places_of(None, [arrow_words(mixed_words(pairs)) for pairs in chunks])
         pairs = WordPairs(
             np.concatenate([chunk.first for chunk in chunks]),
             np.concatenate([chunk.rest for chunk in chunks]),
         )
-        stored = _first_pairs(pairs, places)
-        if not _are_equal(pairs, stored, places):  # different pairs have one mixed number
-            places = ordered_places(pairs)
-            stored = _first_pairs(pairs, places)
+        stored = _first_pairs(pairs, positions)
+        if not _are_equal(pairs, stored, positions):  # different pairs have one mixed number
+            positions = ordered_places(pairs)
+            stored = _first_pairs(pairs, positions)
         self._stored = stored
-        return places[before:]
+        return positions[before:]
 
     def keys(self) -> Iterable[bytes]:
         """Return the stored byte strings in the order of their places."""
-        for first, rest in zip(self._stored.first, word_texts(self._stored.rest), strict=True):
-            yield int(first).to_bytes(8, "little") + bytes(rest)  # type: ignore[call-overload]  # of byte strings
+        for first, later_words in zip(
+            self._stored.first, word_texts(self._stored.rest), strict=True
+        ):
+            yield int(first).to_bytes(8, "little") + bytes(later_words)  # type: ignore[call-overload]  # of byte strings
 
 
 class TextSet:
@@ -198,8 +200,8 @@ class TextSet:
             return np.zeros(0, dtype=np.int32)
         waiting = self._waiting
         self._waiting = []
-        places, self._stored = _places_of(self._stored, waiting)
-        return places
+        positions, self._stored = _places_of(self._stored, waiting)
+        return positions
 
     def keys(self) -> Iterable[bytes]:
         """Return the stored byte strings in the order of their places."""
@@ -233,9 +235,9 @@ def ordered_places(pairs: WordPairs) -> Numbers:
     """
     order = np.lexsort((pairs.rest, pairs.first))
     first = pairs.first[order]
-    rest = pairs.rest[order]
+    later_words = pairs.rest[order]
     is_new = np.ones(len(order), dtype=np.bool_)
-    is_new[1:] = (first[1:] != first[:-1]) | (rest[1:] != rest[:-1])
+    is_new[1:] = (first[1:] != first[:-1]) | (later_words[1:] != later_words[:-1])
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.cumsum(is_new) - 1
     # the order is stable, so the first row of a group comes first in it
@@ -245,19 +247,19 @@ def ordered_places(pairs: WordPairs) -> Numbers:
     return place_of_group[group]
 
 
-def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
-    """Return the first pair of each place; places are numbered in the order of the pairs."""
-    is_new = np.ones(len(places), dtype=np.bool_)
-    highest = np.maximum.accumulate(places)
+def _first_pairs(pairs: WordPairs, positions: Numbers) -> WordPairs:
+    """Return the first pair of each position; positions follow the order of the pairs."""
+    is_new = np.ones(len(positions), dtype=np.bool_)
+    highest = np.maximum.accumulate(positions)
     is_new[1:] = highest[1:] > highest[:-1]
     rows = np.flatnonzero(is_new)
     return WordPairs(pairs.first[rows], pairs.rest[rows])
 
 
-def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
-    """Return whether every pair equals the pair that is stored at its place."""
+def _are_equal(pairs: WordPairs, stored: WordPairs, positions: Numbers) -> bool:
+    """Return whether every pair equals the pair that is stored at its position."""
     return all(
-        np.array_equal(words, of_stored.take(places))
+        np.array_equal(words, of_stored.take(positions))
         for words, of_stored in zip(pairs, stored, strict=True)
     )
 
@@ -283,13 +285,13 @@ def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
         chunks.insert(0, stored)
         before = len(stored)
     encoded = pa.chunked_array(chunks).dictionary_encode()
-    places = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
-    if len(places) != sum(map(len, chunks)):
+    positions = np.concatenate([_int32_array(chunk.indices) for chunk in encoded.chunks])
+    if len(positions) != sum(map(len, chunks)):
         raise InternalError("every key must have one place; please report this.")
     different = encoded.chunks[-1].dictionary
     del chunks, encoded
     pa.default_memory_pool().release_unused()
-    return places[before:], different
+    return positions[before:], different
 
 
 def _int32_array(array: Any) -> Numbers:

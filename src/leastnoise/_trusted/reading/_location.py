@@ -125,7 +125,7 @@ def check_unit(
             return
         raise InputError(message(READ_OTHERWISE, own=joined.own))
     if unit_column is None:
-        got = "every row is a unit"
+        received = "every row is a unit"
     else:
-        got = f"the unit is {unit_column!r}"
-    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=got))
+        received = f"the unit is {unit_column!r}"
+    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=received))

@@ -508,7 +508,7 @@ def find_files(
             for file in sorted(root.rglob("*"))
             if file.is_file() and not _hidden(file.relative_to(root))
         ]
-        what = message("The folder {path!r}", path=str(root))
+        description = message("The folder {path!r}", path=str(root))
     elif glob.has_magic(str(root)) and not root.is_file():
         matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
         matched = [
@@ -516,24 +516,24 @@ def find_files(
             for file in matches
             if file.is_file() and not ("**" in root.parts and _hidden(file))
         ]
-        what = message("The pattern {path!r}", path=str(root))
+        description = message("The pattern {path!r}", path=str(root))
     else:
         return [(root, _kind(root, kinds))]
     if not matched:
         raise InputError(
-            message("the source must be files that exist. {what} has none.", what=what)
+            message("the source must be files that exist. {what} has none.", what=description)
         )
     endings = tuple(ending for kind in kinds for ending in kind.endings)
     for file in matched:
         if not file.name.lower().endswith(endings):
             listed = file_endings(kinds)
-            raise InputError(message(_FOREIGN_FILE, endings=listed, what=what, path=str(file)))
+            raise InputError(message(_FOREIGN_FILE, endings=listed, what=description, path=str(file)))
     pairs = [(file, _kind(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
         both = " and ".join(names)
         raise InputError(
-            f"the files of a source must be of one kind. {what} has both {both} files: name one "
+            f"the files of a source must be of one kind. {description} has both {both} files: name one "
             "kind, as in '*.csv'."
         )
     return pairs
@@ -597,29 +597,27 @@ _NAMES_MAY_FOLLOW = (
 )
 
 
-def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
+def no_column(description: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
     """Return the message about a column that is missing or occurs twice.
 
     Args:
-        what: the name of the source in messages.
+        description: the name of the source in messages.
         names: the columns that it has.
         name: the column that is needed.
         in_header: whether the names come from the first line of a text file.
     """
     if (times := names.count(name)) > 1:
-        return (
-            f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
-        )
+        return f"{description} must have one column {name!r}; it has {times} of that name. Rename the others."
     if not names:
         return (
-            f"{what} has no column {name!r}, and none whose name is a text. Give the columns names, "
+            f"{description} has no column {name!r}, and none whose name is a text. Give the columns names, "
             "each its own text."
         )
-    listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+    listing = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
     near = did_you_mean(name, names)
     if len(names) == 1 and name in names[0]:
         mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
         near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
     elif in_header and (len(names) == 1 or "" in names):
         near = _NAMES_MAY_FOLLOW
-    return f"{what} has no column {name!r}; it has {listed}." + (f" {near}" if near else "")
+    return f"{description} has no column {name!r}; it has {listing}." + (f" {near}" if near else "")

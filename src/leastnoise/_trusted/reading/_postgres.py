@@ -131,11 +131,11 @@ def open_postgres(source: DatabaseTable) -> Source:
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
-    what = message(STORED, table=source.table, engine="PostgreSQL")
+    description = message(STORED, table=source.table, engine="PostgreSQL")
     url = source.url()
     check_scheme(url, source.connection.removeprefix("env:"))
     session = _session(source, url)
-    with session(what) as run:
+    with session(description) as run:
         described = run(
             _COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))
         ).read_all()
@@ -148,14 +148,14 @@ def open_postgres(source: DatabaseTable) -> Source:
         )
     if not columns:
         raise InputError(
-            f"{what} does not exist, or has no columns. Write its name as it is stored, with its "
+            f"{description} does not exist, or has no columns. Write its name as it is stored, with its "
             "schema: public.visits."
         )
     if not columns[0]["allowed"]:  # its columns can be seen, and no row can be read
         session = _session(source, url, FORBIDDEN_TABLE)
     types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
     engine = Engine(
-        what=what,
+        what=description,
         relation=relation,
         values=values_of(types),
         hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),

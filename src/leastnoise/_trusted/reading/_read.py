@@ -53,6 +53,7 @@ from leastnoise._trusted.reading._column import (
     Chunks,
     Column,
     CountRequest,
+    Encoder,
     Encoders,
     Source,
     SourceFile,
@@ -151,7 +152,7 @@ def read(
     source: Any,
     domain: Domain,
     *,
-    wanted: ReadRequest | None = None,
+    read_request: ReadRequest | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCellBound | None = None,
@@ -171,7 +172,7 @@ def read(
             `Joined`.
         domain: the public domain; its attributes are columns of the source, and each measure names
             its column.
-        wanted: the requested tables; None for all attributes and measures of the domain.
+        read_request: the requested tables; None for all attributes and measures of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: the largest number of rows of a unit that are kept, chosen at random; 1 if each
             row is a unit.
@@ -214,13 +215,13 @@ def read(
     _check_bounds(unit_column, most, max_per_cell)
     if allowance is not None and (unit_column is None or allowance.most != most):
         raise refuse("max_rows", most, f"the bound of the series, {allowance.most}, with units")
-    wanted = wanted or ReadRequest()
+    read_request = read_request or ReadRequest()
     attributes: Iterable[str] = domain.names
-    if wanted.attributes is not None:
-        attributes = wanted.attributes
+    if read_request.attributes is not None:
+        attributes = read_request.attributes
     measures: Iterable[str] = domain.measures
-    if wanted.measures is not None:
-        measures = wanted.measures
+    if read_request.measures is not None:
+        measures = read_request.measures
     sizes = {name: domain.cells(name) for name in attributes}
     sums = {name: domain.measure(name) for name in measures}
     if unit_column is None:
@@ -234,20 +235,20 @@ def read(
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
         sums=sums,
-        tables=wanted.tables or {},
-        usage=wanted.usage,
+        tables=read_request.tables or {},
+        usage=read_request.usage,
         unit_column=unit_column,
         unit_reading=unit_reading,
         max_rows=most,
         max_per_cell=max_per_cell,
-        filled=_filled_tables(domain, wanted),
+        filled=_filled_tables(domain, read_request),
         hidden=_hidden_cells(domain, [*sizes]),
     )
     # an engine does not know what units have used (E14)
-    if opened.engine is not None and wanted.tables is not None and allowance is None:
-        counted = _counted_in_engine(opened.engine, domain, request)
-        if counted is not None:
-            return counted
+    if opened.engine is not None and read_request.tables is not None and allowance is None:
+        engine_counts = _counted_in_engine(opened.engine, domain, request)
+        if engine_counts is not None:
+            return engine_counts
     return _read_rows(opened, names, domain, request, units, shown)
 
 
@@ -278,7 +279,7 @@ class _PatternForm(NamedTuple):
 
     def literals_of(self, parts: _Parts) -> _Parts:
         """Return the parts of a path at the positions of the pattern's literal parts."""
-        return tuple(parts[place] for place in self.literal)
+        return tuple(parts[position] for position in self.literal)
 
 
 class _PathPatterns:
@@ -298,9 +299,11 @@ class _PathPatterns:
         self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
         for number, pattern in enumerate(patterns):
             parts = PurePosixPath(pattern).parts
-            literal = tuple(place for place, part in enumerate(parts) if not glob.has_magic(part))
+            literal = tuple(
+                position for position, part in enumerate(parts) if not glob.has_magic(part)
+            )
             form = _PatternForm(len(parts), literal)
-            key = tuple(parts[place] for place in literal)
+            key = tuple(parts[position] for position in literal)
             expressions = [re.compile(fnmatch.translate(part)) for part in parts]
             self._forms.setdefault(form, {}).setdefault(key, []).append((number, expressions))
 
@@ -368,18 +371,13 @@ def _read_rows(
         unit_use = units.use(_counted_rows(keep, encoded.inside, rows_of_measures))
     has_effect = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
-        if name in per_unit_measures:
-            continue
-        values[name] = amounts
-        if per_unit_measures:  # a row that does not count as a row adds nothing to sums (T6)
-            values[name] = amounts * counting
+        if name not in per_unit_measures:
+            # a row that does not count as a row adds nothing to sums (T6)
+            values[name] = amounts * counting if per_unit_measures else amounts
     rows_counting: IntArray = counting[has_effect].astype(np.int64)
     cells = _chosen_rows(encoded.cells, has_effect)
     values = _chosen_rows(values, has_effect)
     cells, values, rows_counting = _append_group_rows(cells, values, rows_counting, rows_of_groups)
-    table_counting = None
-    if per_unit_measures:
-        table_counting = rows_counting
     return Table(
         domain,
         cells,
@@ -388,7 +386,7 @@ def _read_rows(
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
         rows=len(rows_counting),
-        counting=table_counting,
+        counting=rows_counting if per_unit_measures else None,
         usage=_usage_table(usage, request, totals),
         use=unit_use,
     )
@@ -524,29 +522,20 @@ def _encode_rows(
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
     # Many measures may be computed from the same columns: each column is encoded once.
     parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
-    requests = [
-        *zip(names[: len(rules)], map(cell_encoder, rules.values()), strict=True),
-        *((part.column, amount_encoder(part)) for part in parts),
-    ]
-    if units is not None:
-        requests.append((names[-1], units.number))
-    value_encoders = [
+    encoders = _row_encoders(names, request, parts, units)
+    encoders += [
         (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
     ]
-    requests += value_encoders
     if request.usage:
-        requests += _unreadable([*factors.values()])
+        encoders += _unreadable([*factors.values()])
     # small codes of the rows that are inside so far, and which rows of the source they were
-    types = [
-        *(np.min_scalar_type(rule.size - 1) for rule in rules.values()),
-        *(np.dtype(np.int64) for _ in factors),
-        *(np.dtype(np.bool_) for _ in totals),
-    ]
+    types = [np.min_scalar_type(rule.size - 1) for rule in rules.values()]
+    types += [np.dtype(np.int64)] * len(factors) + [np.dtype(np.bool_)] * len(totals)
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
     readable = [np.zeros(0, dtype=np.bool_)]
     malformed_lines = 0
-    for rows, encoded, malformed in opened.encoded(requests):
+    for rows, encoded, malformed in opened.encoded(encoders):
         codes = encoded[: len(rules)]
         numbers = iter(encoded[len(rules) :])
         malformed_lines += malformed
@@ -580,6 +569,25 @@ def _encode_rows(
     )
 
 
+def _row_encoders(
+    names: Sequence[str], request: CountRequest, parts: Sequence[Measure], units: Units | None
+) -> list[tuple[str, Encoder]]:
+    """Return the encoders of cells, then of amounts, then of the unit, if any.
+
+    Args:
+        names: the columns of the attributes, of the measures and of the unit.
+        request: the rules of the attributes.
+        parts: the measures from which amounts are computed.
+        units: takes the units of the rows; None where every row is one.
+    """
+    cell_encoders = map(cell_encoder, request.rules.values())
+    encoders = list(zip(names[: len(request.rules)], cell_encoders, strict=True))
+    encoders += [(part.column, amount_encoder(part)) for part in parts]
+    if units is not None:
+        encoders.append((names[-1], units.number))
+    return encoders
+
+
 def _counted_rows(
     keep: BoolArray, inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
@@ -598,13 +606,13 @@ def _counted_rows(
     return masks
 
 
-def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
+def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int], ...]:
     """Return, for each published table, the hidden cells that it excludes.
 
     The result has no entry if every row is in some table.
     """
     tables = []
-    for names in wanted.published or ():
+    for names in request.published or ():
         kinds = {name: domain.kind(name) for name in names}
         tables.append({name: kind.published for name, kind in kinds.items() if kind.hidden})
     if {} in tables:
@@ -756,15 +764,15 @@ class UnitRows:
     hidden: Mapping[str, int]
     most: int
 
-    def counts(self, name: str, counted: UnitCount) -> BoolArray:
+    def counts(self, name: str, unit_count: UnitCount) -> BoolArray:
         """Return which rows are chosen: one row for each unit in each of its cells.
 
         Args:
             name: the name of the count; a unit may have an allowance of cells for it (E14).
-            counted: the count of units.
+            unit_count: the count of units.
         """
-        is_eligible, missing = self._eligible(counted)
-        return self._chosen(name, counted, is_eligible, missing)
+        is_eligible, missing = self._eligible(unit_count)
+        return self._chosen(name, unit_count, is_eligible, missing)
 
     def totals(
         self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
@@ -782,22 +790,22 @@ class UnitRows:
         # a cell of missing values too: tables without the attribute have its total
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
-        chosen = self._chosen(name, measure, is_eligible, missing)
+        is_eligible_row = self._chosen(name, measure, is_eligible, missing)
         cells = [self.cells[name] for name in measure.attributes]
         units = self._units_of_rows()
         totals = units.totals(self.inside, cells, row_amounts)
         clipped = np.clip(totals, measure.low_units, measure.high_units)
-        amounts: IntArray = np.where(chosen, clipped, 0)
+        amounts: IntArray = np.where(is_eligible_row, clipped, 0)
         cut = units.cut_amount(
             self.inside,
             cells,
             totals,
             amounts,
-            chosen=chosen,
+            chosen=is_eligible_row,
             published=is_eligible,
             most=cut_limit(measure.largest),
         )
-        return chosen, amounts, cut
+        return is_eligible_row, amounts, cut
 
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
@@ -814,13 +822,13 @@ class UnitRows:
         )
         return worth == 1
 
-    def group_rows(self, counted: UnitCount) -> dict[str, Array]:
+    def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
         """Return, by attribute, the cells of rows that count units in groups."""
-        is_eligible, missing = self._eligible(counted)
+        is_eligible, missing = self._eligible(unit_count)
         return self._units_of_rows().group_rows(
             self.inside,
             self.cells,
-            counted,
+            unit_count,
             self.most,
             urandom,
             missing=missing,
@@ -853,10 +861,10 @@ def _whole_column(parts: list[Array]) -> Array:
     return column
 
 
-def _chosen_rows(columns: dict[str, Array], chosen: BoolArray) -> dict[str, Array]:
-    """Return the chosen rows of columns, and empty the columns."""
-    places = np.flatnonzero(chosen)  # found once, and faster to take from than a mask
-    return {name: columns.pop(name).take(places) for name in [*columns]}
+def _chosen_rows(columns: dict[str, Array], is_selected: BoolArray) -> dict[str, Array]:
+    """Return the selected rows of columns, and empty the columns."""
+    positions = np.flatnonzero(is_selected)  # found once, and faster to take from than a mask
+    return {name: columns.pop(name).take(positions) for name in [*columns]}
 
 
 def check_source(
@@ -895,13 +903,13 @@ def check_source(
         pairs.append((name, kind.reading.column or name, kind))
     for name in measures:
         pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
-    for name, column, asked in pairs:
+    for name, column, column_name in pairs:
         holds = opened.holds.get(column)
         # Polars, Arrow and pandas infer the type of nulls from the values. A refusal would show
         # that no row has a value.
         if holds is None or holds == "nulls":
             continue
-        fault = type_fault(asked, holds)
+        fault = type_fault(column_name, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")
@@ -924,17 +932,17 @@ def open_columns(
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
-    wanted = [domain.kind(name).reading.column or name for name in attributes]
+    columns = [domain.kind(name).reading.column or name for name in attributes]
     for name in measures:
-        wanted += [part.column for part in factor_measures(domain.measure(name))]
+        columns += [part.column for part in factor_measures(domain.measure(name))]
     if unit_column is not None:
-        wanted.append(unit_column)
-    opened = open_source(source, wanted)
-    for name in wanted:
+        columns.append(unit_column)
+    opened = open_source(source, columns)
+    for name in columns:
         if opened.names.count(name) != 1:
             untyped = all(field.type is None and field.readable for field in opened.fields)
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
-    for attribute, name in zip(attributes, wanted, strict=False):
+    for attribute, name in zip(attributes, columns, strict=False):
         _check_zone(opened, domain, attribute, name)
     # units could not be distinguished
     if unit_column is not None and unit_column in opened.unreadable_columns:
@@ -946,7 +954,7 @@ def open_columns(
                 kind=opened.unreadable_columns[unit_column],
             )
         )
-    return opened, wanted
+    return opened, columns
 
 
 def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
@@ -974,7 +982,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
     )
 
 
-def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
+def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     """Return an opened source for `read`; no row has been read.
 
     None of its rows is read. Of joined tables, an engine joins only the requested columns; None for
@@ -995,11 +1003,11 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_postgres(source)
     if isinstance(source, Joined):
-        wanted_before = None
-        if wanted is not None:
-            wanted_before = [*wanted, source.own]
-        first = open_source(source.data, wanted_before)
-        return joined_source(source, first, open_source(source.second), wanted)
+        columns_before = None
+        if columns is not None:
+            columns_before = [*columns, source.own]
+        first = open_source(source.data, columns_before)
+        return joined_source(source, first, open_source(source.second), columns)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._trusted.reading._spark import open_spark
 
@@ -1067,12 +1075,9 @@ def read_keys(
     shown = row_progress(progress)
     opened, names = open_columns(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
-    if unit_column is None:
-        bound = None
-    else:
-        bound = PerCellBound(1, attribute)
+    bound = None if unit_column is None else PerCellBound(1, attribute)
     if opened.engine is not None:
-        wish = CountRequest(
+        request = CountRequest(
             rules={attribute: rule},
             sums={},
             tables={},
@@ -1081,13 +1086,10 @@ def read_keys(
             max_per_cell=bound,
             unit_reading=unit_reading,
         )
-        there = opened.engine.keys(wish, urandom)
+        there = opened.engine.keys(request, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    if bound is None:
-        units = None
-    else:
-        units = Units(bound, {attribute: rule.size}, unit_reading)
+    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
     encoders = [key_number_encoder(numbers, _key_of(rule))]
     if units is not None:
@@ -1193,7 +1195,7 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 
 
 def joined_source(
-    joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
+    joined: Joined, first: Source, second: Source, columns: Sequence[str] | None = None
 ) -> Source:
     """Return two tables as one source, joined on a key.
 
@@ -1206,54 +1208,36 @@ def joined_source(
     Guarantees: in columns of the second table, a row has the values of the only row there with the
         same key, or nulls.
     """
-    for opened, name in ((first, joined.own), (second, joined.key)):
-        if (times := opened.names.count(name)) != 1:
-            raise InputError(
-                f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
-                "that name."
-            )
-        if name in opened.unreadable_columns:
-            raise InputError(
-                f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
-                f"is {opened.unreadable_columns[name]}."
-            )
-    if joined.columns is None:
-        joined_names = [name for name in second.names if name != joined.key]
-    else:
-        joined_names = list(joined.columns)
-    missing = [name for name in joined_names if name not in second.names]
-    if missing:
-        raise InputError(
-            f"{second.what} has no column {missing[0]!r}, which the join names. Correct its "
-            "columns."
-        )
+    _check_join_key(first, joined.own)
+    _check_join_key(second, joined.key)
+    joined_names = _joined_columns(joined, second)
 
-    def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        beside = [pair for pair in wanted if pair[0] not in first.names]
-        if not beside:
-            yield from first.encoded(wanted)
+    def encoded(encoders: Encoders) -> Chunks[IntArray]:
+        second_encoders = [pair for pair in encoders if pair[0] not in first.names]
+        if not second_encoders:
+            yield from first.encoded(encoders)
             return
-        partners = PartnerRows(second, joined.key, beside, joined.reading)
-        mine = [pair for pair in wanted if pair[0] in first.names]
+        partners = PartnerRows(second, joined.key, second_encoders, joined.reading)
+        mine = [pair for pair in encoders if pair[0] in first.names]
         keys = (joined.own, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours = iter(cells)
             theirs = iter(partners.beside(partner))
-            columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
+            columns = [next(ours if name in first.names else theirs) for name, _ in encoders]
             yield Chunk(rows, columns, malformed)
 
-    if wanted is None:
-        asked = (*first.names, *joined_names)
+    if columns is None:
+        names = (*first.names, *joined_names)
     else:
-        asked = tuple(dict.fromkeys(wanted))
-    beside = [name for name in asked if name in joined_names and name not in first.names]
+        names = tuple(dict.fromkeys(columns))
+    second_names = [name for name in names if name in joined_names and name not in first.names]
     engine = None
-    if not beside:
+    if not second_names:
         engine = first.engine
     elif first.engine is not None and second.engine is not None:
-        mine = [name for name in asked if name in first.names]
+        mine = [name for name in names if name in first.names]
         engine = first.engine.joined(
-            second.engine, (joined.own, joined.key), mine, beside, joined.reading
+            second.engine, (joined.own, joined.key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
     # without a partner a row has nulls there
@@ -1272,22 +1256,49 @@ def joined_source(
     )
 
 
+def _check_join_key(opened: Source, name: str) -> None:
+    """Refuse a key of a join that is not one column with values to compare."""
+    times = opened.names.count(name)
+    if times != 1:
+        raise InputError(
+            f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
+            "that name."
+        )
+    if name in opened.unreadable_columns:
+        raise InputError(
+            f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
+            f"is {opened.unreadable_columns[name]}."
+        )
+
+
+def _joined_columns(joined: Joined, second: Source) -> list[str]:
+    """Return the columns that a join adds; refuse those that are not there."""
+    if joined.columns is None:
+        return [name for name in second.names if name != joined.key]
+    for name in joined.columns:
+        if name not in second.names:
+            raise InputError(
+                f"{second.what} has no column {name!r}, which the join names. Correct its columns."
+            )
+    return list(joined.columns)
+
+
 class PartnerRows:
     """The rows of the second table, by their keys.
 
     Args:
         second: the table.
         key: the column with the keys of the second table.
-        wanted: the requested columns of the second table, with the encoder of each.
+        encoders: the requested columns of the second table, with the encoder of each.
         reading: how keys are read.
     """
 
     def __init__(
-        self, second: Source, key: str, wanted: Encoders, reading: Reading = READ_AS_IT_IS
+        self, second: Source, key: str, encoders: Encoders, reading: Reading = READ_AS_IT_IS
     ) -> None:
         numbers: dict[Hashable, int] = {}
         key_of = key_reader(reading)
-        every = [*wanted, (key, key_number_encoder(numbers, key_of))]
+        every = [*encoders, (key, key_number_encoder(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
             *(chunk.columns for chunk in second.encoded(every)),
@@ -1296,7 +1307,7 @@ class PartnerRows:
         # after the last row stands the code of a null, at position -1
         self._columns = [
             np.append(column, encode(Column([None])))
-            for column, (_, encode) in zip(columns, wanted, strict=True)
+            for column, (_, encode) in zip(columns, encoders, strict=True)
         ]
         self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))

@@ -39,7 +39,7 @@ def open_spark(frame: Any) -> Source:
 
     Only its schema is read. Raises an `InputError` if the schema cannot be read.
     """
-    what = "the Spark data frame"
+    description = "the Spark data frame"
     try:
         schema = [
             (str(field.name), str(field.dataType.simpleString()), field.nullable is False)
@@ -48,13 +48,13 @@ def open_spark(frame: Any) -> Source:
         spark = frame.sparkSession
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-        raise InputError(message(NO_SPARK, what=what)) from None
+        raise InputError(message(NO_SPARK, what=description)) from None
     types = {name: _type(type_name) for name, type_name, _ in schema}
     view = f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
     def session(
-        what: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()
+        description: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()
     ) -> Iterator[Run]:
         try:
             frame.createOrReplaceTempView(view)
@@ -63,10 +63,10 @@ def open_spark(frame: Any) -> Source:
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-            raise InputError(message(NO_SPARK, what=what)) from None
+            raise InputError(message(NO_SPARK, what=description)) from None
 
     engine = Engine(
-        what=what,
+        what=description,
         relation=exp.to_table(view),
         values=values_of(types),
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),

@@ -346,10 +346,10 @@ def _key(
 def rounded(it: Expression) -> Expression:
     """Return a double rounded to an integer, ties to even, in SQL."""
     floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
-    rest = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
+    fraction = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
     up = sql(
         ":rest > :half OR :rest = :half AND :floor % :two <> :zero",
-        rest=rest,
+        rest=fraction,
         half=0.5,
         floor=floor,
         two=2,
@@ -452,10 +452,10 @@ def _time_of_number(clock: Clocked, value: Value, reading: Reading) -> Value | N
     microseconds = sql("CAST(FLOOR(:it) AS BIGINT) * :times", it=seconds, times=_MICROSECONDS)
     missing = value.is_missing(null_numbers(reading).tolist())
     it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
-    held: Held = "stamp"
+    column_type: Held = "stamp"
     if counts_in_utc(clock.counted_in):
-        held = "instant"
-    return _on_the_clock(clock, Value(held, it))
+        column_type = "instant"
+    return _on_the_clock(clock, Value(column_type, it))
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
@@ -479,8 +479,8 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
         changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
         if changes is None:
             return None
-        seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
-        it = sql(":it + :ahead", it=it, ahead=_bisect_cuts(it, seconds, ahead))
+        seconds, offsets = ([second * _MICROSECONDS for second in some] for some in changes)
+        it = sql(":it + :ahead", it=it, ahead=_bisect_cuts(it, seconds, offsets))
     return Value(
         "clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_missing(), it=it)
     )

@@ -213,37 +213,37 @@ class UnitNumbers:
         count = sum(map(sum, self._waiting))
         if not count:
             return
-        places = [keys.store() for keys in self._sets]
-        for place, keys in enumerate(self._sets):
-            numbers = self._numbers_of_sets[place]
+        positions = [keys.store() for keys in self._sets]
+        for position, keys in enumerate(self._sets):
+            numbers = self._numbers_of_sets[position]
             new = np.arange(len(self), len(self) + len(keys) - len(numbers), dtype=np.int32)
-            self._numbers_of_sets[place] = np.concatenate((numbers, new))
+            self._numbers_of_sets[position] = np.concatenate((numbers, new))
         self._starts.append(self._entered - count)
-        self._numbers.append(self._numbers_in_order(places))
+        self._numbers.append(self._numbers_in_order(positions))
         self._waiting = []
 
-    def _numbers_in_order(self, places: Sequence[Numbers]) -> Numbers:
+    def _numbers_in_order(self, positions: Sequence[Numbers]) -> Numbers:
         """Return the numbers of all waiting keys in the order of their entries.
 
         Args:
-            places: for each set of keys, the places of the waiting keys among its keys.
+            positions: for each set of keys, the positions of the waiting keys among its keys.
         """
         places_in_nonempty_sets = [
-            of_set for of_set, keys in zip(places, self._sets, strict=True) if len(keys)
+            of_set for of_set, keys in zip(positions, self._sets, strict=True) if len(keys)
         ]
         if len(places_in_nonempty_sets) == 1:
             return places_in_nonempty_sets[0]  # the only keys have the numbers 0, 1, ...
         numbers_of_sets = [
             numbers.take(of_set)
-            for numbers, of_set in zip(self._numbers_of_sets, places, strict=True)
+            for numbers, of_set in zip(self._numbers_of_sets, positions, strict=True)
         ]
         parts = []
         starts = [0 for _ in self._sets]
         for counts in self._waiting:
-            for place, count in enumerate(counts):
-                end = starts[place] + count
-                parts.append(numbers_of_sets[place][starts[place] : end])
-                starts[place] = end
+            for position, count in enumerate(counts):
+                end = starts[position] + count
+                parts.append(numbers_of_sets[position][starts[position] : end])
+                starts[position] = end
         return np.concatenate(parts)
 
     def numbers_of(self, entries: IntArray) -> Numbers:
@@ -289,7 +289,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
             column.positions,
         )
     set_of_key = (lengths >= WORD).astype(np.int8) + (lengths >= 2 * WORD)
-    keys_of_sets = [np.flatnonzero(set_of_key == place) for place in range(3)]
+    keys_of_sets = [np.flatnonzero(set_of_key == position) for position in range(3)]
     in_words, in_pairs, _ = keys_of_sets
     positions = column.positions
     if max(map(len, keys_of_sets)) < len(lengths):
@@ -340,19 +340,19 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
     def keys_of(column: Column) -> KeyColumn:
         if isinstance(column, TextColumn):  # told apart with the keys of other chunks
             keys = _keys_of_texts(column.texts, reading, key)
-            places = np.arange(len(keys))
+            positions = np.arange(len(keys))
         else:
-            keys, places = _keys_of_values(column.data, reading, key)
+            keys, positions = _keys_of_values(column.data, reading, key)
         has_key = ~_is_among(keys, nulls)
         if keys.null_count:
             has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
             keys = keys.filter(_arrow_mask(has_key))
             # -1 marks a value without a key, and selects the last entry
-            places = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[places]
+            positions = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[positions]
         if isinstance(column, TextColumn):
-            return KeyColumn(keys, places)
-        return KeyColumn(keys, column.rows(places, -1))
+            return KeyColumn(keys, positions)
+        return KeyColumn(keys, column.rows(positions, -1))
 
     return keys_of
 
@@ -387,11 +387,11 @@ def _keys_of_values(
         wholes = _whole_numbers(data)
         if wholes is not None:
             return _keys_of_wholes(wholes), np.where(np.isnan(data), -1, np.arange(len(data)))
-    values, places = distinct(data)
+    values, positions = distinct(data)
     keys = _byte_strings([key_bytes(key(value)) for value in values])
-    if places is None:
+    if positions is None:
         return keys, np.arange(len(values))
-    return keys, places.astype(np.int64)
+    return keys, positions.astype(np.int64)
 
 
 def _whole_numbers(data: Array) -> Array | None:
@@ -441,9 +441,9 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
     one_by_one |= _may_end_in_zeros(keys)
     if not one_by_one.any():
         return keys
-    chosen = _arrow_mask(one_by_one)
-    replacements = [key_bytes(key(value)) for value in texts.filter(chosen).to_pylist()]
-    return pc.replace_with_mask(keys, chosen, _byte_strings(replacements))
+    mask = _arrow_mask(one_by_one)
+    replacements = [key_bytes(key(value)) for value in texts.filter(mask).to_pylist()]
+    return pc.replace_with_mask(keys, mask, _byte_strings(replacements))
 
 
 def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:

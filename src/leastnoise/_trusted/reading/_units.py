@@ -207,16 +207,16 @@ class Units:
         allowed = np.append(np.maximum(most - used, 0), 0)
         return _first(keys, allowed[units], units, before=self._series.periods[rows])
 
-    def use(self, counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
+    def use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
         """Return the rows that units use in each open period, or None.
 
         Args:
-            counted: masks over all added rows: the rows that count as rows (key None) and, for each
-                count or total of units, the rows that were chosen for it.
+            is_counted: masks over all added rows: the rows that count as rows (key None) and, for
+                each count or total of units, the rows that were chosen for it.
         """
         if self._series is None:
             return None
-        return self._series.use(self._unit_of_rows(), self._numbers, counted)
+        return self._series.use(self._unit_of_rows(), self._numbers, is_counted)
 
     def cut(self, keep: BoolArray, most: int) -> int:
         """Return the number of rows that are not kept, clipped for each unit.
@@ -310,7 +310,7 @@ class Units:
         self,
         rows: BoolArray,
         codes: Mapping[str, Array],
-        counted: UnitCount,
+        unit_count: UnitCount,
         most: int,
         entropy_bytes: Callable[[int], bytes],
         *,
@@ -322,7 +322,7 @@ class Units:
         Args:
             rows: a mask over all rows added: those inside the domain.
             codes: for every attribute that is read, the cells of these rows.
-            counted: the count of units, with groups.
+            unit_count: the count of units, with groups.
             most: the largest number of groups in which a unit counts.
             entropy_bytes: as for `keep`.
             missing: the number of hidden cells that each of these rows is in.
@@ -346,31 +346,35 @@ class Units:
         if self._series is not None:  # windows may need rows of closed periods (E14)
             raise refuse(
                 "a count of units in groups of cells",
-                ", ".join(counted.attributes),
+                ", ".join(unit_count.attributes),
                 "without a bound on the rows of a unit in all periods of a series",
             )
         units = np.where(published, self._unit_of_rows()[rows], -1)
         keys = _rank_keys(_random_keys(len(units), entropy_bytes), missing)
-        cells = [codes[name].astype(np.int64) for name in counted.attributes]
+        cells = [codes[name].astype(np.int64) for name in unit_count.attributes]
         # one row of a unit in each cell has all the groups that its others there have
         source = np.flatnonzero(_first(keys, 1, units, *cells) & (units >= 0))
         along: dict[str, IntArray] = {}
-        for name, column, groups, places in zip(
-            counted.attributes, cells, counted.groups, counted.places, strict=True
+        for name, column, groups, positions in zip(
+            unit_count.attributes, cells, unit_count.groups, unit_count.places, strict=True
         ):
-            if groups is None or places is None:
+            if groups is None or positions is None:
                 along[name] = column[source]
                 continue
-            times, place_of_copy = _group_places(column[source], groups, places)
+            times, place_of_copy = _group_places(column[source], groups, positions)
             copied = np.repeat(np.arange(len(source)), times)
             source = source[copied]
             along = {other: of_rows[copied] for other, of_rows in along.items()}
             along[name] = place_of_copy
         keys = _rank_keys(_random_keys(len(source), entropy_bytes), missing[source])
-        made = {name: along[name] if name in along else codes[name][source] for name in codes}
-        bounded = self._bounded_cells(len(source), [made[name] for name in self._names])
+        copied_cells = {
+            name: along[name] if name in along else codes[name][source] for name in codes
+        }
+        bounded = self._bounded_cells(len(source), [copied_cells[name] for name in self._names])
         chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
-        return {name: column[chosen].astype(codes[name].dtype) for name, column in made.items()}
+        return {
+            name: column[chosen].astype(codes[name].dtype) for name, column in copied_cells.items()
+        }
 
     def cut_amount(
         self,
@@ -411,12 +415,12 @@ class Units:
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
         )
         one_in_each_cell = eligible[order[starts]]
-        taken = np.flatnonzero(chosen)
+        positions = np.flatnonzero(chosen)
         beyond = np.zeros(len(self._numbers), dtype=np.int64)
         np.add.at(beyond, units[one_in_each_cell], np.abs(totals[one_in_each_cell]))
-        np.subtract.at(beyond, units[taken], np.abs(totals[taken]))
-        np.add.at(beyond, units[taken], np.abs(totals[taken] - amounts[taken]))
-        number_chosen = np.bincount(units[taken], minlength=len(self._numbers))
+        np.subtract.at(beyond, units[positions], np.abs(totals[positions]))
+        np.add.at(beyond, units[positions], np.abs(totals[positions] - amounts[positions]))
+        number_chosen = np.bincount(units[positions], minlength=len(self._numbers))
         return int(np.minimum(beyond, most * number_chosen).sum())
 
     def totals(
@@ -494,12 +498,12 @@ class _SeriesRows:
         self,
         units: Numbers,
         numbers: UnitNumbers,
-        counted: Mapping[str | None, BoolArray],
+        is_counted: Mapping[str | None, BoolArray],
     ) -> PeriodUse:
         """Return the rows that units use in each open period."""
         has_period = self.periods < self._number_of_periods
         uses: dict[str | None, tuple[IntArray, IntArray, IntArray]] = {}
-        for name, mask in counted.items():
+        for name, mask in is_counted.items():
             rows = mask & has_period
             cells = units[rows].astype(np.int64) * self._number_of_periods + self.periods[rows]
             distinct, times = np.unique(cells, return_counts=True)
@@ -528,7 +532,7 @@ def _rank_keys(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.u
 
 
 def _group_places(
-    cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
+    cells: IntArray, groups: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """Return the number of groups that contain each cell, and the positions of these groups.
 
@@ -537,7 +541,7 @@ def _group_places(
     ([2, 1, 0], [1, 2, 1])
     """
     members = np.concatenate([np.array(group, dtype=np.int64) for group in groups])
-    place_of_member = np.repeat(np.array(places), [len(group) for group in groups])
+    place_of_member = np.repeat(np.array(positions), [len(group) for group in groups])
     order = np.argsort(members, kind="stable")
     starts = np.searchsorted(members[order], cells, side="left")
     times = np.searchsorted(members[order], cells, side="right") - starts
@@ -566,8 +570,8 @@ def _first(
         ranks = (keys, before)
     order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
-    places = _places_in_groups(len(keys), starts)
-    first[order] = places < (most if isinstance(most, int) else most[order])
+    positions = _places_in_groups(len(keys), starts)
+    first[order] = positions < (most if isinstance(most, int) else most[order])
     return first
 
 
@@ -611,9 +615,9 @@ def _first_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> B
         ordered[end : end + len(values)] = values
         end += len(values)
     ordered.sort()
-    places = np.cumsum(sizes) - sizes + most - 1
-    limits = ordered[places]
-    is_tied = ordered[places + 1] == limits
+    positions = np.cumsum(sizes) - sizes + most - 1
+    limits = ordered[positions]
+    is_tied = ordered[positions + 1] == limits
     first = np.empty(len(keys), dtype=np.bool_)
     for block in blocks:
         numbers, values = packed(block)
@@ -673,8 +677,8 @@ def _combined_groups(*groups: Array) -> IntArray | None:
 def _places_in_groups(rows: int, starts: npt.NDArray[np.intp]) -> IntArray:
     """Return each row's place within its group, from the starts of the groups."""
     sizes = np.diff(np.append(starts, rows))
-    places: IntArray = np.arange(rows) - np.repeat(starts, sizes)
-    return places
+    positions: IntArray = np.arange(rows) - np.repeat(starts, sizes)
+    return positions
 
 
 def _order_by_group(
@@ -855,9 +859,11 @@ def lacking_rows(
     """
     if not hidden_cells:
         return ()
-    drawn = _random_keys(len(hidden_cells[0]), entropy_bytes) % np.uint64(len(hidden_cells))
+    hidden_numbers = _random_keys(len(hidden_cells[0]), entropy_bytes) % np.uint64(
+        len(hidden_cells)
+    )
     counts = []
     for attribute, is_hidden in enumerate(hidden_cells):
-        of_attribute = is_hidden[drawn == attribute]
+        of_attribute = is_hidden[hidden_numbers == attribute]
         counts.append(2 * int(np.count_nonzero(of_attribute)) - len(of_attribute))
     return tuple(counts)

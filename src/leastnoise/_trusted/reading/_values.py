@@ -180,8 +180,8 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
         groups = match.groupdict()
         whole = groups["whole"]
         part = groups["part"]
-        signs = [groups[f"sign{place}"] for place in range(1, 5) if groups[f"sign{place}"]]
-        symbols = [place for place in range(1, 5) if groups[f"money{place}"]]
+        signs = [groups[f"sign{position}"] for position in range(1, 5) if groups[f"sign{position}"]]
+        symbols = [position for position in range(1, 5) if groups[f"money{position}"]]
         in_brackets = groups["opened"] is not None
         if not (whole or part) or in_brackets != (groups["closed"] is not None):
             return None

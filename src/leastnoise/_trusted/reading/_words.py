@@ -130,8 +130,8 @@ def distinct_words(words: Words) -> tuple[Words, IntArray]:
         return different.astype(np.uint64), place_of.take(small)
     encoded = arrow_words(words).dictionary_encode()
     dictionary: Array = np.from_dlpack(encoded.dictionary)
-    places: Array = np.from_dlpack(encoded.indices)
-    return dictionary, places.astype(np.int64)
+    positions: Array = np.from_dlpack(encoded.indices)
+    return dictionary, positions.astype(np.int64)
 
 
 def arrow_words(words: Words) -> Any:

@@ -118,9 +118,9 @@ def _grow(
         missing -= sorted_incidence[:, column]
     size = float(cells)
     while True:
-        fits = ~inside & (size * width <= limit)
-        near = np.flatnonzero((missing == 1) & fits.any())
-        gain = np.where(fits, sorted_incidence[near].sum(axis=0), 0)
+        is_small = ~inside & (size * width <= limit)
+        near = np.flatnonzero((missing == 1) & is_small.any())
+        gain = np.where(is_small, sorted_incidence[near].sum(axis=0), 0)
         if not gain.any():
             return np.flatnonzero(inside).tolist(), missing == 0
         best = int(gain.argmax())

@@ -219,16 +219,8 @@ class Table(Immutable):
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
         for name, measure in measures.items():
-            is_within_bounds = (sums[name] >= measure.low_units) & (
-                sums[name] <= measure.high_units
-            )
-            is_zero = sums[name] == 0
             value_counts = sums.get(domain.count_of(name) or "")
-            if not (
-                is_within_bounds | is_zero
-                if value_counts is None
-                else np.where(value_counts != 0, is_within_bounds, is_zero)
-            ).all():
+            if not _is_within_bounds(measure, sums[name], value_counts).all():
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
                 )  # T1
@@ -477,3 +469,21 @@ def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
     copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def _is_within_bounds(
+    measure: Measure, amounts: Values, value_counts: Values | None
+) -> npt.NDArray[np.bool_]:
+    """Return which amounts are within the bounds of a measure, or 0 without a value.
+
+    Args:
+        measure: has the bounds, in units.
+        amounts: one of each row, in units.
+        value_counts: 1 for each row with a value, else 0; None where the table does not have them.
+            A row may then have 0 in any case.
+    """
+    is_within = (amounts >= measure.low_units) & (amounts <= measure.high_units)
+    is_zero = amounts == 0
+    if value_counts is None:
+        return np.asarray(is_within | is_zero)
+    return np.where(np.asarray(value_counts != 0), is_within, is_zero)

@@ -1,0 +1,78 @@
+"""Facts about plans, releases and ledgers, which every display chooses from.
+
+`describe` returns the facts. Two packages register the classes that they can describe, and are
+loaded when a value is first described: a plan then shows in a notebook the facts that commands and
+pages show, and ``import leastnoise`` is still quick.
+"""
+
+from collections.abc import Iterable
+from functools import singledispatch
+from importlib import import_module
+from typing import NamedTuple
+
+_DESCRIBING_PACKAGES = ("leastnoise._release", "leastnoise._session")
+
+
+class Fact(NamedTuple):
+    """A fact: its key, and its label and text in the language of the page."""
+
+    key: str
+    label: str
+    text: str
+
+
+class Section(NamedTuple):
+    """Facts that belong together, in the order of a page."""
+
+    key: str
+    facts: tuple[Fact, ...]
+
+
+def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
+    """Return the facts of sections in their order.
+
+    Args:
+        sections: the sections.
+        keys: the keys of these facts; all without any.
+    """
+    facts = [fact for section in sections for fact in section.facts]
+    return [fact for fact in facts if not keys or fact.key in keys]
+
+
+def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
+    """Return the labels of facts, with a small first letter, and their texts."""
+    return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
+
+
+@singledispatch
+def describe(value: object) -> tuple[Section, ...]:
+    """Return the sections of facts about a plan, a release or a ledger.
+
+    Args:
+        value: the plan, release or ledger.
+
+    Returns:
+        The sections, in English.
+
+    Raises:
+        TypeError: nothing describes the class of the value.
+
+    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> [section.key for section in describe(plan)]
+    ['workload', 'error', 'privacy', 'rows']
+    """
+    for package in _DESCRIBING_PACKAGES:
+        import_module(package)
+        if describe.dispatch(type(value)) is not describe.dispatch(object):
+            return describe(value)
+    raise TypeError(f"describe() is for plans, releases and ledgers; got {type(value).__name__}.")
+
+
+def summarize(value: object, *keys: str) -> list[tuple[str, str]]:
+    """Return the labels and texts of some facts about a value, for notebooks.
+
+    Args:
+        value: the plan, release or ledger.
+        keys: the keys of the facts; all without any.
+    """
+    return format_facts(list_facts(describe(value), *keys))

@@ -1,0 +1,117 @@
+"""Write budgets and charges as text for people.
+
+No decision depends on these texts.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil, floor, log10
+
+from leastnoise._trusted.accounting._budget import ApproxDP, Budget, parameters
+from leastnoise._trusted.accounting._charge import Charge, whole_budget
+from leastnoise._trusted.check import readable
+
+_DIGITS = 6  # of an amount that has no short exact form, as in `readable`
+
+
+def format_amount(value: Fraction, *, up: bool) -> str:
+    """Format an epsilon, delta, rho or mu squared.
+
+    Exactly if the exact form is short, otherwise with six digits.
+
+    Args:
+        value: the amount, at least 0.
+        up: whether digits are rounded up; amounts that are left must be rounded down.
+
+    >>> format_amount(Fraction(1, 3), up=True), format_amount(Fraction(2**70, 3**45), up=False)
+    ('1/3', '0.399616')
+    """
+    text = readable(value)
+    if not text.startswith("about"):
+        return text
+    if up:
+        scale = max(_DIGITS, _DIGITS - 1 - floor(log10(value)))
+        return readable(Fraction(ceil(value * 10**scale), 10**scale))
+    return readable(Fraction(floor(value * 10**_DIGITS), 10**_DIGITS))
+
+
+def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> str:
+    """Return a charge as text, with each part of the budget's definition.
+
+    Parts that are zero are included.
+
+    Args:
+        budget: decides which parts are written.
+        amount: the charge, or a budget of the same definition.
+        up: whether digits are rounded up.
+
+    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    return _join_parts(amount, parameters(budget), up=up)
+
+
+def spent_text(budget: Budget, spent: Charge) -> str:
+    """Return a charge, or a sum of charges, as text, rounded up.
+
+    Args:
+        budget: the budget that paid.
+        spent: the charge. To an (epsilon, delta) budget, only its parts above zero are written.
+
+    >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
+    'mu squared = 0.02'
+    """
+    names = list(parameters(budget))
+    if isinstance(budget, ApproxDP):
+        names = [name for name, number in parameters(spent).items() if number]
+    return _join_parts(spent, names, up=True) or "nothing"
+
+
+def left_text(budget: Budget, available: Charge) -> str:
+    """Return the amount left of a budget as text, rounded down.
+
+    Args:
+        budget: the budget.
+        available: the amount left. For an (epsilon, delta) budget the text states the amounts for
+            a Gaussian and for a pure release.
+
+    >>> left_text(ApproxDP(1, "1e-6"), Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(1, 50)))
+    'mu squared = 0.02 for Gaussian noise, or epsilon = 0.5 for a pure release'
+    """
+    if not isinstance(budget, ApproxDP):
+        return charge_text(budget, available, up=False)
+    if not (available.mu_squared or available.epsilon):
+        return "nothing"
+    mu_squared = format_amount(available.mu_squared, up=False)
+    gaussian = f"mu squared = {mu_squared} for Gaussian noise"
+    if available.delta:
+        return f"{charge_text(budget, available, up=False)}, or {gaussian}"
+    epsilon = format_amount(available.epsilon, up=False)
+    return f"{gaussian}, or epsilon = {epsilon} for a pure release"
+
+
+def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
+    """Return a budget with its period and share as text, rounded down.
+
+    Args:
+        budget: the budget.
+        period: the period after which it begins anew, such as "month"; "" if it never does.
+        share: the name of the share that the budget is for; "" for the whole budget.
+
+    >>> limit_text(PureDP("1/2"), "month", "ann")
+    'epsilon = 0.5 a month for ann'
+    """
+    text = charge_text(budget, whole_budget(budget), up=False)
+    if period:
+        text += f" a {period}"
+    if share:
+        text += f" for {share}"
+    return text
+
+
+def _join_parts(amount: Budget | Charge, names: Iterable[str], *, up: bool) -> str:
+    """Format the named parts of a charge or budget."""
+    numbers = parameters(amount)
+    return " and ".join(
+        f"{name.replace('_', ' ')} = {format_amount(numbers[name], up=up)}" for name in names
+    )
