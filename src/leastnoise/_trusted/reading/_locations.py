@@ -527,7 +527,9 @@ def find_files(
     for file in matched:
         if not file.name.lower().endswith(endings):
             listed = file_endings(kinds)
-            raise InputError(message(_FOREIGN_FILE, endings=listed, what=description, path=str(file)))
+            raise InputError(
+                message(_FOREIGN_FILE, endings=listed, what=description, path=str(file))
+            )
     pairs = [(file, _kind(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:

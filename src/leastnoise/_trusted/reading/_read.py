@@ -578,7 +578,7 @@ def _row_encoders(
         names: the columns of the attributes, of the measures and of the unit.
         request: the rules of the attributes.
         parts: the measures from which amounts are computed.
-        units: takes the units of the rows; None where every row is one.
+        units: the object that receives the units of the rows; None if every row is a unit.
     """
     cell_encoders = map(cell_encoder, request.rules.values())
     encoders = list(zip(names[: len(request.rules)], cell_encoders, strict=True))
