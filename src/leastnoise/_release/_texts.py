@@ -39,6 +39,13 @@ from leastnoise._domain import (
 )
 from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
+from leastnoise._release._locales import (
+    add_percent_sign,
+    format_long_date,
+    join_list,
+    join_percent_compounds,
+    localize_number,
+)
 from leastnoise._release._names import (
     NO_NAMES,
     PLAIN_NUMBERS,
@@ -54,13 +61,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
-# German joins a percentage to a noun by two hyphens: 95-%-Intervall.
-_PERCENT_COMPOUND = re.compile(r"(?<=\d)\u00a0%-(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +95,7 @@ class Catalogue:
         sentence = self.sentences[key] % {
             name: self.format_value(value) for name, value in (nouns | values).items()
         }
-        return _PERCENT_COMPOUND.sub("-%-", sentence) if self.language == "de" else sentence
+        return join_percent_compounds(sentence)
 
     def translate(self, sentence: str) -> str:
         """Translate an error message.
@@ -128,20 +129,12 @@ class Catalogue:
         return str(value)
 
     def localize(self, text: str) -> str:
-        """Return a formatted number in the notation of the language.
-
-        Powers of ten lose their leading zeros.
-        """
-        text = text.replace("e-0", "e-").replace("e+0", "e+")
-        if self.language == "en":
-            return text
-        return text.translate(str.maketrans(",.", ".,"))
+        """Return a number in Python's notation in the notation of the language."""
+        return localize_number(text, self.language)
 
     def format_date(self, day: dt.date) -> str:
-        """Return a day, such as ``29 November 2026`` or, in German, ``29.11.2026``."""
-        if self.language == "de":
-            return f"{day.day}.{day.month}.{day.year}"
-        return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+        """Return a day, such as ``29 November 2026`` or ``29. November 2026``."""
+        return format_long_date(day, self.language)
 
     def format_exact(self, value: Fraction) -> str:
         """Return a bound or a unit with separators and all of its digits."""
@@ -159,9 +152,7 @@ class Catalogue:
 
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
-        if len(names) <= 1:
-            return "".join(names)
-        return self.say("and", first=", ".join(names[:-1]), last=names[-1])
+        return join_list(names, self.language)
 
     def format_number(self, value: float, spread: float = 1.0) -> str:
         """Return a number with the digits that its margin leaves meaningful.
@@ -180,21 +171,16 @@ class Catalogue:
             decimals = max(0, 1 - math.floor(math.log10(spread)))
         else:
             decimals = 0
-        text = self._localize_number(f"{value:,.{min(decimals, 12)}f}")
-        if text.startswith("-") and not text.strip("-0.,"):
-            text = text[1:]
-        return text + self.percent_sign if number_format.percent else text
+        text = self._localize_answer(value, min(decimals, 12))
+        if number_format.percent:
+            return add_percent_sign(text, self.language)
+        return text
 
-    @property
-    def percent_sign(self) -> str:
-        """The percent sign as it follows a number."""
-        return "%" if self.language == "en" else "\u00a0%"
-
-    def _localize_number(self, text: str) -> str:
-        """Localise a number, without separators if the format has none."""
-        if not self.number_format.thousands:
-            text = text.replace(",", "")
-        return self.localize(text)
+    def _localize_answer(self, value: float, decimals: int) -> str:
+        """Localise a number with some decimals and the format's separators."""
+        separator = "," if self.number_format.thousands else ""
+        # The option z writes a number that rounds to 0 without a sign.
+        return self.localize(f"{value:z{separator}.{decimals}f}")
 
     def format_error(self, value: float) -> str:
         """Return a margin or standard error in three digits.
@@ -213,7 +199,7 @@ class Catalogue:
         if not rounded > 0:
             return "0"
         decimals = max(0, 2 - math.floor(math.log10(rounded)))
-        return self._localize_number(f"{rounded:,.{decimals}f}")
+        return self._localize_answer(rounded, decimals)
 
     def with_format(self, number_format: NumberFormat) -> "Catalogue":
         """Return the catalogue with another number format."""
@@ -227,7 +213,7 @@ class Catalogue:
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
-        return self.localize(text) + self.percent_sign
+        return add_percent_sign(self.localize(text), self.language)
 
     def format_answer(self, answer: float, margin: float) -> str:
         """Return an answer with its margin, such as ``120 ± 7``."""
