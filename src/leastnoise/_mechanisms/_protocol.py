@@ -4,7 +4,7 @@ A public half that plans and checks, and a private half that runs within a paid 
 
 A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, rows of the
 conformance kit in tests/mechanisms/rows_NAME.py, and the sentences of its findings,
-``regime_NAME``, in each language (``_release/texts/NAME.en.toml``). Mechanisms that look at the data share here how their findings
+``regime_NAME``, in each language (``_release/locales/NAME.pot``). Mechanisms that look at the data share here how their findings
 are written and read, and their reference, the best plan that does not look.
 """
 

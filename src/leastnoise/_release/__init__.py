@@ -46,7 +46,7 @@ from leastnoise._release._json_records import REQUIRED, flat, read_record, write
 from leastnoise._release._manifest import Manifest, read_manifest
 from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
 from leastnoise._release._metadata import FILL_IN, FILL_IN_ADDRESS, Publication
-from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
+from leastnoise._release._names import NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
     FORMATS,
@@ -118,6 +118,7 @@ from leastnoise._release._texts import (
     attribute_heading,
     estimate_cut_share,
     key_headings,
+    list_language_names,
     load_catalogue,
     load_templates,
     make_picture,
@@ -130,6 +131,7 @@ from leastnoise._release._texts import (
     table_title,
     unit_of_sums,
 )
+from leastnoise._release._translations import LANGUAGES, LOCALES, list_sentences
 from leastnoise._release._utility_page import render_utility_page, utility_file
 from leastnoise._release._writing import (
     WRITERS,

@@ -70,6 +70,20 @@ def localize_number(text: str, language: str) -> str:
     return str(localized)
 
 
+def find_decimal_mark(language: str) -> str:
+    """Return the mark before the decimals of a number."""
+    from babel.numbers import get_decimal_symbol
+
+    return get_decimal_symbol(find_locale(language))
+
+
+def find_group_mark(language: str) -> str:
+    """Return the mark between groups of digits."""
+    from babel.numbers import get_group_symbol
+
+    return get_group_symbol(find_locale(language))
+
+
 def add_percent_sign(number: str, language: str) -> str:
     """Return a localised number as a percentage, such as ``95%``."""
     pattern = find_locale(language).percent_formats[None]

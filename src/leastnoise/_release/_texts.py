@@ -7,7 +7,6 @@ axes of charts. In files and commands, tables, statistics and keys have one name
 import datetime as dt
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,6 +40,8 @@ from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
 from leastnoise._release._locales import (
     add_percent_sign,
+    find_decimal_mark,
+    find_group_mark,
     format_long_date,
     join_list,
     join_percent_compounds,
@@ -55,6 +56,7 @@ from leastnoise._release._names import (
     capitalize,
 )
 from leastnoise._release._receipt import GuardCounts
+from leastnoise._release._translations import LANGUAGES, find_fault, find_text
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
@@ -66,21 +68,15 @@ _SUPPRESSED = "\u2013"  # shown for an answer that is not published
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
-    """The sentences of one language by key, and translated error messages.
-
-    Error messages are found by their English templates.
+    """The texts of one language by key, and its notation of numbers, dates and lists.
 
     Attributes:
         language: the language, such as ``en``.
-        sentences: the sentences by key.
-        faults: the translations of error messages.
         names: the display names of a release in this language.
         number_format: how numbers are written.
     """
 
     language: str
-    sentences: Mapping[str, str]
-    faults: Mapping[str, str]
     names: Names = NO_NAMES
     number_format: NumberFormat = PLAIN_NUMBERS
 
@@ -90,12 +86,19 @@ class Catalogue:
         ``rows_noun`` in a sentence is what the release calls its rows, such as ``persons``, and
         ``Rows_noun`` the same with a capital letter.
         """
-        rows_noun = self.names.rows or self.sentences["unit_rows"]
+        return self._fill_in(find_text(key, self.language).forms[0], values)
+
+    def say_count(self, key: str, count: int, **values: object) -> str:
+        """Return the sentence of a key in the plural form that agrees with a number."""
+        text = find_text(key, self.language).form(count)
+        return self._fill_in(text, {"count": count, **values})
+
+    def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
+        """Return a text whose fields have values in the language's notation."""
+        rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
         nouns = {"rows_noun": rows_noun, "Rows_noun": capitalize(rows_noun)}
-        sentence = self.sentences[key] % {
-            name: self.format_value(value) for name, value in (nouns | values).items()
-        }
-        return join_percent_compounds(sentence)
+        fields = {name: self.format_value(value) for name, value in values.items()}
+        return join_percent_compounds(text % (nouns | fields))
 
     def translate(self, sentence: str) -> str:
         """Translate an error message.
@@ -105,12 +108,8 @@ class Catalogue:
         """
         if self.language == "en":
             return str(sentence)
-        translated = _translate_message(sentence, self.faults)
+        translated = _translate_message(sentence, self.language)
         return translated or self.say("st_english", text=sentence)
-
-    def say_count(self, key: str, count: int, **values: object) -> str:
-        """Return the sentence ``key_one`` or ``key_many``, by the count."""
-        return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def format_value(self, value: object) -> str:
         """Return a number with separators and all significant digits.
@@ -132,6 +131,16 @@ class Catalogue:
         """Return a number in Python's notation in the notation of the language."""
         return localize_number(text, self.language)
 
+    @property
+    def decimal_mark(self) -> str:
+        """The mark before the decimals of a number."""
+        return find_decimal_mark(self.language)
+
+    @property
+    def group_mark(self) -> str:
+        """The mark between groups of digits."""
+        return find_group_mark(self.language)
+
     def format_date(self, day: dt.date) -> str:
         """Return a day, such as ``29 November 2026`` or ``29. November 2026``."""
         return format_long_date(day, self.language)
@@ -145,10 +154,10 @@ class Catalogue:
 
     def quote(self, name: object) -> str:
         """Return a name in the quotation marks of the language."""
-        quoted_name = repr(name)
-        if self.language == "de" and isinstance(name, str):
-            return f"„{quoted_name[1:-1]}“"
-        return quoted_name
+        if not isinstance(name, str):
+            return repr(name)
+        escaped = repr(name)[1:-1]
+        return self.say("quoted_name", name=escaped)
 
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
@@ -226,37 +235,32 @@ class Catalogue:
 
 @cache
 def load_catalogue(language: str = "en") -> Catalogue:
-    """Load the catalogue of a language."""
-    folder = Path(__file__).with_name("texts")
-    sentences: dict[str, str] = {}
-    for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
-        sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
-    faults = folder / "faults" / f"{language}.toml"
-    return Catalogue(
-        language,
-        sentences,
-        tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {},
-    )
+    """Return the catalogue of a language; its texts are read when they are needed."""
+    return Catalogue(language)
 
 
-def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
+def list_language_names() -> list[tuple[str, str]]:
+    """Return each language of pages with its own name, such as ``de`` and ``Deutsch``."""
+    return [(language, load_catalogue(language).say("this_language")) for language in LANGUAGES]
+
+
+def _translate_message(sentence: str, language: str) -> str | None:
     """Return a message translated by templates, with its values, or None.
 
-    The result is None if the table lacks the message, or one of its values that need a translation.
+    The result is None if the language lacks the message, or one of its values that need a
+    translation.
     """
     if not isinstance(sentence, Message):
-        return table.get(sentence)
-    text_values = {
-        name: value for name, value in sentence.values.items() if isinstance(value, str) and value
-    }
-    translated = {
-        name: _translate_message(text, table)
-        for name, text in text_values.items()
-        if name in _TRANSLATED_VALUES or isinstance(text, Message)
-    }
-    if sentence.template not in table or None in translated.values():
+        return find_fault(sentence, language)
+    template = find_fault(sentence.template, language)
+    translated = {}
+    for name, value in sentence.values.items():
+        is_sentence = isinstance(value, Message) or name in _TRANSLATED_VALUES
+        if isinstance(value, str) and value and is_sentence:
+            translated[name] = _translate_message(value, language)
+    if template is None or None in translated.values():
         return None
-    return message(table[sentence.template], **{**sentence.values, **translated})
+    return message(template, **{**sentence.values, **translated})
 
 
 _TRANSLATED_VALUES = ("what", "allowed", "advice", "part", "fault", "why", "key")
