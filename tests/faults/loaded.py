@@ -8,6 +8,7 @@ from leastnoise._release import TEMPLATES, load_templates
 
 # What a release loads when it comes to it.
 LATER = """
+babel.dates babel.lists babel.messages.pofile babel.numbers
 duckdb jinja2 platformdirs.unix pyarrow.compute pyarrow.csv resource rich.console rich.table scipy.optimize scipy.sparse.csgraph
 scipy.sparse.linalg scipy.special statistics"""
 

@@ -211,7 +211,7 @@ def test_sentences_call_rows_by_their_name(named):
 
 
 @pytest.mark.parametrize(
-    ("language", "written"), [("en", "Written on 3 May 2026"), ("de", "Erstellt am 3.5.2026")]
+    ("language", "written"), [("en", "Written on 3 May 2026"), ("de", "Erstellt am 3. Mai 2026")]
 )
 def test_pages_write_days_as_their_language_does(language, written):
     catalogue = load_catalogue(language)

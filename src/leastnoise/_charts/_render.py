@@ -26,7 +26,6 @@ _LIBRARIES = ("altair", "vl_convert")
 _EXTRA = "need the extra 'charts': pip install 'leastnoise[charts]'"
 START_SECONDS = 60.0  # for the engine to start
 CHART_SECONDS = 5.0
-_LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 _TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # A screen reader reads the description of the whole picture; roles of its parts would confuse.
 _ROLES = re.compile(
@@ -80,8 +79,11 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
 def set_locale(spec: Spec, language: str) -> Spec:
     """Return a specification with the number and date formats of a language."""
     import vl_convert
+    from babel.core import get_global
 
-    locale = _LOCALES[language]
+    # The libraries of charts name a locale by language and region, here the language's usual one.
+    main_language, _, region = get_global("likely_subtags")[language].split("_")
+    locale: Any = f"{main_language}-{region}"
     words = {
         "number": vl_convert.get_format_locale(locale),
         "time": vl_convert.get_time_format_locale(locale),

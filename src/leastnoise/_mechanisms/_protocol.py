@@ -5,7 +5,7 @@ series.
 
 A new mechanism needs one file with a subclass of `Mechanism`, one line in ``_registry.py``, rows of
 the conformance kit in tests/mechanisms/rows_NAME.py, and the sentences of its findings,
-``regime_NAME``, in each language (``_release/texts/NAME.en.toml``). Data-dependent mechanisms share
+``regime_NAME``, in each language (``_release/locales/NAME.pot``). Data-dependent mechanisms share
 the code here that writes and reads their findings, and that plans their reference, the best
 data-independent plan.
 """

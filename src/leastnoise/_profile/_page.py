@@ -12,11 +12,13 @@ from leastnoise._profile._intervals import Interval
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan
 from leastnoise._profile._unit_sizes import LimitEffect, UnitSizes
 from leastnoise._release import (
+    LANGUAGES,
     TEMPLATES,
     Catalogue,
     Release,
     describe_guessing_chance,
     describe_promise,
+    load_catalogue,
     load_templates,
 )
 
@@ -121,7 +123,11 @@ def render_page(
     ]
     rows = findings.rows
     privacy = plan.request.privacy()
-    other_language = "de" if catalogue.language == "en" else "en"
+    other_pages = [
+        (load_catalogue(language).say("this_language"), language, page_file(language))
+        for language in LANGUAGES
+        if language != catalogue.language
+    ]
     left_out = [
         column.name
         for column in plan.columns.listed
@@ -143,8 +149,7 @@ def render_page(
             chance=describe_guessing_chance(privacy, catalogue),
             cost=_cost_text(plan),
             left_out=catalogue.join_names(left_out),
-            other_language=other_language,
-            other_page=page_file(other_language),
+            others=other_pages,
             draft_file=DRAFT_FILE,
             spec_file=SPEC_FILE,
             release_folder=RELEASE_FOLDER,

@@ -63,11 +63,6 @@ from leastnoise._trusted.check import Exact, InputError, exact_positive
 
 REQUEST_FILE = "request.toml"
 """The spec of a profile before its searches; a stopped profile is recognised by it."""
-_SIZE_NAMES = {
-    "rows": {"en": "units", "de": "Einheiten"},
-    "attributes": {ROWS_OF_UNIT: {"en": "rows of a unit", "de": "Zeilen einer Einheit"}},
-}
-"""Display names of the histogram of units, in which a row is a unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,11 +382,24 @@ def _release_unit_sizes(
                 data,
                 ledger=ledger,
                 out=directory,
-                options=Options(formats=("csv",), names=_SIZE_NAMES, labels=_size_labels()),
+                options=Options(formats=("csv",), names=_size_names(), labels=_size_labels()),
                 seed=seed,
                 progress=progress,
                 note="profile",
             )
+
+
+def _size_names() -> dict[str, Any]:
+    """Return the display names of the histogram of units, whose rows are units."""
+    return {
+        "rows": _in_all_languages("name_units"),
+        "attributes": {ROWS_OF_UNIT: _in_all_languages("profile_rows_of_unit")},
+    }
+
+
+def _in_all_languages(key: str) -> dict[str, str]:
+    """Return the sentence of a key in every language."""
+    return {language: load_catalogue(language).say(key) for language in LANGUAGES}
 
 
 def _size_labels() -> dict[str, dict[str, Any]]:

@@ -43,7 +43,7 @@ from leastnoise._release._json_records import REQUIRED, flat, read_record, write
 from leastnoise._release._manifest import Manifest, read_manifest
 from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
 from leastnoise._release._metadata import FILL_IN, FILL_IN_ADDRESS, Publication
-from leastnoise._release._names import LANGUAGES, NumberFormat, capitalize, is_translated
+from leastnoise._release._names import NumberFormat, capitalize, is_translated
 from leastnoise._release._observation import OBSERVATION_FILE
 from leastnoise._release._options import (
     FORMATS,
@@ -113,6 +113,7 @@ from leastnoise._release._texts import (
     attribute_heading,
     estimate_cut_share,
     key_headings,
+    list_language_names,
     load_catalogue,
     load_templates,
     make_picture,
@@ -125,6 +126,7 @@ from leastnoise._release._texts import (
     table_title,
     unit_of_sums,
 )
+from leastnoise._release._translations import LANGUAGES, LOCALES, list_sentences
 from leastnoise._release._utility_page import render_utility_page, utility_file
 from leastnoise._release._writing import (
     WRITERS,

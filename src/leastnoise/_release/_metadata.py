@@ -25,7 +25,7 @@ from leastnoise._release._quantities import describe_columns
 from leastnoise._release._release import Release
 from leastnoise._release._report import report_file
 from leastnoise._release._tables import ResultTable
-from leastnoise._release._texts import Catalogue, name_attribute
+from leastnoise._release._texts import Catalogue, load_catalogue, name_attribute
 from leastnoise._trusted.check import InputError
 
 FILL_IN = "FILL IN"
@@ -33,7 +33,6 @@ FILL_IN_ADDRESS = "https://example.org/FILL-IN"
 """An address to replace: JSON-LD is read as nothing if an address is not valid."""
 _MOST_DESCRIBED_TABLES = 200  # more tables share files
 _AUTHORITY = "http://publications.europa.eu/resource/authority"
-_LANGUAGES = {"en": "ENG", "de": "DEU"}
 _FREQUENCIES = {
     "year": "ANNUAL",
     "quarter": "QUARTERLY",
@@ -187,7 +186,10 @@ def format_dcat(publication: Publication) -> str:
         "dcat:keyword": _list_keywords(release),
         "dct:issued": _date(publication.manifest.written.isoformat()),
         "dct:language": [
-            _concept(f"{_AUTHORITY}/language/{_LANGUAGES[language]}", "dct:LinguisticSystem")
+            _concept(
+                f"{_AUTHORITY}/language/{load_catalogue(language).say('authority_code')}",
+                "dct:LinguisticSystem",
+            )
             for language in options.languages
         ],
         "dct:accessRights": _concept(f"{_AUTHORITY}/access-right/PUBLIC", "dct:RightsStatement"),

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leastnoise._release._translations import LANGUAGES
 from leastnoise._trusted.check import InputError, one_of, refuse, whole
 
-LANGUAGES = ("en", "de")
-"""The languages that reports are written in."""
 Text = str | Mapping[str, str]
 _MOST_DECIMALS = 12
 _PARTS = ("rows", "units", "unit", "attributes", "levels", "measures", "tables")

@@ -790,12 +790,10 @@ def describe_guard_counts(
         "used_margin": catalogue.format_error(reach + 0.5),
     }
     if privacy.unit_column is None:
-        key = "guard"
-    elif privacy.max_rows == 1:
-        key = "guard_kept_one"
+        sentence = catalogue.say("guard", **values)
     else:
-        key = "guard_kept_many"
-    sentence = catalogue.say(key, count=privacy.max_rows, **name_unit(privacy, catalogue), **values)
+        unit_name = name_unit(privacy, catalogue)
+        sentence = catalogue.say_count("guard_kept", privacy.max_rows, **unit_name, **values)
     if unused_row_share(release):
         return f"{sentence} {_say_unused_share('guard_few', release, catalogue)}"
     return sentence

@@ -50,7 +50,8 @@ _MOST_VIEWS = 24  # tables on the page; the reports have all of them
 _MOST_ROWS = 60  # groups whose newest values are listed
 _CHARTS = ("lines", "panels")
 _PERIODS_OF_A_YEAR = {"month": 12, "quarter": 4, "week": 52}
-_PERCENT_CHANGE = NumberFormat(decimals=1)
+_ONE_DECIMAL = NumberFormat(decimals=1)
+_ONE_DECIMAL_PERCENT = NumberFormat(decimals=1, percent=True)
 _MINUS = "\u2212"
 _COMPARED_QUERIES = ("identity", "level")  # query sets whose groups can be compared
 
@@ -427,13 +428,11 @@ def _format_change(
     is_relative = bool(changes["ratio_bounded"][group]) and changes["against"][group] > 0
     if catalogue.number_format.percent or is_rounded or not is_relative:
         return text, ""
-    lift = 100 * float(changes["lift"][group])
-    reach = _reach(
-        lift, 100 * float(changes["lift_low"][group]), 100 * float(changes["lift_high"][group])
-    )
-    plain = catalogue.with_format(_PERCENT_CHANGE)
-    number = _with_sign(plain.format_number(lift), lift)
-    return text, f"{number} ± {plain.format_number(reach)}{catalogue.percent_sign}"
+    lift = float(changes["lift"][group])
+    reach = _reach(lift, float(changes["lift_low"][group]), float(changes["lift_high"][group]))
+    number = catalogue.with_format(_ONE_DECIMAL).format_number(100 * lift)
+    percentage = catalogue.with_format(_ONE_DECIMAL_PERCENT).format_number(reach)
+    return text, f"{_with_sign(number, lift)} ± {percentage}"
 
 
 def _format_signed(change: float, margin: float, catalogue: Catalogue) -> str:

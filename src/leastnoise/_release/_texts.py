@@ -7,7 +7,6 @@ axes of charts. In files and commands, tables, statistics and keys have one name
 import datetime as dt
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,16 @@ from leastnoise._domain import (
 )
 from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
+from leastnoise._release._locales import (
+    add_percent_sign,
+    find_decimal_mark,
+    find_group_mark,
+    format_long_date,
+    format_month,
+    join_list,
+    join_percent_compounds,
+    localize_number,
+)
 from leastnoise._release._names import (
     NO_NAMES,
     PLAIN_NUMBERS,
@@ -48,42 +57,27 @@ from leastnoise._release._names import (
     capitalize,
 )
 from leastnoise._release._receipt import GuardCounts
+from leastnoise._release._translations import LANGUAGES, find_fault, find_text
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
 TEMPLATES = Path(__file__).with_name("templates")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_GERMAN_MONTHS = (
-    *("Januar", "Februar", "März", "April", "Mai", "Juni"),
-    *("Juli", "August", "September", "Oktober", "November", "Dezember"),
-)
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
-# German joins a percentage to a noun by two hyphens: 95-%-Intervall.
-_PERCENT_COMPOUND = re.compile(r"(?<=\d)\u00a0%-(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
-    """The sentences of one language by key, and translated error messages.
-
-    Error messages are found by their English templates.
+    """The texts of one language by key, and its notation of numbers, dates and lists.
 
     Attributes:
         language: the language, such as ``en``.
-        sentences: the sentences by key.
-        faults: the translations of error messages.
         names: the display names of a release in this language.
         number_format: how numbers are written.
     """
 
     language: str
-    sentences: Mapping[str, str]
-    faults: Mapping[str, str]
     names: Names = NO_NAMES
     number_format: NumberFormat = PLAIN_NUMBERS
 
@@ -93,12 +87,19 @@ class Catalogue:
         ``rows_noun`` in a sentence is what the release calls its rows, such as ``persons``, and
         ``Rows_noun`` the same with a capital letter.
         """
-        rows_noun = self.names.rows or self.sentences["unit_rows"]
+        return self._fill_in(find_text(key, self.language).forms[0], values)
+
+    def say_count(self, key: str, count: int, **values: object) -> str:
+        """Return the sentence of a key in the plural form that agrees with a number."""
+        text = find_text(key, self.language).form(count)
+        return self._fill_in(text, {"count": count, **values})
+
+    def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
+        """Return a text whose fields have values in the language's notation."""
+        rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
         nouns = {"rows_noun": rows_noun, "Rows_noun": capitalize(rows_noun)}
-        sentence = self.sentences[key] % {
-            name: self.format_value(value) for name, value in (nouns | values).items()
-        }
-        return _PERCENT_COMPOUND.sub("-%-", sentence) if self.language == "de" else sentence
+        fields = {name: self.format_value(value) for name, value in values.items()}
+        return join_percent_compounds(text % (nouns | fields))
 
     def translate(self, sentence: str) -> str:
         """Translate an error message.
@@ -108,12 +109,8 @@ class Catalogue:
         """
         if self.language == "en":
             return str(sentence)
-        translated = _translate_message(sentence, self.faults)
+        translated = _translate_message(sentence, self.language)
         return translated or self.say("st_english", text=sentence)
-
-    def say_count(self, key: str, count: int, **values: object) -> str:
-        """Return the sentence ``key_one`` or ``key_many``, by the count."""
-        return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def format_value(self, value: object) -> str:
         """Return a number with separators and all significant digits.
@@ -132,20 +129,22 @@ class Catalogue:
         return str(value)
 
     def localize(self, text: str) -> str:
-        """Return a formatted number in the notation of the language.
+        """Return a number in Python's notation in the notation of the language."""
+        return localize_number(text, self.language)
 
-        Powers of ten lose their leading zeros.
-        """
-        text = text.replace("e-0", "e-").replace("e+0", "e+")
-        if self.language == "en":
-            return text
-        return text.translate(str.maketrans(",.", ".,"))
+    @property
+    def decimal_mark(self) -> str:
+        """The mark before the decimals of a number."""
+        return find_decimal_mark(self.language)
+
+    @property
+    def group_mark(self) -> str:
+        """The mark between groups of digits."""
+        return find_group_mark(self.language)
 
     def format_date(self, day: dt.date) -> str:
-        """Return a day, such as ``29 November 2026`` or, in German, ``29.11.2026``."""
-        if self.language == "de":
-            return f"{day.day}.{day.month}.{day.year}"
-        return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+        """Return a day, such as ``29 November 2026`` or ``29. November 2026``."""
+        return format_long_date(day, self.language)
 
     def format_period(self, label: str) -> str:
         """Return a month or quarter for readers, such as ``January 2026``.
@@ -160,8 +159,7 @@ class Catalogue:
             return self.say("quarter_of_year", quarter=quarter, year=year)
         if month is None or day is not None:
             return label
-        months = _GERMAN_MONTHS if self.language == "de" else _MONTHS
-        return f"{months[int(month) - 1]} {year}"
+        return format_month(dt.date(int(year), int(month), 1), self.language)
 
     def format_exact(self, value: Fraction) -> str:
         """Return a bound or a unit with separators and all of its digits."""
@@ -172,16 +170,14 @@ class Catalogue:
 
     def quote(self, name: object) -> str:
         """Return a name in the quotation marks of the language."""
-        quoted_name = repr(name)
-        if self.language == "de" and isinstance(name, str):
-            return f"„{quoted_name[1:-1]}“"
-        return quoted_name
+        if not isinstance(name, str):
+            return repr(name)
+        escaped = repr(name)[1:-1]
+        return self.say("quoted_name", name=escaped)
 
     def join_names(self, names: list[str]) -> str:
         """Return names in one text, such as ``a, b and c``."""
-        if len(names) <= 1:
-            return "".join(names)
-        return self.say("and", first=", ".join(names[:-1]), last=names[-1])
+        return join_list(names, self.language)
 
     def format_number(self, value: float, spread: float = 1.0) -> str:
         """Return a number with the digits that its margin leaves meaningful.
@@ -200,21 +196,16 @@ class Catalogue:
             decimals = max(0, 1 - math.floor(math.log10(spread)))
         else:
             decimals = 0
-        text = self._localize_number(f"{value:,.{min(decimals, 12)}f}")
-        if text.startswith("-") and not text.strip("-0.,"):
-            text = text[1:]
-        return text + self.percent_sign if number_format.percent else text
+        text = self._localize_answer(value, min(decimals, 12))
+        if number_format.percent:
+            return add_percent_sign(text, self.language)
+        return text
 
-    @property
-    def percent_sign(self) -> str:
-        """The percent sign as it follows a number."""
-        return "%" if self.language == "en" else "\u00a0%"
-
-    def _localize_number(self, text: str) -> str:
-        """Localise a number, without separators if the format has none."""
-        if not self.number_format.thousands:
-            text = text.replace(",", "")
-        return self.localize(text)
+    def _localize_answer(self, value: float, decimals: int) -> str:
+        """Localise a number with some decimals and the format's separators."""
+        separator = "," if self.number_format.thousands else ""
+        # The option z writes a number that rounds to 0 without a sign.
+        return self.localize(f"{value:z{separator}.{decimals}f}")
 
     def format_error(self, value: float) -> str:
         """Return a margin or standard error in three digits.
@@ -233,7 +224,7 @@ class Catalogue:
         if not rounded > 0:
             return "0"
         decimals = max(0, 2 - math.floor(math.log10(rounded)))
-        return self._localize_number(f"{rounded:,.{decimals}f}")
+        return self._localize_answer(rounded, decimals)
 
     def with_format(self, number_format: NumberFormat) -> "Catalogue":
         """Return the catalogue with another number format."""
@@ -247,7 +238,7 @@ class Catalogue:
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
-        return self.localize(text) + self.percent_sign
+        return add_percent_sign(self.localize(text), self.language)
 
     def format_answer(self, answer: float, margin: float) -> str:
         """Return an answer with its margin, such as ``120 ± 7``."""
@@ -260,37 +251,32 @@ class Catalogue:
 
 @cache
 def load_catalogue(language: str = "en") -> Catalogue:
-    """Load the catalogue of a language."""
-    folder = Path(__file__).with_name("texts")
-    sentences: dict[str, str] = {}
-    for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
-        sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
-    faults = folder / "faults" / f"{language}.toml"
-    return Catalogue(
-        language,
-        sentences,
-        tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {},
-    )
+    """Return the catalogue of a language; its texts are read when they are needed."""
+    return Catalogue(language)
 
 
-def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
+def list_language_names() -> list[tuple[str, str]]:
+    """Return each language of pages with its own name, such as ``de`` and ``Deutsch``."""
+    return [(language, load_catalogue(language).say("this_language")) for language in LANGUAGES]
+
+
+def _translate_message(sentence: str, language: str) -> str | None:
     """Return a message translated by templates, with its values, or None.
 
-    The result is None if the table lacks the message, or one of its values that need a translation.
+    The result is None if the language lacks the message, or one of its values that need a
+    translation.
     """
     if not isinstance(sentence, Message):
-        return table.get(sentence)
-    text_values = {
-        name: value for name, value in sentence.values.items() if isinstance(value, str) and value
-    }
-    translated = {
-        name: _translate_message(text, table)
-        for name, text in text_values.items()
-        if name in _TRANSLATED_VALUES or isinstance(text, Message)
-    }
-    if sentence.template not in table or None in translated.values():
+        return find_fault(sentence, language)
+    template = find_fault(sentence.template, language)
+    translated = {}
+    for name, value in sentence.values.items():
+        is_sentence = isinstance(value, Message) or name in _TRANSLATED_VALUES
+        if isinstance(value, str) and value and is_sentence:
+            translated[name] = _translate_message(value, language)
+    if template is None or None in translated.values():
         return None
-    return message(table[sentence.template], **{**sentence.values, **translated})
+    return message(template, **{**sentence.values, **translated})
 
 
 _TRANSLATED_VALUES = ("what", "allowed", "advice", "part", "fault", "why", "key")

@@ -298,8 +298,9 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
             more = [catalogue.say_count("further", len(without) - _MAX_LISTED_TABLES)]
         else:
             more = []
-        yield catalogue.say(
-            f"st_w_without_{'many' if len(without) > 1 else 'one'}",
+        yield catalogue.say_count(
+            "st_w_without",
+            len(without),
             tables=catalogue.join_names([*without[:_MAX_LISTED_TABLES], *more]),
         )
 

@@ -177,11 +177,11 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
     Args:
         data: the columns of the data.
         form: the fields of the form.
-        language: the language of the page; German numbers have a decimal comma.
+        language: the language of the page, which may have a decimal comma.
         in_sql: whether the form may have no question, because SQL replaces the workload. The spec
             then describes all columns.
     """
-    if language == "de":
+    if load_catalogue(language).decimal_mark == ",":
         form = _replace_decimal_commas(form)
     question_numbers = _question_numbers(form)
     columns = _column_numbers(data, form)
@@ -794,7 +794,6 @@ def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
         "roundings": [(key, catalogue.say(f"sd_round_{key}")) for key in OUTPUT_ROUNDING],
         "levels": [(level, catalogue.format_percent(float(level))) for level in LEVELS],
         "late": [(key, catalogue.say(f"sd_late_{key}")) for key in LATE],
-        "languages": LANGUAGES,
         "most_levels": MOST_LEVELS,
         "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],
         "files": files,

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._charts import set_locale
 from leastnoise._plan import read_json
-from leastnoise._release import LANGUAGES, Catalogue, load_templates
+from leastnoise._release import LANGUAGES, Catalogue, list_language_names, load_templates
 from leastnoise._trusted.check import InternalError, LeastNoiseError
 
 HOST = "127.0.0.1"
@@ -157,6 +157,7 @@ def preferred_language(accepted: str) -> str:
 
 def render_page(template: str, **values: Any) -> str:
     """Render a page as HTML with escaped texts."""
+    values["languages"] = list_language_names()
     return str(load_templates(ASSETS).get_template(template).render(**values))
 
 

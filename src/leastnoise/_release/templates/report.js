@@ -1,9 +1,8 @@
 "use strict";
 (() => {
-  const german = document.documentElement.lang === "de";
   const words = document.getElementById("words").dataset;
   const value = (text) => {
-    const plain = (german ? text.replace(/\./g, "").replace(",", ".") : text.replace(/,/g, "")).replace("<= ", "");
+    const plain = text.replaceAll(words.group, "").replace(words.decimal, ".").replace("<= ", "");
     const parts = /^(-?[\d.]+(?:e[-+]?\d+)?)$/.exec(plain.trim());
     return parts ? Number(parts[1]) : NaN;
   };

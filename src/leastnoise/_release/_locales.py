@@ -1,0 +1,119 @@
+"""Numbers, percentages, dates and lists as a language writes them.
+
+Separators, patterns and words are those of the Unicode Common Locale Data Repository, which Babel
+contains. The digits of a number are chosen before: they depend on its error.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from copy import copy
+from decimal import Decimal, localcontext
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from babel.core import Locale
+    from babel.numbers import NumberPattern
+
+_REGIONS = {"en": "en_GB"}
+"""Locales of languages whose usual region is not the one of the pages."""
+# A number in Python's notation: whole digits, perhaps with separators; decimals; power of ten.
+_NUMBER = re.compile(r"(-?\d[\d,]*)(?:\.(\d+))?(?:e([+-])0*(\d+))?")
+_PERCENT_IN_COMPOUND = re.compile(r"(?<=\d)\s+%-(?=\w)")
+_CACHED_NUMBERS = 4096  # the distinct margins and levels of a page are fewer
+
+
+@cache
+def find_locale(language: str) -> "Locale":
+    """Return Babel's data of a language, in the region of the pages."""
+    from babel.core import Locale
+
+    return Locale.parse(_REGIONS.get(language, language))
+
+
+@cache
+def _number_pattern(language: str, decimals: int) -> "NumberPattern":
+    """Return the pattern of a language for numbers with some decimals."""
+    pattern = copy(find_locale(language).decimal_formats[None])  # None is the usual pattern
+    pattern.frac_prec = (decimals, decimals)
+    return pattern
+
+
+@lru_cache(_CACHED_NUMBERS)
+def localize_number(text: str, language: str) -> str:
+    """Write a number in the notation of a language, with the same digits.
+
+    Args:
+        text: a number in Python's notation, such as ``1,234.50`` or ``1e-09``; groups of digits
+            are separated if its groups are. Any other text is returned unchanged.
+        language: the language, such as ``de``.
+
+    Examples:
+        >>> [localize_number(text, "de") for text in ("1,234.50", "1234.5", "1.5e-09")]
+        ['1.234,50', '1234,5', '1,5e-9']
+    """
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return text
+    whole, decimals, exponent_sign, exponent = number.groups(default="")
+    digits = Decimal(f"{whole.replace(',', '')}.{decimals or 0}")
+    with localcontext() as context:
+        # Babel rounds to the precision of the context.
+        context.prec = max(context.prec, len(text))
+        localized = _number_pattern(language, len(decimals)).apply(
+            digits, find_locale(language), group_separator="," in whole
+        )
+    if exponent:
+        # Budgets and probabilities are typed with a small e, so they are also written with it.
+        return f"{localized}e{exponent_sign}{exponent}"
+    return str(localized)
+
+
+def find_decimal_mark(language: str) -> str:
+    """Return the mark before the decimals of a number."""
+    from babel.numbers import get_decimal_symbol
+
+    return get_decimal_symbol(find_locale(language))
+
+
+def find_group_mark(language: str) -> str:
+    """Return the mark between groups of digits."""
+    from babel.numbers import get_group_symbol
+
+    return get_group_symbol(find_locale(language))
+
+
+def add_percent_sign(number: str, language: str) -> str:
+    """Return a localised number as a percentage, such as ``95%``."""
+    pattern = find_locale(language).percent_formats[None]
+    return f"{pattern.prefix[0]}{number}{pattern.suffix[0]}"
+
+
+def join_percent_compounds(text: str) -> str:
+    """Join a percentage to the noun behind its hyphen: ``95-%-Intervall``.
+
+    German requires hyphens between all parts of such a compound.
+    """
+    return _PERCENT_IN_COMPOUND.sub("-%-", text)
+
+
+def format_long_date(day: dt.date, language: str) -> str:
+    """Return a day with the name of its month, such as ``29 November 2026``."""
+    from babel.dates import format_date
+
+    return format_date(day, "long", find_locale(language))
+
+
+def format_month(day: dt.date, language: str) -> str:
+    """Return the month of a day with its year, such as ``January 2026``."""
+    from babel.dates import format_skeleton
+
+    return format_skeleton("yMMMM", day, locale=find_locale(language))
+
+
+def join_list(parts: Sequence[str], language: str) -> str:
+    """Return parts of a sentence in one text, such as ``a, b and c``."""
+    from babel.lists import format_list
+
+    return format_list(parts, locale=find_locale(language))

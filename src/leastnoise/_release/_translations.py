@@ -1,0 +1,125 @@
+"""Texts of a language, from gettext catalogues.
+
+The code names a text by a key. The key is the context (``msgctxt``) of a message in a template,
+``locales/DOMAIN.pot``, whose ``msgid`` is the English text. A catalogue of the same domain,
+``locales/LANGUAGE/LC_MESSAGES/DOMAIN.po``, has the translations. As usual with gettext, a text
+without a translation, or with one that is marked as fuzzy, stays English.
+
+The domain ``faults`` has messages of errors. Their English texts are in the code, so they have no
+key.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from gettext import c2py
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Catalog, Message
+
+LOCALES = Path(__file__).with_name("locales")
+FAULTS = "faults"
+_FIRST = ("report", "statistics", "studio")  # they have nearly all texts of a release
+_OTHERS = sorted({path.stem for path in LOCALES.glob("*.pot")} - {*_FIRST, FAULTS})
+DOMAINS = (*_FIRST, *_OTHERS)
+"""The domains of keys, in the order in which a key is searched. Each is read when it is needed."""
+LANGUAGES = ("en", *sorted(path.name for path in LOCALES.iterdir() if path.is_dir()))
+"""The languages that reports are written in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in one language, whose fields are not filled in.
+
+    Attributes:
+        forms: its plural forms; one form for most texts.
+        plural_rule: returns the position of the form that agrees with a number.
+    """
+
+    forms: tuple[str, ...]
+    plural_rule: Callable[[int], int]
+
+    def form(self, count: int) -> str:
+        """Return the form that agrees with a number."""
+        return self.forms[self.plural_rule(count)]
+
+
+@cache
+def find_text(key: str, language: str) -> Text:
+    """Return the text of a key in a language, or in English if it is not translated.
+
+    Raises:
+        KeyError: no domain has the key.
+    """
+    domain, template = _find_template(key)
+    catalogue = _read_catalogue(language, domain)
+    translation = catalogue.get(template.id, context=key)
+    if language == "en" or translation is None or translation.fuzzy:
+        return Text(_as_forms(template.id), c2py("n != 1"))
+    forms = _as_forms(translation.string)
+    if not all(forms):
+        return Text(_as_forms(template.id), c2py("n != 1"))
+    return Text(forms, c2py(catalogue.plural_expr))
+
+
+def find_fault(template: str, language: str) -> str | None:
+    """Return the translation of an error's template; None if there is none."""
+    translation = _read_catalogue(language, FAULTS).get(template)
+    if translation is None or translation.fuzzy:
+        return None
+    return str(translation.string) or None
+
+
+def list_sentences(language: str) -> dict[str, str]:
+    """Return all texts of a language by key; plural forms as ``KEY[0]``, ``KEY[1]``."""
+    texts = {}
+    for domain in DOMAINS:
+        for key in _read_templates(domain):
+            forms = find_text(key, language).forms
+            if len(forms) == 1:
+                texts[key] = forms[0]
+            else:
+                texts.update({f"{key}[{number}]": form for number, form in enumerate(forms)})
+    return texts
+
+
+def _as_forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the plural forms of a message, which Babel stores as text if there is one."""
+    if text is None or isinstance(text, str):
+        return (text or "",)
+    return tuple(text)
+
+
+def _find_template(key: str) -> tuple[str, "Message"]:
+    """Return the domain of a key and its message with the English text."""
+    for domain in DOMAINS:
+        message = _read_templates(domain).get(key)
+        if message is not None:
+            return domain, message
+    raise KeyError(key)
+
+
+@cache
+def _read_templates(domain: str) -> "Mapping[str, Message]":
+    """Return the messages of a domain by key, with their English texts."""
+    catalogue = _read_file(LOCALES / f"{domain}.pot", None)
+    return {str(message.context): message for message in catalogue if message.id}
+
+
+@cache
+def _read_catalogue(language: str, domain: str) -> "Catalog":
+    """Return the translations of a domain; none for English."""
+    return _read_file(LOCALES / language / "LC_MESSAGES" / f"{domain}.po", language)
+
+
+def _read_file(path: Path, language: str | None) -> "Catalog":
+    """Read a catalogue; one that does not exist is empty."""
+    from babel.messages.catalog import Catalog
+    from babel.messages.pofile import read_po
+
+    if not path.exists():
+        return Catalog(language)
+    with path.open("rb") as file:
+        return read_po(file, language)
