@@ -465,8 +465,10 @@ def read_description(path: Path) -> Description:
                 raise
             raise InputError(
                 f"The description {str(path)!r} looks like one for {read.__name__}, and is "
-                "damaged. Mend it."
+                "damaged. Repair it."
             ) from None
         if description is not None:
             return description
-    raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN_TOOLS}.")
+    raise InputError(
+        f"The description {str(path)!r} has no known format. Known are {_KNOWN_TOOLS}."
+    )

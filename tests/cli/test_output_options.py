@@ -77,7 +77,7 @@ SUMS = {
     "marginals = {": 'sum = "pay"\nmarginals = {',
     "weight": 'sum = "pay"\nweight',
 }
-LOWEST = "can be asked for counts and for measures whose lowest value is at least 0"
+LOWEST = "are possible only for counts and for measures whose lowest value is at least 0"
 
 
 @pytest.mark.parametrize(

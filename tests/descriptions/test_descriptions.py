@@ -190,9 +190,9 @@ def test_each_description_is_of_one_tool(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2]", "is none that is known: CSVW-EO"),
-        ("{}", "is none that is known"),
-        ('{"sex": 0}', "is none that is known"),
+        ("[1, 2]", "has no known format. Known are CSVW-EO"),
+        ("{}", "has no known format"),
+        ('{"sex": 0}', "has no known format"),
         ("a: [", "is neither JSON nor YAML"),
         ('{"tableSchema": {"columns": [3]}}', "is damaged"),
         (
@@ -202,7 +202,7 @@ def test_each_description_is_of_one_tool(tmp_path):
             ),
             "a lower bound must be",
         ),
-        ("!!python/object/apply:os.system ['true']", "is none that is known"),
+        ("!!python/object/apply:os.system ['true']", "has no known format"),
     ],
 )
 def test_bad_descriptions_get_one_sentence(tmp_path, text, message):

@@ -206,7 +206,9 @@ def test_whole_numbers_fill_their_bins() -> None:
     values = release.synthesize(rows=2000, whole_numbers=["small"], library="pandas")["small"]
     assert values.dtype == np.int64
     assert sorted(values.unique()) == list(range(20))
-    with pytest.raises(ln.InputError, match="Whole numbers need one in every bin"):
+    with pytest.raises(
+        ln.InputError, match="Whole numbers are possible only if every bin contains one"
+    ):
         release.synthesize(whole_numbers=["half"])
 
 

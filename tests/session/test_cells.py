@@ -204,7 +204,7 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             bound(tmp_path, unit)
-    with pytest.raises(InputError, match="max_per_cell must say of which attributes a cell is"):
+    with pytest.raises(InputError, match="max_per_cell must name the attributes of a cell"):
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 

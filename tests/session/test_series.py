@@ -830,7 +830,7 @@ def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: st
     charged = charge(ln.ZCDP(5000), office.asked.privacy.budget, whole)
     assert entered.charge == charged
     assert float(entered.charge.rho) == pytest.approx(1000 if declared == "rho" else 0.028, rel=0.1)
-    with pytest.raises(ln.LedgerError, match="knows the release"):
+    with pytest.raises(ln.LedgerError, match="already has the release"):
         _release_job.enter_release(rho, first)
     monthly = ln.Ledger.create(office.folder / "by month", "visits", ln.Privacy(ln.ZCDP(5000)))
     monthly.set_budget(ln.ZCDP(5000), period="month")

@@ -347,8 +347,8 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
         raise refuse("format", written_as, "%I and %p together, the hour of twelve and AM or PM")
     if "y" in directives and century is None:
         raise InputError(
-            "format with %y must have century next to it, the first of the hundred years that two "
-            "digits denote. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
+            "A format with %y must come with century, the first of the hundred years that two "
+            "digits can mean. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
             "2049."
         )
     if century is not None and "y" not in directives:

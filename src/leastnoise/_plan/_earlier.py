@@ -32,7 +32,7 @@ from leastnoise._trusted.measurements import (
 from leastnoise._workload import declared
 
 _SCALE_BITS = 40  # of a scale on a finer grid: less than a numerator of the sampler may have
-_ADVICE = "Leave it out of after, or plan as the earlier release did. Nothing was spent."
+_ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was spent."
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,9 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
     shared = set.intersection(*({*product.attributes} for product in workload))
     if not shared:
         raise InputError(
-            'max_per_cell must say of which attributes a cell is, such as cell = ["month"], where '
-            "the tables have no attribute in common: "
-            "only tables with all attributes of the cell have less noise by it, and rows are cut "
-            "for all of them."
+            'max_per_cell must name the attributes of a cell, such as cell = ["month"], because the '
+            "tables have no attribute in common. Only tables with all attributes of the cell have "
+            "less noise by it, but rows are cut for all tables. Name them, or leave max_per_cell out."
         )
     return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
 

@@ -276,7 +276,7 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
-            "What is measured of the other attributes leaves no room for whole numbers along "
+            "The measurements along the other attributes leave no room for whole coefficients along "
             f"time. {advice}"
         )
     return plan

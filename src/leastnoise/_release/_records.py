@@ -451,8 +451,8 @@ def _draw_whole_numbers(
     for low, high, label in zip(first, last, kind.regular_labels, strict=True):
         if low > high:
             raise InputError(
-                f"Whole numbers need one in every bin; the bin {label} has none. Leave out the "
-                "column, or choose wider bins in a release."
+                f"Whole numbers are possible only if every bin contains one; the bin {label} "
+                "contains none. Leave out the column, or choose wider bins in a release."
             )
     lows = np.array(first, dtype=np.int64)
     highs = np.array(last, dtype=np.int64)

@@ -256,7 +256,7 @@ class Release:
         if isinstance(plan, SeriesPlan):
             raise InputError(
                 f"The earlier release {name!r} must count all rows; it is a period of a series, "
-                "which counts the rows of its time. Leave it out of after."
+                "which counts the rows of its time. Remove it from `after`."
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(
@@ -1123,9 +1123,8 @@ def _check_non_negative(
     measures = _non_negative_measures(workload)
     if not measures:
         raise InputError(
-            "Answers without negative cells can be asked for counts and for measures whose lowest "
-            "value is at least 0, and there are none "
-            "of these. Leave out nnls and local_non_negative."
+            "Non-negative answers are possible only for counts and for measures whose lowest value "
+            "is at least 0; the workload has none of these. Leave out nnls and local_non_negative."
         )
     if joint:
         _check_joint_size(measurements, measures)

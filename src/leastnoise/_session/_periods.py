@@ -135,7 +135,7 @@ def _series_dates(plan: Plan) -> tuple[Dates, str]:
     series = series_of(plan)
     if series is None:
         raise LedgerError(
-            "What the ledger holds of this series is unreadable. Restore the ledger from a copy."
+            "The ledger's record of this series is unreadable. Restore the ledger from a copy."
         )
     return series.dates(plan.domain), series.along
 

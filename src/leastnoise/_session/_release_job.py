@@ -121,7 +121,7 @@ class ReleaseRequest:
         try:
             return read_record(cls, json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
+            message = "The ledger's record of this release's options is unreadable. Restore the ledger from a copy."
             raise LedgerError(message) from None
 
     def with_payment(self, ledger: Ledger, receipt: Receipt) -> "ReleaseRequest":
@@ -439,7 +439,7 @@ def finish_paid(
         if outcome is None:
             if data is None:
                 raise InputError(
-                    "What was paid has steps left to draw, and its data were not in a file. Give "
+                    "The paid release has steps left to draw, and its data were not in a file. Give "
                     "them as source."
                 )
             table = read_table(job.plan, data, progress)

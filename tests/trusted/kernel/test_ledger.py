@@ -204,7 +204,8 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
     )
     other = Ledger.create(tmp_path / "other", "other", ONE)
     with pytest.raises(
-        LedgerError, match=r"is not of the ledger .*other. Seal a release where it was reserved."
+        LedgerError,
+        match=r"belongs to another ledger than .*other. Seal a release where it was reserved.",
     ):
         other.seal(receipts[0])
 

@@ -187,9 +187,7 @@ def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
         approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12"
     )
     assert entry.charge.rho >= cost.mu_squared / 2
-    with pytest.raises(
-        LedgerError, match=r"knows the release (ab){16} already; nothing was changed"
-    ):
+    with pytest.raises(LedgerError, match=r"already has the release (ab){16}; nothing was changed"):
         ledger.add_spent(approx, cost, receipt="ab" * 16)
     assert len(ledger.entries()) == 1
 

@@ -90,7 +90,7 @@ def test_release_continues_only_with_its_payment(
 ) -> None:
     forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
     for receipt in (reserved(ledger, made(ALL), TINY), forged):
-        with pytest.raises(InputError, match="must be of the payment of this plan"):
+        with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(made(ALL), TABLE, ledger, receipt)
     assert (
         Series.resumed(made(TINY), TABLE, ledger, reserved(ledger, made(TINY), TINY)).left().epsilon
@@ -260,7 +260,7 @@ def test_series_rejects_changed_terms(ledger: Ledger) -> None:
         *(replace(made, privacy=privacy) for privacy in budgets + units),
     ):
         with pytest.raises(
-            InputError, match=r"must be of the payment of this plan|has a PureDP budget"
+            InputError, match=r"must belong to the payment for this plan|has a PureDP budget"
         ):
             Series.resumed(other, None, ledger, receipt)
 
@@ -298,7 +298,7 @@ def test_repeated_only_step_gets_the_recorded_outcome(
     with pytest.raises(InputError, match="carries out only the measurements"):
         series.measure(paid.only)
     for epsilon in (ALL / 2, 2 * ALL):
-        with pytest.raises(InputError, match="must be of the payment of this plan"):
+        with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(
                 replace(one_step(plan(epsilon)), text="a plan"), TABLE, ledger, series.receipt
             )

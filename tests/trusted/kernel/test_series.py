@@ -378,7 +378,7 @@ def test_gaussian_steps_share_out_their_mu_squared(
     again = Series.resumed(gaussian(), None, book, series.receipt)
     assert again.measure(part("1/4")).values[0].shape == (8,)
     for other in (None, Fraction(7, 100)):
-        with pytest.raises(InputError, match="must be of the payment of this plan"):
+        with pytest.raises(InputError, match="must belong to the payment for this plan"):
             Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, series.receipt)
     series.measure(part("3/4"))
     drawn: list[int] = []

@@ -213,7 +213,7 @@ def test_dates_stay_dates_beside_serials():
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ({"format": "%d.%m.%y"}, "format with %y must have century next to it"),
+        ({"format": "%d.%m.%y"}, "A format with %y must come with century"),
         ({"format": "%Y", "century": 2000}, "century must be given with %y in format alone"),
         ({"format": "%y", "century": "2000"}, "century must be a whole number"),
         ({"format": "%Y-%m-%d %I:%M"}, "%I and %p together"),

@@ -411,7 +411,7 @@ class Ledger:
             content = self._content(connection)
             if any(entry.id == identity for entry in content.entries):
                 raise LedgerError(
-                    f"The ledger {self.path} knows the release {identity} already; nothing was "
+                    f"The ledger {self.path} already has the release {identity}; nothing was "
                     "changed."
                 )
             number = len(content.entries) + 1  # (L4): compared with no budget
@@ -609,7 +609,7 @@ class Ledger:
             if entry.id == release.id:
                 return entry
         raise LedgerError(
-            f"The receipt {release.id} is not of the ledger {self.path}. Seal a release where "
+            f"The receipt {release.id} belongs to another ledger than {self.path}. Seal a release where "
             "it was reserved."
         )
 

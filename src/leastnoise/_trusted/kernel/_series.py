@@ -334,8 +334,8 @@ class Series(Immutable):
             spent,
         ) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError(
-                "The receipt must be of the payment of this plan; its entry in the ledger is "
-                "another payment. Resume the release with its own plan and receipt."
+                "The receipt must belong to the payment for this plan; its entry in the ledger "
+                "records another payment. Resume the release with its own plan and receipt."
             )
         if table is not None:  # rows that were read after the payment
             ledger.check_period_of(receipt, table.read_on)
