@@ -204,7 +204,7 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             bound(tmp_path, unit)
-    with pytest.raises(InputError, match="max_per_cell must say of which attributes a cell is"):
+    with pytest.raises(InputError, match="max_per_cell must name the attributes of a cell"):
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 
@@ -212,7 +212,7 @@ def test_useless_cell_bounds_are_refused_unplanned() -> None:
     for unknown, said in (
         (
             PerCellBound(1, ["store", "size"]),
-            "must be attributes of one table that is asked for; got 'store, size'",
+            "must be attributes of one requested table; got 'store, size'",
         ),
         (PerCellBound(1, "shop"), "shop"),
         (PerCellBound(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
