@@ -434,7 +434,7 @@ LONG, WIDE, FINE, MANY = (
             ln.queries(MANY, a=ln.all_ranges(), b=ln.all_ranges()),
             ln.PureDP(1),
             "dawa",
-            "at most 1048576 queries a table",
+            "at most 1048576 queries on a table",
         ),
         (
             ln.queries(FINE, a="identity", b="identity"),
