@@ -485,7 +485,7 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    It is about the rows that were counted. The band holds for all values simultaneously.
+    The function describes the rows that were counted. The band holds for all values simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.

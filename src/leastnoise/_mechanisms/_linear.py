@@ -56,7 +56,7 @@ class Linear(Mechanism):
 
 
 def _check_expected_errors(stated: Promise, computed: Promise) -> None:
-    """Raise if the plan's stated error differs from the computed one.
+    """Raise if the plan's stated error differs from the computed error.
 
     A plan file may be damaged or written by hand.
     """

@@ -104,7 +104,7 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
             "max_rows",
             privacy.max_rows,
             f"at most {cells}: {bound.rows} in each cell of {names}",
-            "More cannot be kept.",
+            "A larger number cannot be reached under this bound.",
         )
 
 

@@ -420,7 +420,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload whose tables with targets have equal weight."""
+    """Return the workload with equal weights for all tables with targets."""
     return _weighted(
         workload,
         goals,
@@ -680,7 +680,10 @@ def plan_relative_error(
     """
     without = [product.name for product in workload if product.size is None]
     if without:
-        needs_size = "The objective 'relative' needs a public size for every table; it is missing for {tables}."
+        needs_size = (
+            "The objective 'relative' needs a public size for every table; it is missing for "
+            "{tables}."
+        )
         raise InputError(message(needs_size, tables=quoted(", ".join(without))))
     products = tuple(
         replace(product, weight=product.weight / (product.size or 1)) for product in workload
