@@ -196,9 +196,10 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return norms of level tables by residual space, and of other tables.
+    """Return the norms of level tables by residual space, and other norms.
 
-    All are nuclear norms. Level tables share residual spaces.
+    All are nuclear norms. Level tables share residual spaces; every other table has a separate
+    norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []

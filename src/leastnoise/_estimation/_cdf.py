@@ -628,8 +628,8 @@ def _row_unit(product: Product) -> float:
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    The band is part of a release. The least number follows from the level. The measure is the
-    weight of the rows.
+    The band is part of a release. The least number follows from the level. ``measure`` is the
+    measure of the rows' weights.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))

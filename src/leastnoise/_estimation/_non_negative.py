@@ -232,7 +232,7 @@ def refinement_path(
 
     Each level comes with the group of every cell. The last item is the groups of the finest table.
 
-    If the levels do not nest, it is the only item.
+    If the levels do not nest, the groups of the finest table are the only item.
     """
     size = finest.domain.cells(name)
     requested_levels = {}
@@ -505,7 +505,7 @@ def nnls(
     They are published together with the unbiased estimate.
 
     A caller that has the covariance of least squares on the same measurements passes it as
-    ``known``. It determines which queries have answers.
+    ``known``. This covariance determines which queries have answers.
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)

@@ -346,8 +346,8 @@ def _search_budget(
     if not reaches(_MOST_SIZE):
         enough = _search_size(outcome, plan_of(_MOST_SIZE), effect, power)
         raise InputError(
-            f"No budget reaches this power with {size} rows in each arm: even without noise it "
-            f"takes {enough}. Take more rows."
+            f"No budget reaches this power with {size} rows in each arm: even without noise "
+            f"{enough} rows are needed. Take more rows."
         )
     low = _LEAST_SIZE
     high = _MOST_SIZE

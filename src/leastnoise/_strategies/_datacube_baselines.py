@@ -100,7 +100,7 @@ def _split_budget(
     *,
     even: bool,
 ) -> Strategy:
-    """Return tables with the best budget split without recovery.
+    """Return tables with the best budget split, without recovery.
 
     The split does not take least squares recovery into account. With ``even``, all tables have
     equal noise.
