@@ -410,8 +410,8 @@ LONG, WIDE, FINE, MANY = (
             "dawa",
             "dawa answers counts; this workload has sums",
         ),
-        (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
-        (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
+        (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget with only epsilon"),
+        (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget with only epsilon"),
         (
             ON_PLANE,
             ln.PureDP(1),
@@ -463,7 +463,7 @@ OTHER_STEPS = "differ from the steps of this version"
         (ON_PLANE, {"steps": ()}, OTHER_STEPS),
         (WORKLOAD, {"noise": Noise.ROUNDED_GAUSSIAN}, OTHER_STEPS),
         (ON_PLANE, {"attributes": ("age", "sex")}, OTHER_STEPS),
-        (ON_PLANE, {"privacy": ln.Privacy(ln.ZCDP(1))}, "needs a budget of epsilon alone"),
+        (ON_PLANE, {"privacy": ln.Privacy(ln.ZCDP(1))}, "needs a budget with only epsilon"),
         (ON_PLANE, {"strategy": "dawa_levels"}, "answers queries on one attribute"),
     ],
 )

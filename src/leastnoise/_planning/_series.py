@@ -433,7 +433,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
     for name, measure in workload.domain.measures.items():
         if isinstance(measure, UnitCount) and measure.has_groups:
             raise refuse(
-                f"[series] max_rows beside {name}",
+                f"[series] max_rows together with {name}",
                 privacy.max_rows,
                 "left out where units are counted by levels, ranges or windows",
                 "Leave out [series] max_rows, or count the units of each cell.",
