@@ -401,7 +401,7 @@ LONG, WIDE, FINE, MANY = (
             ln.marginals(PLANE, ways=1),
             ln.PureDP(1),
             "dawa",
-            "dawa answers queries on one attribute or two; .* about age and sex and hours",
+            "dawa answers queries on one attribute or two; .* on age and sex and hours",
         ),
         (ln.marginals(DOMAIN, ways=0), ln.PureDP(1), "dawa", "this workload has queries on none"),
         (
@@ -428,7 +428,7 @@ LONG, WIDE, FINE, MANY = (
             ln.queries(WIDE, a="prefix", b="prefix"),
             ln.PureDP(1),
             "dawa",
-            "1048576 of both together; got 2048 x 2048",
+            "1048576 cells of both together; got 2048 x 2048",
         ),
         (
             ln.queries(MANY, a=ln.all_ranges(), b=ln.all_ranges()),
