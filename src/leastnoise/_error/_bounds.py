@@ -634,9 +634,8 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound for units with rows in several cells.
 
     The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
-    is then at most that of one long column, or that of n columns that share the cost evenly. The
-    second case applies if every table distinguishes the cells, so that each cell must have a
-    column.
+    is then largest for one long column, or for n columns that share the cost evenly. The second
+    case applies if every table distinguishes the cells, so that each cell must have a column.
     """
     bound = privacy.max_per_cell
     if bound is None:

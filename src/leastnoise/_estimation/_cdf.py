@@ -15,8 +15,8 @@ part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a ba
 takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
-D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side, with half of 1 less the level as
-the probability of an error. Cells whose D_i lies clearly below 0 come before the quantile. Cells
+D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
+probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
 after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
 misses on either side with at most half of 1 less the level, for any distribution of the values. D_i
 is a linear combination of counts, so its error is known: with u, b and t the variances of N_i, R_i
