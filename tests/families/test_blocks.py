@@ -127,8 +127,8 @@ def test_widths_keep_the_blocks_even() -> None:
 def test_blocks_refuse_unsuited_workloads() -> None:
     for gram, reason in (
         (dense_gram(np.eye(64), 64), "supports only cells, prefix sums, ranges and totals"),
-        (prefix_gram(1), "made for 2 to 4194304 cells"),
-        (prefix_gram(2**22 + 1), "made for 2 to 4194304 cells"),
+        (prefix_gram(1), "supports only 2 to 4194304 cells"),
+        (prefix_gram(2**22 + 1), "supports only 2 to 4194304 cells"),
     ):
         with pytest.raises(NotApplicable, match=reason):
             fit_blocks(gram)

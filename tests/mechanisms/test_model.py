@@ -221,7 +221,7 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
         planned(marginals(DOMAIN, ways=1), Privacy(PureDP(1)))
     plan = planned(PAIRS, Privacy(PureDP(1)))
     for changed, message in (
-        ({"steps": ()}, "are not those"),
+        ({"steps": ()}, "differ from the steps of this version"),
         ({"noise": Noise.DISCRETE_GAUSSIAN}, "must be discrete_laplace"),
         ({"noise": Noise.ROUNDED_GAUSSIAN, "mu_squared": Fraction(1)}, "noise of the plan is from"),
         ({"reference": None}, "has no errors of a data-independent plan"),

@@ -215,7 +215,7 @@ def test_plan_is_read_back_and_proved_again() -> None:
     value = json.loads(PLAN.to_json())
     assert CategoryPlan.from_json(PLAN.to_json()) == PLAN
     value["rule"]["threshold"] -= 1
-    with pytest.raises(ln.InputError, match="not proved to satisfy its budget"):
+    with pytest.raises(ln.InputError, match="must provably satisfy its budget"):
         CategoryPlan.from_json(json.dumps(value))
     for wrong in (
         {**value, "search": "2"},

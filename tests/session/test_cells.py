@@ -212,7 +212,7 @@ def test_useless_cell_bounds_are_refused_unplanned() -> None:
     for unknown, said in (
         (
             PerCellBound(1, ["store", "size"]),
-            "must be attributes of one table that is asked for; got 'store, size'",
+            "must be attributes of one requested table; got 'store, size'",
         ),
         (PerCellBound(1, "shop"), "shop"),
         (PerCellBound(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),

@@ -401,7 +401,7 @@ LONG, WIDE, FINE, MANY = (
             ln.marginals(PLANE, ways=1),
             ln.PureDP(1),
             "dawa",
-            "dawa answers queries on one attribute or two; .* about age and sex and hours",
+            "dawa answers queries on one attribute or two; .* on age and sex and hours",
         ),
         (ln.marginals(DOMAIN, ways=0), ln.PureDP(1), "dawa", "this workload has queries on none"),
         (
@@ -410,8 +410,8 @@ LONG, WIDE, FINE, MANY = (
             "dawa",
             "dawa answers counts; this workload has sums",
         ),
-        (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
-        (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
+        (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget with only epsilon"),
+        (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget with only epsilon"),
         (
             ON_PLANE,
             ln.PureDP(1),
@@ -428,13 +428,13 @@ LONG, WIDE, FINE, MANY = (
             ln.queries(WIDE, a="prefix", b="prefix"),
             ln.PureDP(1),
             "dawa",
-            "1048576 of both together; got 2048 x 2048",
+            "1048576 cells of both together; got 2048 x 2048",
         ),
         (
             ln.queries(MANY, a=ln.all_ranges(), b=ln.all_ranges()),
             ln.PureDP(1),
             "dawa",
-            "at most 1048576 queries a table",
+            "at most 1048576 queries on a table",
         ),
         (
             ln.queries(FINE, a="identity", b="identity"),
@@ -463,7 +463,7 @@ OTHER_STEPS = "differ from the steps of this version"
         (ON_PLANE, {"steps": ()}, OTHER_STEPS),
         (WORKLOAD, {"noise": Noise.ROUNDED_GAUSSIAN}, OTHER_STEPS),
         (ON_PLANE, {"attributes": ("age", "sex")}, OTHER_STEPS),
-        (ON_PLANE, {"privacy": ln.Privacy(ln.ZCDP(1))}, "needs a budget of epsilon alone"),
+        (ON_PLANE, {"privacy": ln.Privacy(ln.ZCDP(1))}, "needs a budget with only epsilon"),
         (ON_PLANE, {"strategy": "dawa_levels"}, "answers queries on one attribute"),
     ],
 )

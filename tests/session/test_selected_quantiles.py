@@ -110,7 +110,7 @@ def test_forged_choices_are_refused() -> None:
 def test_forged_tables_are_refused_before_payment() -> None:
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     larger = ln.plan(BY_SEX, ln.PureDP(2), strategy=STRATEGY)
-    with pytest.raises(InputError, match="must have half of its budget"):
+    with pytest.raises(InputError, match="half of the budget of the plan"):
         mechanism_for(STRATEGY, BY_SEX).prepare(replace(plan, fallback=larger.fallback))
 
 

@@ -584,7 +584,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
                 'late = "drop"',
                 'late = "arrival"',
             ),
-            '"drop" where sums',
+            '"drop" if sums',
         ),
         (
             ('queries = { month = "prefix" }', 'means = { of = "paid", by = ["sex"] }'),

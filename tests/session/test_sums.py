@@ -713,7 +713,7 @@ FINE, FINER = (
     [
         (
             ln.queries(ALONG, pay="prefix"),
-            "truncated_sums answers sums of one measure; this workload asks for counts",
+            "truncated_sums answers sums of one measure; this workload has counts",
         ),
         (
             BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"),

@@ -193,7 +193,7 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
         ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5),
     )
     for strategy, message in (
-        ("truncated_sums", "this workload asks for counts of units"),
+        ("truncated_sums", "this workload has counts of units"),
         ("dawa", "dawa"),
     ):
         with pytest.raises(ln.InputError, match=message):

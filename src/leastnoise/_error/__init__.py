@@ -3,12 +3,13 @@
 The errors are exact. Planners and error bars use the same functions.
 
 ``_structure`` computes the covariance of least squares from the measured queries of a plan
-(``_equations``). It has four forms with the same interface: ``_product`` if all tables have one
-strategy along every attribute, ``_pair`` for two tables, and ``_joint`` with one matrix over joint
-cells or with a linear solver. Each form gives variances, covariances and the estimate, and refuses
-queries that the measurements do not determine (``_undetermined``). ``_bounds`` has lower bounds on
-the error, and ``_intervals`` the widths of intervals. ``_memory`` refuses computations that need
-too much memory. Read `evaluate_plan` in ``_structure`` first.
+(``_equations``). The covariance has four forms with the same interface. ``_product`` has the form
+for tables with one strategy along every attribute, and ``_pair`` the form for two tables.
+``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form gives
+variances, covariances and the estimate, and refuses queries that the measurements do not determine
+(``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the widths of
+intervals. ``_memory`` refuses computations that need too much memory. Read `evaluate_plan` in
+``_structure`` first.
 """
 
 from leastnoise._error._bounds import (

@@ -196,9 +196,10 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return norms of level tables by residual space, and of other tables.
+    """Return the norms of level tables by residual space, and other norms.
 
-    All are nuclear norms. Level tables share residual spaces.
+    All are nuclear norms. Level tables share residual spaces; every other table has a separate
+    norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []
@@ -657,9 +658,8 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound for units with rows in several cells.
 
     The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
-    is then at most that of one long column, or that of n columns that share the cost evenly. The
-    second case applies if every table distinguishes the cells, so that each cell must have a
-    column.
+    is then largest for one long column, or for n columns that share the cost evenly. The second
+    case applies if every table distinguishes the cells, so that each cell must have a column.
     """
     bound = privacy.max_per_cell
     if bound is None:

@@ -66,9 +66,9 @@ def is_nontrivial(factor: Factor) -> bool:
 
 
 def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return a block's attributes, and the attributes without a total.
+    """Return a block's attributes, and those along which it has no total.
 
-    The second part has the attributes along which the block leaves out the total.
+    The second part has the attributes along which the rows of the block leave out the total.
 
     An attribute with levels is in both parts, because it is in every tau.
     """

@@ -1,6 +1,7 @@
 """The probability law of K-norm noise.
 
-This file computes the variances of its totals and cells, and quantiles of a cell.
+This file computes the variances of the noise in totals and cells, and the quantiles of the noise in
+a cell.
 
 All tables of a group have the same noise t in their total. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and the differences

@@ -86,7 +86,7 @@ class MomentScales:
 
     @property
     def widths(self) -> FloatArray:
-        """The amount of each variable for which u is 1."""
+        """The difference of each variable, as an amount, that changes u by 1."""
         return np.asarray(self.reaches * self.units)
 
     def noise(self, stds: Mapping[Entry, FloatArray | float], extra_width: float = 0) -> FloatArray:

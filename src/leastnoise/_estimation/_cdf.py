@@ -15,8 +15,8 @@ part, for each of the 2 n - 1 counts, of 1 less the level of the band. Such a ba
 takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
-D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side, with half of 1 less the level as
-the probability of an error. Cells whose D_i lies clearly below 0 come before the quantile. Cells
+D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
+probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
 after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
 misses on either side with at most half of 1 less the level, for any distribution of the values. D_i
 is a linear combination of counts, so its error is known: with u, b and t the variances of N_i, R_i
@@ -485,7 +485,7 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    It is about the rows that were counted. The band holds for all values simultaneously.
+    The function describes the rows that were counted. The band holds for all values simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -628,8 +628,8 @@ def _row_unit(product: Product) -> float:
 def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) -> int:
     """Return the least number of simulations for a band; 0 if they take long.
 
-    The band is part of a release. The least number follows from the level. The measure is the
-    weight of the rows.
+    The band is part of a release. The least number follows from the level. ``measure`` is the
+    measure of the rows' weights.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))

@@ -275,8 +275,8 @@ def compare_groups(
         InputError: the cells do not exist, the groups overlap, or the measurements do not determine
             an answer or its error.
 
-    Guarantees: post-processing. Errors have their exact covariances, so each interval covers its
-        true value about as often as the release's own intervals do, whatever the counts are.
+    Guarantees: post-processing. Errors have their exact covariances, so for any counts each
+        interval covers its true value about as often as the release's own intervals.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 
@@ -589,5 +589,5 @@ def _check_partition(domain: Domain, name: str, query_set: QuerySet) -> None:
         raise refuse(
             f"the cells of shares along {name}",
             query_set.kind,
-            "groups that hold every cell once",
+            "groups that contain every cell once",
         )

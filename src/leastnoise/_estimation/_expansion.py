@@ -189,7 +189,7 @@ class BucketExpansion:
     def cells(self) -> FloatArray:
         """The cells, bounded by their aligned blocks, shape (n,).
 
-        No aligned block is below 0 or above the one that contains it.
+        No aligned block is below 0 or above the block that contains it.
         """
         halving = HalvingTree(self.buckets.size)
         return halving.cells_of(halving.differences(self.even))
@@ -284,7 +284,7 @@ class Posterior:
     def cells(self) -> FloatArray:
         """Posterior means of the cells, bounded by their blocks, shape (n,).
 
-        No block is below 0 or above the one that contains it.
+        No block is below 0 or above the block that contains it.
         """
         return self.halving.cells_of(self.mean)
 

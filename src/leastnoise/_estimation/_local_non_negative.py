@@ -12,8 +12,8 @@ The total is fixed because clipped noise would add to it otherwise. Multipliers 
 each cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes
 are the cells at v, is maximised by L-BFGS-B.
 
-Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all
-tables with the uniform one, so they still agree.
+Cells still below 0 are lifted exactly: multiplying every component except the total by 1 - a mixes
+all tables with uniform tables, so they still agree.
 
 Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
 """
@@ -135,7 +135,7 @@ class _Group:
         return answer
 
     def add_parts(self, multipliers: FloatArray, vector: FloatArray) -> None:
-        """Add the transpose of ``cells`` to a vector of components."""
+        """Add the transpose of ``cells``, applied to multipliers, to a vector."""
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
             for axis in range(
@@ -163,8 +163,8 @@ def locally_non_negative(
     # Post-processing. Every cell of every requested table is at least 0, tables agree on shared
     # attributes up to rounding, and the total is the estimated total (or 0). Not guaranteed: that
     # any data set with non-negative cells has all these tables; that a table or a sum of cells is
-    # nearer to the truth than the unbiased one; that the answers are unbiased. Cells near 0 are
-    # raised on average, other cells are lowered. Standard errors of the unbiased answers do not
+    # nearer to the truth than its unbiased estimate; that the answers are unbiased. Cells near 0
+    # are raised on average, other cells are lowered. Standard errors of the unbiased answers do not
     # apply. If the estimate has no negative cell, it is returned unchanged, without any round. An
     # estimated total of at most 0 gives zeros.
     requested = list(dict.fromkeys(tables))

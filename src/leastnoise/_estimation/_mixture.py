@@ -10,8 +10,8 @@ each attribute. The penalty is raised and lowered until the residuals are as lar
 any misfit would leave them (the discrepancy principle). The fit is deterministic, because it starts
 from a fixed seed.
 
-Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are
-    those of Adam (arXiv 1412.6980).
+Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are from
+    Adam (arXiv 1412.6980).
 """
 
 import math

@@ -613,8 +613,8 @@ class ShrunkToModel:
     def _over(self) -> dict[Names, float]:
         """The gap to the model of each attribute set, relative to the mean gap.
 
-        Only sets of several attributes are included. Three standard errors are subtracted from a
-        ratio, and then it is at least 1.
+        Only sets of several attributes are included. Each ratio is lowered by three standard
+        errors, but not below 1.
         """
         # Only these sets are moved. A separate step for each component would follow its noise.
         parts = self._parts
@@ -748,7 +748,7 @@ def _components(
 
 
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
-    """Return all cells of a table, hidden ones included, and their error.
+    """Return all cells of a table, including hidden cells, and their error.
 
     Hidden cells that the release does not determine count as empty.
     """

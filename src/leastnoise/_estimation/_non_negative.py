@@ -4,7 +4,7 @@ These answers are biased, so they never replace the unbiased answers.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
-guarantee. A marginal keeps its total, because clipping alone would add mass.
+guarantee. A marginal keeps its total, because clipping would otherwise increase the total.
 
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
 table, the finest, has the cells or the groups of levels of which all other tables are sums. It is
@@ -111,14 +111,14 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table of which all others are sums; None if there is none.
+    """Return the table of which all other tables are sums, or None.
 
     Along every attribute, this table has the cells, or groups that divide the cells, such as the
     groups of a level.
 
     Args:
         products: the tables.
-        only_levels: whether to return None if none of them has levels.
+        only_levels: whether to return None if no table has levels.
     """
     if only_levels and all(product.keys == product.attributes for product in products):
         return None
@@ -234,7 +234,7 @@ def refinement_path(
 
     Each level comes with the group of every cell. The last item is the groups of the finest table.
 
-    If the levels do not nest, it is the only item.
+    If the levels do not nest, the groups of the finest table are the only item.
     """
     size = finest.domain.cells(name)
     requested_levels = {}
@@ -509,7 +509,7 @@ def nnls(
     They are published together with the unbiased estimate.
 
     A caller that has the covariance of least squares on the same measurements passes it as
-    ``known``. It determines which queries have answers.
+    ``known``. This covariance determines which queries have answers.
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)

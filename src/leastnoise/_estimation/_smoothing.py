@@ -4,8 +4,9 @@ Least squares gives the difference of the halves of every aligned block (`Halvin
 noise. The hidden Markov tree of `shrink` gives each difference a posterior, as if the difference
 had a normal prior. Stein's estimate of the risk checks each level. With these priors the cells are
 estimated once more from all measurements, so that the full covariance of the noise is used,
-including errors that cancel within a query. There are few of the widest blocks, so their
-differences have no prior. Where nothing can be gained, the result is least squares.
+including errors that cancel within a query. The differences of the widest blocks have no prior,
+because there are too few of these blocks to fit one. Where nothing can be gained, the result is
+least squares.
 
 All estimates are functions only of noisy and public numbers.
 

@@ -125,7 +125,7 @@ def check_top_down(
 
     Raises:
         InputError: no such table exists, it is too large, or public facts do not fit or contradict
-            each other. If this does not raise, the tables can be computed, whatever the data are.
+            each other. If this does not raise, the tables can be computed for any data.
     """
     finest = finest_table(products, only_levels=False)
     if finest is None:
@@ -225,7 +225,7 @@ def _divide(
         impossible: combinations of values whose cells are 0.
     """
     width = math.prod(step.shape)
-    # Children of one parent stand together.
+    # The children of one parent are adjacent.
     order = np.argsort(step.parents, kind="stable")
     values, _ = step.estimate(estimator, step.query_set, step.finest_positions)
     estimates = values.reshape(-1, width)[order]

@@ -38,7 +38,7 @@ class SumConstraints:
     positions: tuple[int, ...]
 
     def for_children(self, rows: slice) -> "SumConstraints":
-        """Return the sums of some children."""
+        """Return these sums for some of the children."""
         return SumConstraints(self.labels[rows], self.targets, self.positions)
 
     def for_groups_of_children(self, starts: IntArray) -> "SumConstraints":

@@ -45,7 +45,7 @@ class Axis:
         return [int(groups.max()) + 1 for _, groups in self.chain]
 
     def find(self, groups: IntArray) -> int | None:
-        """Return the position in the chain at which the step's groups merge so."""
+        """Return the position in the chain of a grouping of the step's groups."""
         for position, (_, coarser) in enumerate(self.chain):
             if np.array_equal(_number_groups(coarser), _number_groups(groups)):
                 return position
@@ -125,7 +125,7 @@ class Step:
 
     @property
     def finest_positions(self) -> tuple[int, ...]:
-        """The positions of the groups of the step in the chains of the others."""
+        """The positions of the step's groups in the chains of the other attributes."""
         return tuple(len(axis.chain) - 1 for axis in self.others)
 
     def label_groups(self, positions: Sequence[int]) -> IntArray:

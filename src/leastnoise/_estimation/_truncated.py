@@ -3,13 +3,13 @@
 The estimates include the amount that is missing.
 
 There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
-cover the noise given the threshold. The bias is estimated from the noisy counts of the tail that
-chose the threshold. Every record between two candidate thresholds counts as the middle of its cell,
-and the groups share the loss in proportion to their sums. Other sums leave out cells along a number
-in which nothing exceeded the noise. Least squares on the kept cells equals least squares on all
-cells, given that the other cells hold nothing. Sums by group add up, for each group, its lowest
-buckets of a number. Every sum was measured separately, so that the buckets that a group leaves out
-carry no information on the kept buckets.
+cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
+also determined the threshold. Every record between two candidate thresholds counts as the middle of
+its cell, and the groups share the loss in proportion to their sums. Other sums leave out cells
+along a number in which nothing exceeded the noise. Least squares on the kept cells equals least
+squares on all cells, given that all other cells are 0. Sums by group add up, for each group, its
+lowest buckets of a number. Every sum was measured separately, so that the buckets that a group
+leaves out carry no information on the kept buckets.
 """
 
 from collections.abc import Iterable, Sequence

@@ -467,7 +467,7 @@ def _within_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the parts of intervals from 0 to ``largest``.
 
-    An interval that is wholly outside becomes one of half its width at the nearer end.
+    An interval that is wholly outside becomes an interval of half its width at the nearer end.
     """
     half = (high - low) / 2
     high = np.where(high < 0, half, high)

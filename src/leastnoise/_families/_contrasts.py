@@ -1,18 +1,17 @@
 """Gaussian strategies along one attribute that leave out its total.
 
-Finds the best rows for a tilt, and good tilts. The total is measured elsewhere.
+This file finds the best rows for a tilt, and good tilts. Another block measures the total.
 
-n - 1 rows F over n cells with F m = 0 and 1^T m = 1 determine everything but the total; m is the
-*tilt*. A query q then has the variance (q m)^2 from the noise of the total and q R q from that of
-the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt the best rows solve
-a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on
-what the total costs:
-that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split
-of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with
-equal noise.
+Let F be n - 1 rows over n cells that determine every query except the total, with F m = 0 and 1^T m
+= 1. The vector m is the *tilt*. The variance of a query q has two parts: (q m)^2 from the noise of
+the total, and q R q from the noise of the rows, where R is the inverse of F^T F on the sum-zero
+vectors. For a fixed tilt, the best rows solve a convex problem, by the dual iteration of the
+Gaussian optimum. The best tilt depends on the cost of the total. This cost is one number, the
+*pull*, which is searched (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+.
+The mean-zero tilt, m = 1/n, has no pull; it is the tilt of contrasts with equal noise.
 
-Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this
-    project's own.
+Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
+    from this project.
 """
 
 import math

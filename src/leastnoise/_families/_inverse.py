@@ -117,7 +117,7 @@ class GramInverse(ABC):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Least-squares cells for a total of 1 and no other facts, (size,)."""
+        """The least-squares cells if only a total of 1 is measured, shape (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property

@@ -317,7 +317,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     """
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
-            "dawa on two attributes needs a budget of epsilon alone (pure differential privacy); "
+            "dawa on two attributes needs a budget with only epsilon (pure differential privacy); "
             f"got {privacy.budget!r}. "
             "Give epsilon without delta and rho, or choose strategy = 'auto'."
         )

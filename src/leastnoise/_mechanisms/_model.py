@@ -338,7 +338,7 @@ class ModelSetting:
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     """Return the pairs of attributes in the workload, with their weights.
 
-    The weights are those of squared errors. Raises for workloads that a model cannot answer.
+    The weights are those of squared errors. Raise for workloads that a model cannot answer.
     """
     if workload.measures != (None,):
         raise InputError(

@@ -289,7 +289,7 @@ class SelectedQuantiles(Mechanism):
         measured = reference_measurements(plan)
         if measured.privacy != plan.privacy.scaled(TABLES_SHARE) or measured.domain != plan.domain:
             raise InputError(
-                "The tables of the plan must have half of its budget and its domain. Make the plan "
-                "again; nothing was spent."
+                "The tables of the plan must have the domain and half of the budget of the plan. "
+                "Make the plan again; nothing was spent."
             )
         return partial(run_selections, adaptive, quantiles)

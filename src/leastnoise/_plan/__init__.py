@@ -1,6 +1,7 @@
 """The plan: the workload, the measured queries, and expected errors.
 
-Plans, measurements and observations are read from JSON that any release of the program has written.
+The package also reads plans, measurements and observations from JSON that any version of the
+program wrote.
 """
 
 from leastnoise._plan._bounds import (

@@ -1,9 +1,9 @@
 """The plan of a search for bounds of a unit's rows or a column's values.
 
-A search chooses from public candidates on a log grid. The candidate that a share of the units do
-not exceed is a quantile of a table with one row per unit, and is chosen as such
-(PROOFS-quantiles.md). So one unit changes the number of units beyond a candidate by at most 1,
-however many rows it has, and a search does not depend on ``max_rows``.
+A search chooses from public candidates on a logarithmic grid. The candidate that a certain share of
+the units does not exceed is a quantile of a table with one row per unit, and is chosen as a
+quantile (PROOFS-quantiles.md). One unit with any number of rows changes the number of units beyond
+a candidate by at most 1. So a search does not depend on ``max_rows``.
 """
 
 import hashlib
@@ -41,29 +41,31 @@ from leastnoise._trusted.measurements import MOST_ROWS
 
 BOUNDS_FORMAT = "leastnoise search for bounds 1"
 COVERS = "0.95"
-"""Share of the units within the bounds, unless another is stated."""
+"""The default share of the units within the bounds."""
 RISK = 0.05
-"""Probability that a bound misses its share by more units than the plan states."""
+"""The probability that bounds miss their share by more units than the plan states."""
 ROWS_OF_UNIT = "rows of a unit"
 _ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows."
-_STEPS = ("1", "1.5", "2", "3", "5", "7")  # candidates in each decade: at most 1.5 times the last
-_DECADES = 6  # of candidates below the largest one, where no unit limits them
-_MOST_PARTS = 500  # of a share, so that both halves of the rest have denominators up to 1000
-_LARGEST_WIDTH = Fraction(10) ** 100  # of candidates, as of the units of measures
+_STEPS = ("1", "1.5", "2", "3", "5", "7")  # the candidates of a decade
+_DECADES = 6  # decades of candidates below the largest, unless a unit limits them
+# largest denominator of a share, so that half of 1 less the share has denominators up to 1000
+_MOST_PARTS = 500
+_LARGEST_WIDTH = Fraction(10) ** 100  # the largest range of candidates, and of units of measures
 _GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsPlan:
-    """A plan to find bounds; `plan_bounds` and `plan_max_rows` return one.
+    """A plan of a search for bounds, from `plan_bounds` or `plan_max_rows`.
 
     Attributes:
         attribute: the column or attribute whose values are bounded; `ROWS_OF_UNIT` for the number
             of rows of a unit.
-        kind: an attribute whose edges are the candidates; its cells are closed on the right.
+        kind: the kind of attribute whose edges are the candidates; its cells are closed on the
+            right.
         covers: the share of the units within the bounds.
-        is_low_found: whether the lower bound is found too; else it is the first candidate.
-        bounds_row_counts: whether the rows of units are bounded, and not values.
+        is_low_found: whether the lower bound is found too; otherwise it is the first candidate.
+        bounds_row_counts: whether the search bounds the numbers of rows of units instead of values.
         privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
             because each unit counts once: by its number of rows, or by one random row.
     """
@@ -93,7 +95,7 @@ class BoundsPlan:
                 "covers",
                 str(self.covers),
                 f"from 1/2 to below 1, with a denominator of at most {_MOST_PARTS}",
-                "It is the share of the units that the bounds do not cut.",
+                "It is the share of the units that the bounds do not clip.",
             )
         object.__setattr__(self, "covers", covers)
         if (self.privacy.max_rows, self.privacy.max_per_cell) != (1, None):
@@ -136,11 +138,11 @@ class BoundsPlan:
 
     @property
     def rank_error(self) -> int:
-        """The most units by which the bounds miss their share.
+        """The largest number of units by which the bounds miss their share.
 
-        This holds with probability 1 - `RISK`. If every row is a unit, units are rows. With two
-        bounds, each may miss by half of this number. Values beyond the outermost candidates count
-        as within, because no choice could include them.
+        This holds with probability 1 - `RISK`. If every row is a unit, units are rows. If there are
+        two bounds, each may miss by half of this number. Values beyond the outermost candidates
+        count as within the bounds, because no choice could include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
         number = len(self.quantiles)
@@ -215,16 +217,17 @@ def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> Bou
     miss its share.
 
     Args:
-        privacy: the budget, all of which the search costs, with the column of the unit. Its
+        privacy: the budget, which the search spends completely, and the column of the unit.
             ``max_rows`` is not used.
         most: the largest number of rows that may be found.
-        covers: the share of the units that have at most that many rows.
+        covers: the share of the units that have at most the found number of rows.
 
     Returns:
-        The plan; see its ``rank_error``.
+        The plan, with its ``rank_error``.
 
     Raises:
-        InputError: no unit column, a number below 1, or a share that is not allowed.
+        InputError: the privacy has no unit column, a number is below 1, or the share is not
+            allowed.
 
     >>> plan = ln.plan_max_rows(ln.Privacy(ln.PureDP("1/10"), unit_column="id"), 1000)
     >>> plan.kind.size, plan.rank_error
@@ -259,23 +262,23 @@ def plan_bounds(
     miss its share.
 
     Args:
-        column: the name of the column, unless its reading names another.
+        column: the name of the column, unless ``reading`` names another column.
         budget: the budget, which the search spends completely; or a Privacy with unit and
-            neighbours. Of each unit one random row counts, whatever its ``max_rows``.
+            neighbours. One random row of each unit counts, for any ``max_rows``.
         most: the largest upper bound that may be found.
-        low: the public lower bound; only the upper bound is found then.
-        least: the smallest lower bound that may be found; both bounds are found then.
-        unit: bounds are whole multiples of this number; None for any bounds.
+        low: the public lower bound; with it, only the upper bound is found.
+        least: the smallest lower bound that may be found; with it, both bounds are found.
+        unit: the number of which bounds are whole multiples; None for any bounds.
         covers: the share of the units whose value is within the bounds. If both are found, half of
             the other units are below and half above.
-        reading: how values are read.
+        reading: the rules for reading values.
 
     Returns:
-        The plan; see its ``rank_error``.
+        The plan, with its ``rank_error``.
 
     Raises:
-        InputError: both or neither of ``low`` and ``least``, no room between the bounds, or a share
-            that is not allowed.
+        InputError: both or neither of ``low`` and ``least`` are passed, the largest bound is not
+            above the smallest, or the share is not allowed.
 
     >>> plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1)
     >>> plan.kind.size, plan.rank_error
@@ -283,9 +286,9 @@ def plan_bounds(
     """
     if (low is None) == (least is None):
         raise InputError(
-            "A search for bounds must have either low, the public lower bound, or least, the "
-            "smallest lower bound that may be found; got both or neither. Give low = 0 if no value "
-            "is negative."
+            "A search for bounds must have exactly one of low, the public lower bound, and least, "
+            "the smallest lower bound that may be found; got both or neither. Write low = 0 if no "
+            "value is negative."
         )
     if least is None:
         lowest = exact("low", cast(Exact, low))
@@ -309,23 +312,24 @@ def plan_bounds(
 
 
 def _candidates(edges: Sequence[Fraction], reading: Reading = READ_AS_IT_IS) -> Edges:
-    """Return the attribute whose cells lie between candidates."""
+    """Return the kind of attribute whose cells lie between candidates."""
     return Edges(edges, closed="right", outside="clip", reading=reading)
 
 
 def candidate_edges(
     lowest: Fraction, most: Fraction, *, unit: Fraction | None = None, is_low_found: bool = False
 ) -> tuple[Fraction, ...]:
-    """Return a search's candidates: a log grid from lowest to largest bound.
+    """Return a search's candidates on a logarithmic grid.
 
-    If only the upper bound is found, the distances from the lower one are on the grid. If both are,
-    distances from 0 are, or, if 0 is not between them, distances from either end.
+    If only the upper bound is found, the distances from the lower bound are on the grid. If both
+    bounds are found, the distances from 0 are on the grid; if 0 is not between the bounds, the
+    distances from both ends are.
 
     Args:
-        lowest: the public lower bound, or the smallest that may be found.
+        lowest: the public lower bound, or the smallest lower bound that may be found.
         most: the largest upper bound.
-        unit: candidates are whole multiples of this number, which is also the smallest distance;
-            None for any candidates.
+        unit: the number of which candidates are whole multiples, and which is also the smallest
+            distance; None for any candidates.
         is_low_found: whether the lower bound is found too.
 
     >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
@@ -355,7 +359,7 @@ def candidate_edges(
 
 
 def _log_grid(largest: Fraction, unit: Fraction | None) -> list[Fraction]:
-    """Return a log grid up to the largest number, in multiples of the unit."""
+    """Return a logarithmic grid up to the largest number, in units."""
     smallest = unit or largest / 10**_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []

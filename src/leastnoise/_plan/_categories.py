@@ -36,15 +36,16 @@ _ADVICE = "Make it again with leastnoise.plan_categories."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPlan:
-    """A plan to find the categories of an attribute.
+    """A plan of a search for categories, from `plan_categories`.
 
-    Made by `plan_categories`.
+    The search finds the categories of one attribute.
 
     Attributes:
-        attribute: its name.
+        attribute: the name of the attribute.
         kind: the categories that may be found.
-        privacy: an ApproxDP budget that all of the search costs, neighbours and unit.
-        rule: the noise on the number of units that have a category, its scale, and the threshold.
+        privacy: the ApproxDP budget of the whole search, the neighbours and the unit.
+        rule: the noise on the number of units that have a category, the scale of the noise, and the
+            threshold.
     """
 
     attribute: str
@@ -56,8 +57,8 @@ class CategoryPlan:
         attribute_name("the name of an attribute", self.attribute)
         if not keys_are_private(self.rule, self.privacy):
             raise InputError(
-                "The rule of a search is not proved to satisfy its budget, "
-                f"{self.privacy.budget!r}. {_ADVICE}"
+                "The rule of a search must provably satisfy its budget, "
+                f"{self.privacy.budget!r}; this rule does not. {_ADVICE}"
             )
 
     @property
@@ -72,13 +73,13 @@ class CategoryPlan:
     def detectable_units(self) -> int:
         """The number of units at which a category is found in 95% of searches.
 
-        If there are no more than ``kind.most`` categories.
+        This holds if there are at most ``kind.most`` categories.
         """
         return detectable_units(self.rule)
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise on a number of units."""
+        """The standard deviation of the noise on a number of units."""
         scale = float(self.rule.scale)
         if self.rule.noise is Noise.ROUNDED_GAUSSIAN:
             return scale
@@ -113,7 +114,7 @@ class CategoryPlan:
 
 
 def is_search_plan(text: str) -> bool:
-    """Return whether a plan's text describes a search, for categories or bounds."""
+    """Return whether a plan's text describes a search."""
     return text.startswith('{"search":')
 
 
@@ -147,18 +148,19 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
     searches find a category.
 
     Args:
-        attribute: its name, which also names its column unless its reading names another.
-        kind: how many categories are kept at most, and how values are read.
-        budget: an ApproxDP, all of which the search costs; or a Privacy with one, which says the
+        attribute: the name of the attribute. It is also the name of the column, unless the reading
+            of ``kind`` names another column.
+        kind: the largest number of categories to keep, and the rules for reading values.
+        budget: an ApproxDP, which the search spends completely; or a Privacy with an ApproxDP, the
             unit and the neighbours. A unit counts in at most ``max_rows`` categories, once in each.
 
     Returns:
-        The plan; see its ``threshold`` and ``detectable_units``. Of Laplace and of Gaussian noise it has the
-        one that finds categories of fewer units.
+        The plan, with its ``threshold`` and ``detectable_units``. It has Laplace or Gaussian noise,
+        whichever finds categories of fewer units.
 
     Raises:
-        InputError: a kind whose categories are known, a budget without delta, or one that is too
-            small for any threshold.
+        InputError: the categories of the kind are known, or the budget has no delta or is too small
+            for any threshold.
 
     >>> made = ln.plan_categories("agent", ln.Unknown(10000), ln.ApproxDP(1, "1e-9"))
     >>> made.threshold, made.detectable_units
@@ -169,19 +171,19 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             f"the kind of {attribute!r}",
             kind,
             "Unknown(most)",
-            "The categories of the others are known.",
+            "The categories of all other kinds are known.",
         )
     if isinstance(budget, Privacy):
         privacy = budget
     else:
         privacy = Privacy(budget)
     if not isinstance(privacy.budget, ApproxDP):
-        advice = "Nobody can be found under delta = 0: a category of one person must have a chance of nothing to be seen."
+        advice = "Nobody can be found under delta = 0: the probability of finding a category of one person would have to be 0."
         raise refuse(
             "the budget of a search for categories",
             privacy.budget,
             "ApproxDP(epsilon, delta)",
             advice,
         )
-    plain = replace(privacy, max_per_cell=None)  # the bound is about other cells
+    plain = replace(privacy, max_per_cell=None)  # the bound is on other cells
     return CategoryPlan(attribute=attribute, kind=kind, privacy=plain, rule=key_rule(plain))

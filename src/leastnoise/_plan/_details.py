@@ -1,6 +1,6 @@
 """Public facts of a plan beyond its measurements and its expected errors.
 
-Each has a type, a form in JSON, and a check that a plan file cannot avoid.
+Each fact has a type, a form in JSON, and a check that also applies to plan files.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,15 +36,15 @@ def amount(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePlan:
-    """Summary of the best data-independent plan.
+    """The summary of the best data-independent plan.
 
-    It is compared with a data-dependent plan.
+    A data-dependent plan is compared with it.
 
     Attributes:
-        strategy: its name.
-        noise: its noise.
-        expected_total_squared_error: weighted, over all queries.
-        lower_bound: of every plan of its kind.
+        strategy: the name of its strategy.
+        noise: the kind of its noise.
+        expected_total_squared_error: the weighted squared error over all queries.
+        lower_bound: a lower bound on that error for every plan of this kind.
         rmse: the root mean squared error of each table of the workload.
     """
 
@@ -93,7 +93,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """Alternatives, one of which is carried out, depending on noisy answers.
+    """Alternatives, one of which is carried out; noisy answers decide.
 
     Attributes:
         cases: the steps of each alternative, by its name.
@@ -139,17 +139,17 @@ class AdaptiveDetails:
     """The use of the budget by a data-dependent plan.
 
     Attributes:
-        noise: the noise of everything that is measured.
+        noise: the kind of noise of all measurements.
         steps: the steps in order, and the budget of each step.
-        mu_squared: the mu^2 that Gaussian steps share; None where their budgets add up.
-        attributes: the attributes along which the mechanism decides; they are read even if no
-            query is about them.
-        measure: the measure whose sums are answered, if the mechanism is for sums.
-        pairs: how many pairs of attributes a model is fitted to.
-        borders: results of the test between which the data-independent plan is used.
+        mu_squared: the mu^2 that Gaussian steps share; None if the budgets of the steps add up.
+        attributes: the attributes on which the mechanism's choices depend; they are read even if no
+            query uses them.
+        measure: the measure of the sums, if the mechanism answers sums.
+        pairs: the number of pairs of attributes to which a model is fitted.
+        borders: the interval of test results for which the data-independent plan is used.
         reference: the best data-independent plan.
-        selects_quantiles: whether quantiles are chosen privately, and all other statistics follow
-            from fixed measurements; other plans of this kind give no statistics.
+        selects_quantiles: whether quantiles are chosen privately and all other statistics follow
+            from fixed measurements. Other adaptive plans give no statistics.
     """
 
     noise: Noise
@@ -218,15 +218,15 @@ class AdaptiveDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesDetails:
-    """How a series is published.
+    """The public facts about the publication of a series.
 
     Attributes:
         along: the attribute of dates.
-        late: what happens to rows of a period that is over: "drop" or "arrival".
+        late: the treatment of rows of a period that is over: "drop" or "arrival".
         strategy_of_a_period: the strategy for the other attributes.
-        through: in a release of the first periods, the label of the last one.
-        periods: how many periods such a release has.
-        cost: what all periods cost, which another ledger may have to enter.
+        through: in a release of the first periods, the label of the last period.
+        periods: the number of periods of such a release.
+        cost: the cost of all periods, which another ledger may have to enter.
     """
 
     along: str
@@ -273,19 +273,19 @@ class PlanDetails:
     """Public facts of a plan beyond its measurements and its expected errors.
 
     Attributes:
-        objective: what the plan minimises: the total squared error ("total"), another objective,
-            or the budget that keeps every target ("least").
+        objective: the number that the plan minimises: the total squared error ("total"), another
+            objective, or the budget that keeps every target ("least").
         ended_early: the strategies whose search the time limit ended.
-        high_errors: tables with over twice the error that they have in a separate plan with an
+        high_errors: the tables whose error is over twice their error in a separate plan with an
             equal share of the budget, and the ratio.
-        unit_bound: a lower bound of the workload's total squared error at unit noise that the
-            planner found; 0 if it found none.
-        largest_variance_over_least: the largest variance of a query over a lower bound of it, of
-            strategies that minimise the largest one.
-        impossible: combinations of cells that no row has, by attribute.
-        public: tables of counts that are public: a table of a workload and its counts.
-        counts_unit_sizes: whether each unit is counted once, by its number of rows. The only
-            attribute is this number then, and no other column than the unit's is read.
+        unit_bound: the planner's lower bound on the workload's total squared error at unit noise; 0
+            if it found none.
+        largest_variance_over_least: for strategies that minimise the largest variance of a query,
+            that variance divided by a lower bound on it.
+        impossible: the combinations of cells, by attribute, that no row has.
+        public: the public tables of counts: each is a table of a workload and its counts.
+        counts_unit_sizes: whether each unit is counted once, by its number of rows. Then this
+            number is the only attribute, and only the column of the unit is read.
     """
 
     objective: str = "total"
@@ -321,10 +321,10 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Return the details of a plan from JSON; raise for an unknown fact.
+        """Return the details of a plan from a JSON object.
 
         Raises:
-            InputError: an unknown fact, or one of another type.
+            InputError: a fact is unknown or has another type.
         """
         entries: dict[str, Any] = known_keys(
             "the details of a plan", value, [entry.name for entry in fields(PlanDetails)]
@@ -364,7 +364,7 @@ def _optional(
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
     """Return the cells of each attribute, from a JSON object.
 
-    An example is the cells of a combination that is impossible.
+    An example is the cells of an impossible combination.
     """
     cells = {}
     for name, codes in _mapping(value).items():

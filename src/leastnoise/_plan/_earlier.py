@@ -1,8 +1,8 @@
 """Earlier releases of the same data, whose measurements a plan uses.
 
-The measurements of a finished release are public, so another release may use them at no cost. The
-answers are then one least squares estimate from all measurements, and its expected error is known
-before anything is spent, since it depends on the scales of the noise and not on the noisy values.
+The measurements of a finished release are public, so another release may use them at no cost. Then
+the answers are one least squares estimate from all measurements. Its expected error is known before
+anything is spent, because it depends on the scales of the noise and not on the noisy values.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -39,18 +39,18 @@ _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was
 class EarlierRelease:
     """The measurements of a finished release, for a later plan of the same data.
 
-    `Release.as_earlier` returns it. Two of them are equal if their digests are.
+    `Release.as_earlier` returns it. Two such values are equal if their digests are equal.
 
     Attributes:
-        name: for people, such as the name of its folder.
-        digest: SHA-256 of its `measurements/observation.json`, in hexadecimal.
+        name: a name for people, such as the name of the release's folder.
+        digest: the SHA-256 of the release's `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
-        receipts: the payments for its measurements: its own, and the payments of the releases that
-            it counted itself. Empty if the noise had a seed.
+        receipts: the payments for its measurements, and for the measurements of earlier releases
+            that it used. Empty if the noise had a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
-        counted: the digests of the releases that it counted itself, as in `digest`.
-        attributes: the attributes that it read, in the order of the domain.
-        observation: its measurements and their noisy values.
+        counted: the digests, as in `digest`, of the earlier releases that it used.
+        attributes: the attributes that the release read, in the order of the domain.
+        observation: the measurements and their noisy values.
     """
 
     name: str = field(compare=False)
@@ -64,7 +64,7 @@ class EarlierRelease:
 
     @property
     def measurements(self) -> Measurements:
-        """The measurements."""
+        """The measurements of the release."""
         return self.observation.measurements
 
     def to_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class EarlierRelease:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "EarlierRelease":
-        """Read what `to_json` wrote."""
+        """Return the earlier release whose JSON value `to_json` wrote."""
         measurements = measurements_from_value(value["measurements"])
         receipts = tuple(map(str, value["receipts"]))
         observation = Observation(
@@ -112,19 +112,19 @@ class EarlierRelease:
 
 
 class HasMeasurements(Protocol):
-    """A release that a later plan can count, such as a `Release`."""
+    """A release that a later plan can use, such as a `Release`."""
 
     def as_earlier(self) -> EarlierRelease:
-        """Return the measurements."""
+        """Return the measurements in the form that a later plan uses."""
 
 
 def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
     """Return the measurements of a plan, then of earlier releases.
 
-    They have the privacy of the plan, which does not pay for the earlier ones.
+    They have the privacy of the plan, which does not pay for the earlier measurements.
 
     Raises:
-        InputError: the noise is of another kind.
+        InputError: an earlier release has another kind of noise.
     """
     if not earlier:
         return latest
@@ -141,9 +141,10 @@ def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) 
 
 
 def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int) -> Block:
-    """Return a block of one step among the blocks of several steps.
+    """Return a block of one step for a list of blocks of several steps.
 
-    On a finer grid it has a scale with the same variance, and its K-norm group another number.
+    On a finer grid, the block gets a scale with the same variance. Its K-norm group gets another
+    number.
     """
     scale = block.scale
     group = block.k_norm_group
@@ -162,8 +163,8 @@ def _rewrite_block(block: Block, step: Measurements, grid: int, first_group: int
 def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
     """Return the measurements of an earlier release over the domain of a plan.
 
-    The two differ in hidden cells: where the release dropped the rows without a value of an
-    attribute, its queries leave out the hidden cell that the plan has for them.
+    The two domains may differ in hidden cells. If the release dropped the rows without a value of
+    an attribute, its queries leave out the plan's hidden cell for these rows.
     """
     measurements = release.measurements
     if measurements.domain == domain:
@@ -174,7 +175,7 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
 
 
 def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> Block:
-    """Return a block over a domain with hidden cells, which it leaves out."""
+    """Return a block over a domain with hidden cells, without these cells."""
     factors = []
     for factor in block.factors:
         widened = dropped & {*factor.attributes}
@@ -198,7 +199,7 @@ def _without_hidden(block: Block, domain: Domain, dropped: AbstractSet[str]) -> 
 
 @singledispatch
 def _widen_operator(operator: Operator) -> Operator:
-    """Return the operator with one more cell, last, that no query counts."""
+    """Return the operator with an additional last cell that no query counts."""
     return Dense(np.pad(dense(operator), ((0, 0), (0, 1))))
 
 
@@ -214,7 +215,7 @@ def _(operator: Ranges) -> Operator:
 
 
 def dropped_along(release: EarlierRelease) -> set[str]:
-    """Return the attributes without whose value a release counted no row."""
+    """Return the attributes whose missing values a release dropped."""
     return _dropping(release.measurements.domain, release.attributes)
 
 
@@ -223,12 +224,13 @@ def hidden_attributes(
 ) -> tuple[str, ...]:
     """Return the attributes with a hidden cell in a plan with earlier releases.
 
-    These are all that may drop rows, but for those whose rows all of the releases drop.
+    These are all attributes that may drop rows, except attributes for which all releases drop the
+    rows.
 
     Args:
         earlier: the releases.
         domain: the domain of the plan, with the hidden cells of its tables.
-        attributes: that the plan reads.
+        attributes: the attributes that the plan reads.
     """
     dropped = [_dropping(domain, attributes), *map(dropped_along, earlier)]
     domains = [domain, *(release.measurements.domain for release in earlier)]
@@ -246,7 +248,7 @@ def _dropping(domain: Domain, attributes: Iterable[str]) -> set[str]:
 def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
     """Return the observation of a plan together with earlier releases.
 
-    It is private only if all of them are.
+    It is private only if all these observations are private.
     """
     if not earlier:
         return latest
@@ -290,13 +292,13 @@ def check_earlier(
 
     Args:
         earlier: the releases.
-        domain: of the plan.
-        privacy: of the plan.
-        attributes: that the plan reads.
+        domain: the domain of the plan.
+        privacy: the privacy of the plan.
+        attributes: the attributes that the plan reads.
 
     Raises:
-        InputError: another domain, unit or neighbours, a release twice, or rows that only one of
-            the two drops.
+        InputError: a release has another domain, unit or neighbours, a release occurs twice, or
+            only one of the plan and a release drops some rows.
     """
     dropped = _dropping(domain, attributes)
     hidden = {name for name in domain.names if domain.kind(name).hidden}
@@ -308,7 +310,7 @@ def check_earlier(
         if others.within(privacy.budget) != privacy:
             raise InputError(
                 f"{name} must have the unit and neighbours of this plan, {quoted(privacy.unit)}; "
-                f"got {quoted(others.unit)}. Under another unit other rows are counted. {_ADVICE}"
+                f"got {quoted(others.unit)}. Another unit counts other rows. {_ADVICE}"
             )
         of_release = dropped_along(release)
         hidden_in_release = {
@@ -320,15 +322,15 @@ def check_earlier(
         differing |= hidden_in_release - hidden
         if differing:
             raise InputError(
-                f"{name} must drop the same rows as this plan; only one of the two drops the rows "
-                f"without a value of {', '.join(sorted(differing))}. {_ADVICE}"
+                f"{name} must drop the same rows as this plan; only the release or only the plan "
+                f"drops the rows without a value of {', '.join(sorted(differing))}. {_ADVICE}"
             )
         keys = (release.digest, *release.counted, *release.receipts)
         for key in keys:
             if key in name_of_id:
                 raise InputError(
                     "Every measurement must count once; the earlier releases "
-                    f"{quoted(name_of_id[key])} and {quoted(release.name)} have the same ones. "
-                    f"{_ADVICE}"
+                    f"{quoted(name_of_id[key])} and {quoted(release.name)} have measurements in "
+                    f"common. {_ADVICE}"
                 )
         name_of_id.update(dict.fromkeys(keys, release.name))

@@ -9,7 +9,7 @@ _PLAIN = {bool, int, float, str, type(None)}
 class FrozenDict(dict[str, Any]):
     """A dictionary that refuses every change.
 
-    Equal to, and written to JSON as, an ordinary one.
+    It is equal to an ordinary dictionary with the same entries, and has the same JSON.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class FrozenDict(dict[str, Any]):
 def freeze(value: Any) -> Any:
     """Return a copy of a JSON value that cannot be changed at any depth.
 
-    Frozen dictionaries, and tuples for lists.
+    Dictionaries become frozen dictionaries, and lists become tuples.
     """
     if isinstance(value, Mapping):
         return FrozenDict({key: freeze(entry) for key, entry in value.items()})

@@ -33,8 +33,9 @@ def guard_share(value: Any) -> Fraction | None:
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """Return the privacy that remains for the plan after the guard.
 
-    A guard takes nothing of delta, as its noise is pure. Within (epsilon, delta) guard and plan
-    together are within the budget both by their epsilons and by their mu squared.
+    A guard takes no part of delta, because its noise is pure. With an (epsilon, delta) budget,
+    guard and plan together are within the budget in two ways: by the sum of their epsilons and by
+    the sum of their mu squared.
     """
     if share is None:
         return privacy
@@ -44,10 +45,10 @@ def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
 
 
 def _without_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
-    """Return the largest (epsilon, delta) that a guard leaves to a plan.
+    """Return the largest (epsilon, delta) that a guard leaves for a plan.
 
-    A guard of the given share of epsilon is pure. Usually it costs less in mu squared than it
-    takes of the plan's; where its share is large, all epsilons are made smaller.
+    The guard has a share of epsilon and pure noise. Usually the mu squared of the guard is less
+    than the decrease of the plan's mu squared. If the share is large, all epsilons are reduced.
     """
     available = gaussian_mu_squared(budget.epsilon, budget.delta)
 
@@ -71,7 +72,7 @@ def _mu_squared_with_guard(budget: ApproxDP, share: Fraction) -> Fraction:
 def _largest_thousandths(accepts: Callable[[int], bool]) -> int:
     """Return the largest number from 1 to 1000 that is accepted, or 0.
 
-    Every number below an accepted one is accepted, too.
+    Every number below an accepted number is accepted, too.
     """
     if accepts(1000):
         return 1000
@@ -97,8 +98,8 @@ def guard_budget(budget: Budget, share: Fraction) -> Budget:
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """Return the privacy of a plan together with its guard.
 
-    It is the one that `without_guard` started from or, within (epsilon, delta) and for a large
-    share, a little less that covers both.
+    It is the argument of `without_guard`. With an (epsilon, delta) budget and a large share, it is
+    a slightly smaller budget that covers both.
     """
     if share is None:
         return privacy
@@ -110,8 +111,8 @@ def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
 def _with_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
     """Return a least (epsilon, delta) that covers a plan and its guard.
 
-    Both by their epsilons and by their mu squared. `_without_guard_in_mu` divides by the same
-    thousandths.
+    It covers the sum of their epsilons and the sum of their mu squared. `_without_guard_in_mu`
+    divides by the same thousandths.
     """
     sum_of_epsilons = budget.epsilon / (1 - share)
     needed = _mu_squared_with_guard(budget, share)
@@ -132,4 +133,4 @@ def _with_guard_in_mu(budget: ApproxDP, share: Fraction) -> ApproxDP:
 def _scale_budget(privacy: Privacy, part: Fraction | int) -> Privacy:
     """Return the privacy with epsilon or rho multiplied and delta unchanged."""
     name, number = next(iter(parameters(privacy.budget).items()))
-    return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name, whichever budget it is
+    return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name

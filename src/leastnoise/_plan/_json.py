@@ -1,9 +1,9 @@
 """Read plans, measurements and observations from JSON.
 
-Any release of the program may have written it.
+Any version of the program may have written the JSON.
 
-Every value is made by its own constructor, which checks it, so a file can say nothing that a
-program could not.
+Every value is built by its own constructor, which checks it. So a file cannot contain a value that
+a program could not build.
 """
 
 import json
@@ -41,7 +41,7 @@ from leastnoise._trusted.measurements import (
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
     """Return the operator of a JSON object; raise if it is not valid.
 
-    It must have one column for each of the cells.
+    The operator must have one column for each cell.
     """
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
@@ -54,7 +54,7 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
     """Return an operator whose matrices have at most ``cells`` columns.
 
-    Those of the operators inside it too.
+    The same limit holds for the operators inside it.
     """
 
     def read(entry: Any, kind: object) -> object:
@@ -116,7 +116,7 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Raise: NaN and infinity are no JSON numbers."""
+    """Raise, because NaN and infinity are not JSON numbers."""
     raise ValueError(name)
 
 
@@ -138,7 +138,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
-    """Return a block from JSON, which names factors and limits by number."""
+    """Return a block from JSON, which refers to factors and limits by number."""
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]
         for number in entry["factors"]
@@ -160,7 +160,7 @@ def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
     """Return a factor of a plan file.
 
-    Its arrays may be no larger than the public domain allows.
+    Its arrays must not be larger than the public domain allows.
     """
     names = tuple(entry["attributes"])
     operator = operator_from_json(
@@ -180,7 +180,7 @@ def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
 
 
 def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
-    """Return the values of an observation, an array for each block."""
+    """Return the values of an observation, one array for each block."""
     packed = list(entries)
     if len(packed) != len(measurements.blocks):
         raise refuse(

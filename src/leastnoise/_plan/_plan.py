@@ -1,6 +1,6 @@
 """The plan: the workload, the measured queries, and expected errors.
 
-A frozen, serialisable, public value.
+A plan is a frozen, serialisable, public value.
 """
 
 import hashlib
@@ -73,7 +73,7 @@ class TableError:
         return value
 
 
-# A lower bound that is further below the error is one of noise far below a row.
+# The error over the lower bound is larger than this only if the noise is far below one row.
 MOST_TIMES_LEAST = 1e6
 
 
@@ -81,7 +81,7 @@ MOST_TIMES_LEAST = 1e6
 class Promise(TabularMixin):
     """The expected error of a workload under a plan.
 
-    Computed before any data is read.
+    It is computed before any data is read.
     """
 
     total_squared_error: float
@@ -92,7 +92,7 @@ class Promise(TabularMixin):
     def columns(self) -> Columns:
         """Return the columns: name, queries, weight, typical and largest error.
 
-        One row for each table; standard errors in rows or the measure's amounts.
+        There is one row for each table. Standard errors are in rows or in amounts of the measure.
         """
         units = np.array(self.units or [1.0] * len(self.tables))
         return {
@@ -104,9 +104,9 @@ class Promise(TabularMixin):
         }
 
     def table_errors(self) -> list[tuple[str, float, float]]:
-        """Return the name, typical and largest error of each table.
+        """Return for each table its name, its typical error and its largest error.
 
-        Errors are in rows or in the measure's own unit.
+        The errors are in rows or in amounts of the measure.
         """
         columns = self.columns()
         names = ("table", "rmse", "largest_std")
@@ -124,8 +124,8 @@ class Promise(TabularMixin):
     def times_least(self) -> float | None:
         """The error divided by the lower bound; None without a bound.
 
-        The root of the total squared error over its lower bound. Where the budget is so large that
-        discrete noise nearly vanishes, the bound says nothing, and there is no ratio.
+        It is the root of the total squared error over its lower bound. If the budget is so large
+        that discrete noise nearly vanishes, the bound has no meaning, and the result is None.
         """
         if self.lower_bound * MOST_TIMES_LEAST**2 > self.total_squared_error:
             return math.sqrt(self.total_squared_error / self.lower_bound)
@@ -134,19 +134,19 @@ class Promise(TabularMixin):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan(ABC):
-    """Everything that a release will do, but for the data.
+    """Everything that a release will do, except for the data.
 
     A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan` with fixed measurements for all
     periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
 
     Args:
         workload: the queries to answer.
-        privacy: budget, neighbours and privacy unit of everything together.
-        strategy: name of the strategy or mechanism.
+        privacy: the budget, the neighbours and the privacy unit of the whole plan.
+        strategy: the name of the strategy or mechanism.
         details: further public facts, such as the objective.
 
     Raises:
-        InputError: parts of another kind.
+        InputError: an argument has another type.
     """
 
     workload: Workload
@@ -171,7 +171,7 @@ class Plan(ABC):
             self._check_unit_sizes()
 
     def _check_unit_sizes(self) -> None:
-        """Refuse to count units by their rows unless each unit has one row."""
+        """Refuse a count of units by size with unsuitable workload or privacy."""
         domain = self.workload.domain
         unit = self.privacy
         if (
@@ -196,7 +196,7 @@ class Plan(ABC):
 
     @property
     def promise(self) -> Promise | None:
-        """The expected error of the workload; None where it depends on the data."""
+        """The expected error of the workload; None if it depends on the data."""
         return None
 
     @abstractmethod
@@ -207,7 +207,7 @@ class Plan(ABC):
     def measured(self) -> Measurements:
         """Return the measurements from which answers are estimated.
 
-        They include the measurements of earlier releases that the plan counts.
+        They include the measurements of earlier releases that the plan uses.
 
         Raises:
             InputError: the measurements depend on the data.
@@ -230,20 +230,20 @@ class Plan(ABC):
         """Return the plan as a JSON value."""
 
     def details_json(self) -> dict[str, Any]:
-        """Return the details as a JSON value, with the details of this kind of plan."""
+        """Return the details as JSON, including those of this kind of plan."""
         return self.details.to_json()
 
     def lower_bound(self) -> float:
-        """Return a lower bound of the total squared error of every plan of this kind."""
+        """Return a lower bound on the total squared error of plans of this kind."""
         return self.expected_error().lower_bound
 
     def plot(self) -> Any:
         """Return the expected error of each table as an Altair chart.
 
-        Notebooks show it: typical errors as bars, largest errors as ticks.
+        Notebooks show the chart: typical errors as bars, largest errors as ticks.
 
-        Tables of counts of rows where there are any, else tables of the first measure, as measures
-        have units of their own.
+        The chart has the tables of counts of rows. If there are none, it has the tables of the
+        first measure, because each measure has a separate unit.
 
         Raises:
             InputError: the error depends on the data.
@@ -293,8 +293,8 @@ class Plan(ABC):
 
         They are in the order of the domain.
 
-        Queries, measurements or decisions of a mechanism use them. Nothing else is read, so an
-        attribute without queries drops no row.
+        Queries, measurements or choices of a mechanism use them. Nothing else is read, so an
+        attribute without queries drops no rows.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()
@@ -334,7 +334,7 @@ class Plan(ABC):
         """Return the plan whose JSON text `to_json` wrote.
 
         Raises:
-            InputError: the text is no plan, or of another format.
+            InputError: the text is not a plan, or has another format.
         """
         return read(
             lambda: _plan_from_value(read_json(text)),
@@ -351,10 +351,10 @@ class LinearPlan(Plan):
         measurements: the measurements that the release pays for.
         promise: the expected error of the workload, from these measurements and the measurements
             of the earlier releases; None until it is computed.
-        earlier: releases of the same data whose measurements count too.
+        earlier: earlier releases of the same data whose measurements are used too.
 
     Raises:
-        InputError: measurements of another domain or privacy, or earlier releases that did not
+        InputError: the measurements have another domain or privacy, or an earlier release did not
             count the same rows in the same cells with the same kind of noise.
     """
 
@@ -375,7 +375,7 @@ class LinearPlan(Plan):
             object.__setattr__(self, "promise", replace(self.promise, units=units))
         if self.earlier:
             check_earlier(self.earlier, self.domain, self.privacy, self.used()[0])
-            self.measured()  # refuses other noise
+            self.measured()  # refuses earlier releases with other noise
 
     def _repr_html_(self) -> str:
         tables = []
@@ -398,14 +398,14 @@ class LinearPlan(Plan):
         return joint_measurements(self.measurements, self.earlier)
 
     def observed(self, observation: Observation) -> Observation:
-        """Return the observation of this plan together with the earlier ones."""
+        """Return the joint observation of this plan and earlier releases."""
         return joint_observation(observation, self.earlier)
 
     def expected_error(self) -> Promise:
         """Return the expected error of the workload.
 
         Raises:
-            InputError: it was not computed.
+            InputError: the expected error was not computed.
         """
         if self.promise is None:
             raise InputError(
@@ -437,10 +437,10 @@ class LinearPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SeriesPlan(LinearPlan):
-    """A plan for all periods of a series, or for its first ones.
+    """A plan for all periods of a series, or for its first periods.
 
     Args:
-        series: how the series is published.
+        series: the public facts about the publication of the series.
     """
 
     series: SeriesDetails
@@ -455,12 +455,12 @@ class SeriesPlan(LinearPlan):
         super().__post_init__()
         if self.earlier:
             raise InputError(
-                "A series must count only its own measurements, as its rows arrive period by "
-                "period; got earlier releases. Leave out after; nothing was spent."
+                "A series must use only its own measurements, because its rows arrive period by "
+                "period; got earlier releases. Leave out `after`; nothing was spent."
             )
 
     def details_json(self) -> dict[str, Any]:
-        """Return the details, and how the series is published, as a JSON value."""
+        """Return the details and the facts about the series as a JSON value."""
         return {**super().details_json(), "series": self.series.to_json()}
 
 
@@ -468,24 +468,24 @@ class SeriesPlan(LinearPlan):
 class AdaptivePlan(Plan):
     """A plan whose measurements depend on noisy values.
 
-    The same budget pays for these values. It cannot promise an error, since the error depends on
-    the data.
+    The same budget pays for these values. The plan states no expected error, because the error
+    depends on the data.
 
     Args:
-        adaptive: the steps, and the budget of each.
-        fallback: the measurements if looking at the data does not help; None where there is
-            always a decision.
+        adaptive: the steps, and the budget of each step.
+        fallback: the measurements if the data have no useful structure; None if the mechanism does
+            not need a fallback.
     """
 
     adaptive: AdaptiveDetails
     fallback: LinearPlan | None = None
 
     def measured(self) -> Measurements:
-        """Raise InputError, since the measurements depend on the data."""
+        """Raise InputError, because the measurements depend on the data."""
         raise self._data_dependent_error("no measurements that are known beforehand")
 
     def expected_error(self) -> Promise:
-        """Raise InputError, since the error depends on the data."""
+        """Raise InputError, because the error depends on the data."""
         raise self._data_dependent_error("no expected error")
 
     def _data_dependent_error(self, missing: str) -> InputError:
@@ -506,7 +506,7 @@ class AdaptivePlan(Plan):
         return self.adaptive.attributes, ()
 
     def details_json(self) -> dict[str, Any]:
-        """Return the details, and the steps of the plan, as a JSON value."""
+        """Return the details and the steps of the plan as a JSON value."""
         return {**super().details_json(), "adaptive": self.adaptive.to_json()}
 
     def json_value(self) -> dict[str, Any]:

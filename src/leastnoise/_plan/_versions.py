@@ -14,12 +14,12 @@ def versions() -> Mapping[str, str]:
 
     Plans and releases depend on them.
     """
-    import platform  # here, because planning is often done without
+    import platform  # imported here, because planning often does not need it
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         package = version("leastnoise")
-    except PackageNotFoundError:  # run from a source tree
+    except PackageNotFoundError:  # the program runs from a source tree
         package = "unknown"
     return FrozenDict(
         {"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()}

@@ -1,10 +1,10 @@
 """Planning: one call in, one plan out. It is public and reads no data.
 
-Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
-target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
-keeps plans, `_series.py` plans series, `_after.py` plans that count earlier
-releases. `_comparison_targets.py` promises errors of differences and
-ratios, `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
+Read `_plan_calls.py` first (`plan`, `compare`). `_targets.py` finds the least budget that keeps
+every target, minimises the worst error or relative errors, and computes the price of each target.
+`_plan_cache.py` stores plans, `_series.py` plans series, and `_after.py` plans releases that use
+earlier releases. `_comparison_targets.py` computes the expected errors of differences and ratios,
+and `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
 """
 
 from leastnoise._planning._comparison_targets import (

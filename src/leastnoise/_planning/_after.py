@@ -1,8 +1,8 @@
-"""Plans after earlier releases of the same data, whose measurements count.
+"""Plans that also use the measurements of earlier releases of the data.
 
-Every candidate strategy is judged by the error of its measurements and the earlier ones together.
-Then its budget goes where precision is missing: block by block where the error is a sum over
-residual spaces, and table by table for all strategies.
+Every candidate strategy is judged by the joint error of its measurements and the earlier
+measurements. Then its budget is moved to where precision is missing: block by block if the error is
+a sum over residual spaces, and table by table for all strategies.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -35,21 +35,21 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_hidden
 
-_MOST_JUDGED = 8  # candidates with the least error without the earlier releases
-_STEPS = 300  # of the search for weights; a step costs two products with a matrix
-# A block with less of the budget than this share of the largest is left out: the error changes by
-# less than its square.
+_MOST_JUDGED = 8  # judged candidates, those of least error without earlier releases
+_STEPS = 300  # the most steps of the search for weights; a step costs two products with a matrix
+# A block is left out if its budget is below this share of the largest: the error changes by less
+# than the square of the share.
 _LEAST_SHARE = 1e-4
-# A table of a squared weight below this share of its own is left out of the search.
+# A table is left out of the search if its squared weight falls below this share of its old value.
 _LEAST_WEIGHT = Fraction(1, 1000)
 _WEIGHT_BITS = 30
-_ROUNDS = 3  # of new weights for tables
-_GAIN = 1e-4  # of the squared error, below which no further round is tried
-_ROUND_SECONDS = 1 / 4  # of the planning time, for each round
+_ROUNDS = 3  # the most rounds of new weights for tables
+_GAIN = 1e-4  # no further round is tried after a smaller relative gain of the squared error
+_ROUND_SECONDS = 1 / 4  # the share of the planning time for each round
 
 
 class _Problem(NamedTuple):
-    """The workload and budget of a plan, and the earlier measurements that count."""
+    """The workload and budget of a plan, and the earlier measurements."""
 
     workload: Workload
     privacy: Privacy
@@ -58,7 +58,7 @@ class _Problem(NamedTuple):
     def evaluate(
         self, measurements: Measurements, strategy: str, details: PlanDetails, *, iterate: bool
     ) -> LinearPlan:
-        """Return the plan of some measurements, with the error of all together."""
+        """Return the plan of some measurements, with the joint error."""
         return evaluate_plan(
             self.workload,
             measurements,
@@ -70,12 +70,12 @@ class _Problem(NamedTuple):
 
 
 def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPlan:
-    """Plan a release that also uses the measurements of earlier ones.
+    """Plan a release that also uses the measurements of earlier releases.
 
     Args:
         workload: all queries to answer.
-        privacy: of the new release; the earlier ones are paid for.
-        search: the strategies to try, with the earlier releases.
+        privacy: the privacy of the new release; the earlier releases are paid for.
+        search: the strategies to try, and the earlier releases.
 
     Raises:
         InputError: the earlier releases did not count the same rows in the same cells, or no
@@ -102,25 +102,24 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     is_other_noise = best_separate.measurements.noise is not best.measurements.noise
     if is_other_noise and _total(best) > _total(best_separate):
         raise InputError(
-            f"The earlier releases have {best.measurements.noise.value} noise, and with it this "
-            "plan would have a larger error than without them, with "
-            f"{best_separate.measurements.noise.value} noise: a total squared error of "
-            f"{_total(best):.4g} instead of {_total(best_separate):.4g}. Leave after out. Nothing "
-            "was spent."
+            f"The earlier releases have {best.measurements.noise.value} noise. With this noise and "
+            f"the earlier releases, this plan would have a total squared error of {_total(best):.4g}; "
+            f"with {best_separate.measurements.noise.value} noise and without them, "
+            f"{_total(best_separate):.4g}. Leave out `after`. Nothing was spent."
         )
     return best
 
 
 def _total(plan: LinearPlan) -> float:
-    """Return the total squared error that a plan expects."""
+    """Return the expected total squared error of a plan."""
     return plan.expected_error().total_squared_error
 
 
 def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
-    """Return plans that do not count the earlier releases, of least error first.
+    """Return plans without the earlier releases, least error first.
 
     Returns:
-        The plans with the kind of noise of the earlier releases; the best one with any noise.
+        The plans with the kind of noise of the earlier releases, and the best plan with any noise.
     """
     fresh = replace(search, earlier=())
     tried: Sequence[Candidate]
@@ -146,8 +145,8 @@ def _best_joint_plan(
 ) -> LinearPlan:
     """Return the plan of least error together with the earlier releases.
 
-    A linear solver for the errors is used only if all plans need one. When it is late, the plans
-    that were judged decide.
+    A linear solver for the errors is used only if all plans need it. When the time is over, the
+    best of the plans that were judged so far is chosen.
     """
     judged: list[LinearPlan] = []
     reason: InputError | None = None
@@ -163,12 +162,12 @@ def _best_joint_plan(
         else:
             judged.append(joint)
     if not judged and reason is not None:
-        raise InputError(f"The earlier releases cannot be combined with a new one. {reason}")
+        raise InputError(f"The earlier releases cannot be combined with a new release. {reason}")
     return min(judged, key=_total)
 
 
 def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[LinearPlan]:
-    """Return the plans with the best weights of blocks by formula."""
+    """Return the plans with the best block weights, where they have a formula."""
     weighted = []
     for plan in plans:
         joint = replace(plan, promise=None, earlier=problem.earlier)
@@ -178,7 +177,7 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
                 weighted.append(
                     problem.evaluate(measurements, plan.strategy, plan.details, iterate=False)
                 )
-        except InputError:  # this plan cannot be combined, or has no closed form
+        except InputError:  # the plan cannot be combined, or has no closed form
             continue
     return weighted
 
@@ -187,7 +186,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
     """Return the measurements with new scales, from the joint error.
 
     The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
-    from the earlier releases. None if it has no such form.
+    from the earlier releases. The result is None if the error has no such form.
     """
     form = block_precisions(workload, plan.measured())
     if form is None:
@@ -218,7 +217,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
 
 
 def _block_costs(measurements: Measurements) -> FloatArray:
-    """Return the privacy cost of each block: epsilon, or the root of rho."""
+    """Return the privacy cost of each block: its epsilon, or the root of its rho."""
     costs = np.zeros(len(measurements.blocks))
     for number, block in enumerate(measurements.blocks):
         spent = cost(replace(measurements, blocks=(block,)))
@@ -230,14 +229,14 @@ def _block_costs(measurements: Measurements) -> FloatArray:
 
 
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
-    """Plan again for the workload weighted by the precision that is missing.
+    """Plan again for the workload, weighted by the missing precision.
 
-    Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error
-    of all measurements. The derivatives of v and u by p are -v^2 and -u^2. So a strategy for the
-    weights times v / u, without the earlier releases, has the same first-order conditions.
+    Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error of
+    all measurements. The derivatives of v and u by p are -v^2 and -u^2. So a strategy without the
+    earlier releases, for the weights times v / u, has the same first-order conditions.
 
     Returns:
-        The plan; None if all tables lack as much, or no plan was found.
+        The plan; None if the same precision is missing from all tables, or if no plan was found.
     """
     products = _weighted_products(problem.workload, plan)
     if products is None:
@@ -261,15 +260,16 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
 
 
 def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
-    """Return the plans of candidates with a kind of noise, of least error first."""
+    """Return candidates' plans with a kind of noise, least error first."""
     plans = [candidate.plan for candidate in tried if candidate.plan is not None]
     return sorted((plan for plan in plans if plan.measurements.noise is noise), key=_total)
 
 
 def _weighted_products(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
-    """Return the tables, weighted by the precision that they lack.
+    """Return the tables, weighted by their missing precision.
 
-    Tables that need next to nothing are left out. None if all weights change by one factor.
+    Tables that need almost no precision are left out. The result is None if all weights change by
+    the same factor.
     """
     answered: list[tuple[Product, float]] = []
     for product, table in zip(workload, plan.expected_error().tables, strict=True):

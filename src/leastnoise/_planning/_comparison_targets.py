@@ -1,7 +1,7 @@
-"""Promised errors of differences and ratios, and the power of an A/B test.
+"""Expected errors of differences and ratios, for targets and A/B tests.
 
-A difference or a ratio of two groups has an error that follows from the plan and from public
-numbers: the size of the groups, and perhaps the expected mean. Public: no data is seen.
+The error of a difference or a ratio of two groups follows from the plan and from public numbers:
+the size of the groups, and possibly the expected mean. No data is read.
 """
 
 import itertools
@@ -38,8 +38,8 @@ from leastnoise._workload import (
     read_comparison_targets,
 )
 
-# Where the interval of a ratio has no end, the error that guides the search is the one that the
-# delta method gives, divided by this: a large number that shrinks with the noise.
+# If the interval of a ratio is unbounded, the search uses the error of the delta method divided by
+# this number. The result is large, and decreases with the noise.
 _UNBOUNDED = 0.1
 
 
@@ -48,7 +48,8 @@ class ComparisonErrors:
     """The expected errors of a comparison in any group.
 
     Attributes:
-        margin: half the width of the interval, to its farther side; infinite where it has no end.
+        margin: the distance to the farther end of the interval; infinite if the interval is
+            unbounded.
         std_error: the standard error.
     """
 
@@ -62,8 +63,9 @@ class ComparisonGoal:
 
     Attributes:
         target: the target.
-        tables: positions of these tables in the workload.
-        level: of the interval whose half width is the error; None for the standard error.
+        tables: the positions of these tables in the workload.
+        level: the confidence level of the interval whose half width is the error; None if the error
+            is the standard error.
     """
 
     target: ComparisonTarget
@@ -77,12 +79,12 @@ class ComparisonGoal:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """First guesses of the tables' largest errors that keep the target."""
+        """First estimates of the largest errors of tables that keep the target."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the expected error; a large number if an interval has no end."""
+        """Return the expected error; a large number for an unbounded interval."""
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:
             return errors.std_error
@@ -112,7 +114,7 @@ def comparison_goals(
         )
         if not tables:
             raise InputError(
-                f"No table of the workload has what the {target.name} needs. Ask for a table by "
+                f"No table of the workload determines the {target.name}. Request a table by "
                 f"{' and '.join(products[0].attributes)}."
             )
         goals.append(ComparisonGoal(target, tables, level if target.kind == "margin" else None))
@@ -130,10 +132,11 @@ def _answers_any(table: Product, products: Iterable[Product]) -> bool:
 def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:
     """Return the expected errors of a comparison under a plan.
 
-    Where the expected value is not stated, they are the largest over all means within the bounds.
+    If the target does not state the expected value, the errors are the largest over all means
+    within the bounds.
 
     Raises:
-        InputError: the plan promises no errors, or does not determine the comparison.
+        InputError: the plan has no expected errors, or does not determine the comparison.
     """
     if isinstance(plan, AdaptivePlan):
         raise InputError(
@@ -178,7 +181,7 @@ def _errors_at(
     values: tuple[float, float],
     level: float,
 ) -> ComparisonErrors:
-    """Return the expected errors if the two quantities have these values."""
+    """Return the expected errors for two values of the quantities."""
     from leastnoise._estimation import unit_of  # slow to import
 
     covariance = plan_covariances(plan)
@@ -260,15 +263,15 @@ def expect_sides(
     covariance: PairCovariances,
     multiplier: float,
 ) -> tuple[Estimated, Estimated]:
-    """Return estimates of both quantities as a noiseless release has them.
+    """Return the estimates of both quantities in a release without noise.
 
     Args:
         plan: the plan.
         target: the comparison.
-        sides: its queries.
+        sides: the queries of both sides of the comparison.
         values: the two quantities, in rows or units.
         sizes: the numbers of rows of the two groups.
-        covariance: of the answers.
+        covariance: the covariance of the answers.
         multiplier: half the width of an interval in standard errors.
     """
     from leastnoise._estimation import possible_values  # slow to import
@@ -306,7 +309,7 @@ def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget,
 class ComparisonStatus:
     """A target of a comparison and its expected error.
 
-    ``error`` is infinite where the interval of a ratio has no end.
+    ``error`` is infinite if the interval of a ratio is unbounded.
     """
 
     name: str
@@ -323,7 +326,7 @@ class ComparisonStatus:
 def comparison_statuses(
     plan: Plan, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonStatus, ...]:
-    """Return target and expected error of each comparison."""
+    """Return the target and the expected error of each comparison."""
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)
@@ -341,17 +344,16 @@ def target_errors(
     """Return the expected errors of differences and ratios under a plan.
 
     Args:
-        plan: a plan whose errors are known beforehand.
-        targets: as ``[targets]`` of a spec: ``difference``, ``ratio`` or both, each one table or a
-            list of tables.
-        level: of the intervals that margins are about.
+        plan: a plan with expected errors.
+        targets: a mapping like ``[targets]`` of a spec: ``difference``, ``ratio`` or both, each
+            with one table or a list of tables.
+        level: the confidence level of the intervals whose half width a margin limits.
 
     Returns:
-        For each its name, its target, the promised error, and whether the target is kept.
+        For each target: its name, the target, the expected error, and whether the target is met.
 
     Raises:
-        InputError: a key or value that is not allowed, or a comparison that the plan does not
-            determine.
+        InputError: a key or value is not allowed, or the plan does not determine a comparison.
 
     >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
     >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))

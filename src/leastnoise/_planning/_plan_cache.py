@@ -1,11 +1,12 @@
 """The cache of plans on disk.
 
-Plans are public: no data is read or written here.
+Plans are public: this code reads and writes no data.
 
-An entry is a file with the SHA-256 of its text, and the text. Its name is the SHA-256 of all that a
-plan follows from: the workload with its domain, budget and unit, the search, and the versions of
-the program and of what it plans with. An entry that cannot be read, or holds another plan than it
-should, is replaced; where the folder cannot be written, nothing is kept.
+An entry is a file with the SHA-256 of its text, and the text. The name of the file is the SHA-256
+of everything that determines a plan: the workload with its domain, the budget and the unit, the
+search, and the versions of the program and of the libraries that it plans with. An entry is
+replaced if it cannot be read or has another plan than it should. If the folder cannot be written,
+nothing is stored.
 """
 
 import hashlib
@@ -27,17 +28,17 @@ from leastnoise._workload import Workload
 
 _MOST_ENTRY = 2**26
 _MOST_BYTES = 2**28
-_MOST_TABLES = 2**14  # a plan of more tables takes no longer to make than to read and check
+_MOST_TABLES = 2**14  # planning more tables takes no longer than reading and checking a plan
 _CachedResult = TypeVar("_CachedResult")
 
 
 def plan_folder() -> Path | None:
     """Return the folder of cached plans, or None if the cache is off.
 
-    It is LEASTNOISE_CACHE_DIR, or else a folder in the user's cache folder.
+    It is LEASTNOISE_CACHE_DIR if that is set, otherwise a folder in the user's cache folder.
 
     Raises:
-        InputError: LEASTNOISE_CACHE is no switch, or LEASTNOISE_CACHE_DIR is not absolute.
+        InputError: LEASTNOISE_CACHE is not a switch, or LEASTNOISE_CACHE_DIR is not absolute.
     """
     folder = cache_folder()
     if not is_on(CACHE):
@@ -85,9 +86,9 @@ def cached_plan(
 
 
 def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """Return the plan of the automatic choice, from the cache or new.
+    """Return the plan of the automatic choice, from the cache or a new one.
 
-    It is stored together with all other candidates.
+    A new plan is stored together with all other candidates.
     """
     cached = _read(
         cache_file(workload, privacy, search),
@@ -99,9 +100,9 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 def cached_candidates(
     workload: Workload, privacy: Privacy, search: Search, *, every: bool = True
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of the automatic choice, the chosen one first.
+    """Return all candidates of the automatic choice, the chosen plan first.
 
-    With ``every``, they include those that a lower bound proves to gain next to nothing.
+    With ``every``, they include candidates that, by a lower bound, gain almost nothing.
     """
 
     def read(text: str) -> tuple[Candidate, ...]:
@@ -125,7 +126,7 @@ def _try_strategies(
 ) -> tuple[Plan, tuple[Candidate, ...]]:
     """Return the automatic choice and all candidates, and store them.
 
-    They are not stored if a deadline ended a search, which may find more another time.
+    They are not stored if a deadline ended a search, because another run may find more.
     """
     best, tried = choose_plan(workload, privacy, search)
     if ratios := tables_with_high_error(best, search):
@@ -152,7 +153,7 @@ def _try_strategies(
 def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     """Return the plan of a cache entry, checked like any plan file.
 
-    It must be for the same workload, and its expected error is computed again.
+    It must be for the same workload and budget, and its expected error is computed again.
     """
     plan = Plan.from_json(text)
     if plan.workload.to_json() != workload.to_json() or plan.domain != workload.domain:
@@ -160,7 +161,7 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     if plan.privacy != privacy:
         raise InputError("The cached plan has another budget.")
     plan = replace(plan, workload=workload)
-    from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed to make a plan
+    from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed for planning
 
     mechanism_of(plan).prepare(plan)
     return plan

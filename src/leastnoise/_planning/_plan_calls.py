@@ -1,4 +1,4 @@
-"""One call in, one plan out: `plan` and `compare`. Public: no data is seen."""
+"""The public calls of planning: `plan` and `compare`. They read no data."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ _LEVELS = "marginals"
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCellBound:
     """Return the bound on a unit's rows in a cell of some attributes.
 
-    Without names, they are the attributes that all tables have.
+    If no attributes are named, they are the attributes that all tables have.
     """
     if attributes is not None:
         return PerCellBound(rows, attributes)
@@ -83,9 +83,9 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 
 
 def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Raise for a bound on rows per cell that helps no table.
+    """Raise for a bound on rows in a cell that helps no table.
 
-    Also raise if cells cannot hold ``max_rows`` under it.
+    Also raise if the cells cannot hold ``max_rows`` rows under this bound.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -93,23 +93,24 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
     cells = bound.rows * math.prod(workload.domain.kind(name).size for name in bound.attributes)
     names = ", ".join(bound.attributes)
     if not any({*bound.attributes} <= {*product.attributes} for product in workload):
-        advice = "Tables without all its attributes have the noise of max_rows, so that rows would be cut for nothing; leave it out."
-        raise refuse(
-            "the cell of max_per_cell", names, "attributes of one table that is asked for", advice
+        advice = (
+            "Tables without all its attributes have the noise of max_rows, so the bound would "
+            "leave out rows for no gain; leave out max_per_cell."
         )
+        raise refuse("the cell of max_per_cell", names, "attributes of one requested table", advice)
     if not privacy.max_rows <= cells:
         raise refuse(
             "max_rows",
             privacy.max_rows,
             f"at most {cells}: {bound.rows} in each cell of {names}",
-            "More cannot be kept.",
+            "A larger number cannot be reached under this bound.",
         )
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
     """Return the privacy with another bound on a unit's rows.
 
-    The number is given as text. No more of them count in a cell.
+    ``size`` is the number as text. It also limits the rows that count in a cell.
     """
     if privacy.unit_column is None:
         raise InputError(
@@ -146,47 +147,51 @@ def plan(
     after: Sequence[HasMeasurements] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
-    """Return the plan of a release: public, without data, with its error.
+    """Return the public plan of a release, with its expected error.
 
     Args:
         workload: the requested queries.
-        budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit that may be added or
-            removed; else a Privacy of one of them, which says the unit and the neighbours; or
-            Least, for the least budget that keeps the targets of the workload.
-        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as
-            "dawa" only by its name. Or one of your own: an array (queries x cells) along the only
-            attribute asked about, a mapping from attributes to arrays or query sets, or a function
-            that returns one of these for a planning problem with ``workload``, ``privacy``,
-            ``noise`` and ``norm``. Whole numbers are measured as they are; real ones are scaled to
-            norm 1 and rounded to multiples of 2^-20. The plan's strategy is called "own".
-        objective: "total" for the least total squared error; "worst" for the least of the largest
-            ratio of a table's error to its target, or without targets to its error if it alone were
-            planned; "relative" for errors relative to the tables' public sizes.
-        level: of the intervals that margins are about, for the objective "worst"; `Least` has its
-            own.
-        targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
-            for the objective "worst"; `target_errors` says which a plan keeps.
-        seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
-            plan is the same on every machine that is fast enough, and names the searches that the
-            clock ended. A strategy whose error is the lower bound may take four times as long. More
-            seconds may find less error; `compare` lists the strategies that were left out.
-        guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
-            with; the plan has the rest.
-        after: earlier releases of the same data, with the same domain, unit, neighbours and kind
-            of noise, such as from `read_release`. Their measurements count too: the budget goes
-            where precision is missing, the expected error is for all measurements together,
-            and so are the answers. Only the new measurements are paid for. The ledger that pays
-            must be the one that paid for them.
-        progress: called with the name of every strategy before it is tried. Without it, a notebook
-            shows below its cell what takes over a second.
+        budget: PureDP, ApproxDP, ZCDP or GDP, if every row is a privacy unit that may be added or
+            removed; a Privacy with one of these budgets, the unit and the neighbours; or Least, for
+            the least budget that keeps the targets of the workload.
+        strategy: "auto" for the least expected error, or the name of a strategy. Data-dependent
+            mechanisms such as "dawa" are used only by name. Your own strategy is also possible: an
+            array (queries x cells), if the workload has only one attribute; a mapping from
+            attributes to arrays or query sets; or a function that returns one of these for a
+            planning problem with ``workload``, ``privacy``, ``noise`` and ``norm``. Whole numbers
+            are measured unchanged; real numbers are scaled to norm 1 and rounded to multiples of
+            2^-20. The plan then has the strategy name "own".
+        objective: "total" minimises the total squared error. "worst" minimises the largest ratio of
+            a table's error to its target; without targets, the ratio is to the table's error if
+            only this table were planned. "relative" minimises errors relative to the public sizes
+            of the tables.
+        level: the confidence level of the intervals whose half width a margin limits, for the
+            objective "worst"; `Least` has a separate level.
+        targets: targets of differences and ratios, in the form of ``[targets]`` of a spec, for
+            `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
+        seconds: the approximate CPU seconds of one core that "auto" may take. Estimates determine
+            the time of each strategy, so the plan is the same on every machine that is fast enough;
+            it names the searches that the deadline ended. A strategy whose error is the lower bound
+            may take four times as long. With more seconds the error may be smaller; `compare` lists
+            the strategies that were left out.
+        guard: the share of the budget, such as "1/100", with which `release` pays its guard; the
+            plan gets the remaining budget.
+        after: earlier releases of the same data, for example from `read_release`, with the same
+            domain, unit, neighbours and kind of noise. Their measurements are used too: the budget
+            goes where precision is missing, and the expected error and the answers are for all
+            measurements together. Only the new measurements are paid for. The same ledger must pay
+            for all of these releases.
+        progress: a function that is called with the name of every strategy before it is tried.
+            Without it, a notebook shows steps that take over a second below its cell.
 
     Returns:
-        The plan, from the user's cache folder where it was made before; see ``expected_error()``,
-        ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
-        ``plan.adaptive.reference`` summarises the best data-independent plan.
+        The plan, with ``expected_error()``, ``lower_bound()`` and ``to_json()``. It comes from the
+        user's cache folder if the same plan was made before. The plan of a data-dependent mechanism
+        has no expected error, but ``plan.adaptive.reference`` summarises the best data-independent
+        plan.
 
     Raises:
-        InputError: something of the above cannot be used.
+        InputError: an argument cannot be used.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
@@ -219,7 +224,7 @@ def plan(
 
 
 def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
-    """Return what releases measured; refuse anything else."""
+    """Return the measurements of releases; refuse any other argument."""
     if not isinstance(after, (list, tuple)) or not all(
         hasattr(release, "as_earlier") for release in after
     ):
@@ -317,7 +322,7 @@ def plan_workload(
 def _plan_with_public_counts(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan, given public counts and earlier releases if there are any."""
+    """Return the plan with public counts or earlier releases, if there are any."""
     if search.earlier and isinstance(privacy, Privacy):
         return plan_after(workload, privacy, search)
     result = _plan_cached(workload, privacy, search, objective, level)
@@ -328,7 +333,7 @@ def _plan_with_public_counts(
     except UnsupportedQuery:
         if search.strategy == _LEVELS:
             raise
-        # Tables of cells have a common form with public counts of any groups.
+        # Tables of cells can be combined with public counts of any groups.
         return _with_public_counts(
             _plan_cached(workload, privacy, replace(search, strategy=_LEVELS), objective, level),
             search.public,
@@ -339,37 +344,37 @@ def _check_combination(privacy: Privacy | Least, search: Search, objective: str)
     """Refuse options that a plan after earlier releases cannot have."""
     reason = ""
     if isinstance(privacy, Least):
-        reason = "a least budget, which is found for one release"
+        reason = "a least budget, because it is found for one release"
     elif objective != "total":
-        reason = f"the objective {objective!r}, whose weights are found for one release"
+        reason = f"the objective {objective!r}, because its weights are found for one release"
     elif is_data_dependent(search.strategy):
         reason = (
-            f"the strategy {search.strategy!r}, which chooses its measurements by noisy "
-            "data, so the error of a joint estimate is not known"
+            f"the strategy {search.strategy!r}, because it chooses its measurements by noisy "
+            "values, so the error of a joint estimate is not known"
         )
     elif search.public:
-        reason = "[[public]], whose counts are exact for one release"
+        reason = "[[public]], because its counts are exact for one release"
     elif search.comparisons:
-        reason = "[targets], whose least budget is found for one release"
+        reason = "[targets], because their least budget is found for one release"
     if reason:
         raise InputError(
-            f"A plan after earlier releases cannot have {reason}. Leave that out, or leave after "
-            "out. Nothing was spent."
+            f"A plan after earlier releases cannot have {reason}. Leave that out, or leave out "
+            "`after`. Nothing was spent."
         )
 
 
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
-    """Return the workload over the domain with the hidden cells to measure."""
+    """Return the workload over the domain with the measured hidden cells."""
     return with_hidden_cells(
         workload, attributes_of_public_counts(search.public), _decision_attributes(workload, search)
     )
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return a plan's error relative to that with complete attributes.
+    """Return a plan's error relative to a plan with complete attributes.
 
-    The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
-    has a hidden cell, or the errors depend on the data.
+    The other plan has the same strategy and a quarter of the seconds. The result is None if no
+    attribute has a hidden cell, or if the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
@@ -392,7 +397,7 @@ def _decision_attributes(workload: Workload, search: Search) -> tuple[str, ...]:
     """Return the attributes that a mechanism's private choices read."""
     if not is_data_dependent(search.strategy):
         return ()
-    from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
+    from leastnoise._mechanisms import mechanism_for  # slow: loads all mechanisms
 
     return mechanism_for(search.strategy, workload).decision_attributes(workload)
 
@@ -400,7 +405,7 @@ def _decision_attributes(workload: Workload, search: Search) -> tuple[str, ...]:
 def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the attributes whose counts are public.
 
-    Every row is in one of their cells.
+    Every row is in one of the cells of these attributes.
     """
     return {name for entry in public for name in entry["table"]["queries"]}
 
@@ -414,15 +419,15 @@ def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
 
     if None not in plan.workload.measures:
         raise InputError(
-            "Public counts must go with tables that count rows; this workload has only sums or "
-            "counts of units. Add a table of rows, or leave [[public]] out."
+            "Public counts need tables that count rows; this workload has only sums or counts of "
+            "units. Add a table of rows, or leave [[public]] out."
         )
     exact = [table.block for table in read_public(plan.domain, public)]
     if any(
         covariance.solver_cells
         for covariance in covariance_by_measure(plan.workload, plan.measured(), exact).values()
     ):
-        raise UnsupportedQuery("The measurements have no common form with the public counts.")
+        raise UnsupportedQuery("The measurements cannot be combined with the public counts.")
     return evaluate_plan(
         plan.workload,
         plan.measured(),
@@ -437,9 +442,9 @@ def _plan_cached(
 ) -> Plan:
     """Return the plan from the cache, or a new one.
 
-    Its details name the objective if it is not the total squared error.
+    The details of the plan name the objective if it is not the total squared error.
     """
-    if isinstance(privacy, Least):  # not cached: a plan cannot show that its budget is the least
+    if isinstance(privacy, Least):  # not cached: a plan cannot prove that its budget is the least
         if objective != "total":
             raise refuse(
                 "objective",
@@ -471,7 +476,7 @@ def is_data_dependent(strategy: str) -> bool:
     """Return whether a strategy makes private choices."""
     if strategy == "auto":
         return False
-    from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out
+    from leastnoise._mechanisms import BY_NAME  # slow to import, because it loads all mechanisms
 
     return strategy in BY_NAME
 
@@ -486,22 +491,22 @@ def compare(
     by_name: bool = False,
     custom_strategy: Own = None,
 ) -> Comparison:
-    """Return all strategies side by side, least expected error first.
+    """Return all strategies for a workload, least expected error first.
 
-    Those that do not apply come last, with the reason.
+    Strategies that do not apply come last, with the reason.
 
     Args:
         workload: the workload to plan for.
-        budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit; else a Privacy of one
-            of them.
-        progress: called with the name of every strategy before it is tried.
+        budget: PureDP, ApproxDP, ZCDP or GDP, if every row is a privacy unit; otherwise a Privacy
+            with one of these budgets.
+        progress: a function that is called with the name of every strategy before it is tried.
         seconds: the CPU seconds of one core that all strategies together may take, by estimates.
         by_name: also try the strategies that ``auto`` does not try.
         custom_strategy: also try this user-supplied strategy, in the form that `plan` accepts.
 
     Returns:
-        One candidate per strategy, with its plan and expected error, or the reason why it does not
-        apply. ``frame()`` returns them as a data frame.
+        One candidate for each strategy, with its plan and expected error, or the reason why it does
+        not apply. ``frame()`` returns them as a data frame.
 
     Raises:
         InputError: an argument cannot be used.

@@ -1,6 +1,7 @@
 """The power of an A/B test, by effect, sample size and budget.
 
-It is public: only the budget, public numbers and the noise of the plan for means by arm are used.
+It depends only on public facts: the budget, public numbers and the noise of the plan for means by
+arm.
 """
 
 import math
@@ -46,11 +47,11 @@ from leastnoise._workload import ComparisonTarget, mean_queries, read_comparison
 
 _ARMS = ("B", "A")  # treatment and control
 _OUTCOME = "outcome"
-_MOST_ROWS = 2**50  # of an arm
-_MOST_SIZE = Fraction(100)  # of a budget: the noise of whole numbers is below a tenth of a row
-_LEAST_SIZE = Fraction(1, 2**20)  # epsilon or rho where the search for a budget begins
-_DIGITS = 4  # of a budget that is searched
-_EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
+_MOST_ROWS = 2**50  # the most rows of an arm
+_MOST_SIZE = Fraction(100)  # the largest budget, at which integer noise is below a tenth of a row
+_LEAST_SIZE = Fraction(1, 2**20)  # the epsilon or rho at which the search for a budget begins
+_DIGITS = 4  # decimal digits of a searched budget
+_EFFECT_STEPS = 60  # halvings of the interval that contains the least effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +64,8 @@ class ABPower:
         budget: the budget of the release.
         power: the probability that the interval of the difference leaves out 0.
         noise_std: the standard error of the difference from the noise.
-        sampling_std: the one from drawing the rows.
-        level: of the interval.
+        sampling_std: the standard error of the difference from sampling the rows.
+        level: the confidence level of the interval.
     """
 
     effect: float
@@ -112,31 +113,31 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Return the power of an A/B test before any data, or its requirements.
+    """Return the power of an A/B test, or the requirements for a power.
 
-    With a budget, an effect and a size it returns the power. With one of the three left out, it
-    returns the smallest effect, size or budget that reaches ``power``.
+    No data is read. With a budget, an effect and a size, the function returns the power. If one of
+    the three is left out, it returns the smallest effect, size or budget that reaches ``power``.
 
     Args:
-        budget: of the release with the means by arm; with a unit column, a Privacy. ``Least()``
-            searches the least budget.
+        budget: the budget of the release with the means by arm; a Privacy if there is a unit
+            column. ``Least()`` searches the least budget.
         mean: the expected mean, or rate, of the control.
-        effect: the difference of the means that is to be shown; None to search the smallest.
+        effect: the difference of the means that the test must show; None to search the smallest.
         size: the rows of each arm; None to search the smallest number.
         std: the standard deviation of the outcome within an arm; None for outcomes of 0 and 1.
-        bounds: of the measure; (0, 1) for rates.
-        unit: of the measure, in whose multiples values are summed.
+        bounds: the bounds of the measure; (0, 1) for rates.
+        unit: the unit of the measure; values are summed in multiples of it.
         power: the probability that the interval of the difference leaves out 0.
-        level: of this interval.
+        level: the confidence level of this interval.
 
     Returns:
-        Effect, size, budget, power, and both parts of the standard error.
+        The effect, the size, the budget, the power, and both parts of the standard error.
 
     Raises:
-        InputError: more than one of the three is left out, no size or budget reaches the power,
-            or a number that is not allowed.
+        InputError: more than one of the three is left out, no size or budget reaches the power, or
+            a number is not allowed.
 
-    The other tables of a release need their own part of a budget.
+    Other tables of the release need a separate part of the budget.
 
     >>> ln.ab_power(ln.PureDP(1), mean=0.10, effect=0.01).size
     14781
@@ -182,7 +183,7 @@ def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level:
             "std",
             std,
             "the standard deviation of the outcome",
-            "Only rates have one that is known.",
+            "It is known only for rates.",
         )
     if std is not None and (
         isinstance(std, bool) or not isinstance(std, (int, float)) or not 0 < std < math.inf
@@ -288,7 +289,7 @@ def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float
 
     size = _least_whole(reaches, 2, _MOST_ROWS)
     if size is None:
-        raise refuse("effect", effect, "one that some number of rows can show")
+        raise refuse("effect", effect, "an effect that some number of rows can show")
     return size
 
 
@@ -310,7 +311,7 @@ def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | N
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Return about the smallest positive effect detected with the power."""
+    """Return the approximate smallest positive effect detected with the power."""
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:
@@ -332,7 +333,7 @@ def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) 
 def _search_budget(
     outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
 ) -> ABPower:
-    """Return the power at the least budget, of four digits, that reaches it."""
+    """Return the power at the least sufficient budget of four digits."""
 
     @cache
     def plan_of(number: Fraction) -> Plan:
@@ -345,8 +346,8 @@ def _search_budget(
     if not reaches(_MOST_SIZE):
         enough = _search_size(outcome, plan_of(_MOST_SIZE), effect, power)
         raise InputError(
-            f"No budget reaches this power with {size} rows in each arm: even without noise it "
-            f"takes {enough}. Take more rows."
+            f"No budget reaches this power with {size} rows in each arm: even without noise "
+            f"{enough} rows are needed. Take more rows."
         )
     low = _LEAST_SIZE
     high = _MOST_SIZE
@@ -362,7 +363,7 @@ def _search_budget(
 
 
 def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
-    """Return the budget of texts for epsilon, delta and rho; Least by default."""
+    """Return the budget from texts of epsilon, delta and rho; default Least."""
     stated_sizes = {name: value for name, value in sizes.items() if value is not None}
     if not stated_sizes or [*stated_sizes] == ["delta"]:
         return Least("epsilon", stated_sizes.get("delta"))
@@ -376,5 +377,5 @@ def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
 
 
 def budget_json(budget: Budget) -> dict[str, str]:
-    """Return the parameters of a budget as exact texts."""
+    """Return the exact parameters of a budget as texts."""
     return {name: str(value) for name, value in parameters(budget).items()}

@@ -1,10 +1,11 @@
-"""Continual release: plan all periods together, publish each as it ends.
+"""Continual release: plan all periods, and publish each when it ends.
 
-The periods come from an attribute of dates.
+The periods are the cells of an attribute of dates.
 
-A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
-period is over; A is a planner's strategy for the other attributes. A release up to a period is an
-ordinary release over the domain that ends there, from the first rows of C.
+A series measures C (x) A. C is the strategy along time; it is lower triangular, so that each row
+can be measured when its period is over. A is a planner's strategy for the other attributes. A
+release up to a period is an ordinary release, from the first rows of C, over the domain that ends
+with this period.
 """
 
 import datetime as dt
@@ -53,25 +54,25 @@ FILES_ADVICE = (
     "'visits-%Y-%m.csv'"
 )
 _PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
-# of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+# the most bits of all factors of a block together: sums of 2^32 rows must stay below 2^62
 _BITS = 29
-_LEAST_BITS = 5  # of a coefficient along time, below which rounding costs too much
-_FIRST_BITS = 20  # of a coefficient of the first strategy along time, which only gives weights
-_WEIGHT_BITS = 20  # of the weight of a table of one period
+_LEAST_BITS = 5  # least bits of a coefficient along time; below, rounding costs too much
+_FIRST_BITS = 20  # bits of the first strategy along time, which only gives weights
+_WEIGHT_BITS = 20  # bits of the weight of a table of one period
 _OtherQueries = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesOptions:
-    """The [series] part of a spec.
+    """The table [series] of a spec.
 
     Attributes:
-        along: its attribute of dates.
+        along: the attribute of dates along which the series runs.
         late: whether late rows are dropped or counted on arrival.
-        max_rows: the most rows of a unit in all periods together; None for as many as the unit's
-            own bound allows in each of them.
-        files: a pattern of the names of the files of each period, with directives of the date of
-            its first day, such as ``"year=%Y/month=%m/*"``; None: names say nothing of periods.
+        max_rows: the most rows of a unit in all periods together; None if only the unit's bound for
+            each period applies.
+        files: a pattern of the file names of each period, with directives for the date of its first
+            day, such as ``"year=%Y/month=%m/*"``; None if the names do not depend on the period.
     """
 
     along: str
@@ -89,7 +90,7 @@ class SeriesOptions:
     def dates(self, domain: Domain) -> Dates:
         """Return the attribute of dates along which a series runs.
 
-        Raises InputError if its cells are not consecutive periods.
+        Raise InputError if the cells of the attribute are not consecutive periods.
         """
         kind = domain.kind(one_of("along", self.along, domain.names))
         if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
@@ -110,9 +111,9 @@ class SeriesOptions:
         return kind
 
     def file_patterns(self, domain: Domain) -> tuple[str, ...]:
-        """Return the pattern of file names of each period; none without ``files``.
+        """Return the pattern of file names of each period; empty without ``files``.
 
-        Raises InputError if two periods have one pattern.
+        Raise InputError if two periods have the same pattern.
         """
         if self.files is None:
             return ()
@@ -127,7 +128,7 @@ class SeriesOptions:
         """Return the privacy of a unit over all periods.
 
         Args:
-            privacy: with the bound on the unit's rows in each period.
+            privacy: the privacy with the bound on the unit's rows in each period.
             domain: the domain of the series.
         """
         if privacy.unit_column is None:
@@ -156,7 +157,7 @@ class SeriesOptions:
 
 
 def series_of(plan: Plan) -> SeriesOptions | None:
-    """Return the series of a plan or of one of its releases, else None."""
+    """Return the series of a plan or of a release's plan, else None."""
     if not isinstance(plan, SeriesPlan):
         return None
     return SeriesOptions(plan.series.along, plan.series.late)
@@ -167,7 +168,8 @@ def series_plan(
 ) -> Plan:
     """Return the plan for all periods of a series.
 
-    The best strategy along time, times a planner's strategy for the other attributes.
+    It measures the product of the best strategy along time and a planner's strategy for the other
+    attributes.
     """
     series.dates(workload.domain)
     _check_workload(workload, series)
@@ -183,7 +185,7 @@ def series_plan(
 
 @dataclass(frozen=True, slots=True)
 class _SeriesTable:
-    """A table of a series: its queries along time, and those on other attributes."""
+    """A table of a series: its queries along time and on other attributes."""
 
     product: Product
     along_time: Operator
@@ -192,11 +194,11 @@ class _SeriesTable:
 
 @dataclass(frozen=True, slots=True)
 class _SeriesProblem:
-    """The queries of a series, and the noise for them.
+    """The queries of a series, and the kind of their noise.
 
     Attributes:
         along: the attribute of dates.
-        noise: the kind of noise: Gaussian where the budget has it.
+        noise: the kind of noise: Gaussian if the budget allows it.
         tables: the tables of the workload.
     """
 
@@ -208,7 +210,7 @@ class _SeriesProblem:
 
     @staticmethod
     def of(workload: Workload, privacy: Privacy, along: str) -> "_SeriesProblem":
-        """Return the problem of a workload in which every table has its periods."""
+        """Return the problem of a workload whose tables all have the periods."""
         tables = [
             _SeriesTable(
                 product,
@@ -222,11 +224,11 @@ class _SeriesProblem:
 
     @property
     def in_all_periods(self) -> bool:
-        """Whether a unit may have rows in all periods, with a bound for each."""
+        """Whether a unit may have rows in all periods, with a bound for each period."""
         return self.privacy.max_per_cell is not None
 
     def privacy_of_period(self) -> Privacy:
-        """Return the privacy of one period, with a budget of one unit of cost."""
+        """Return the privacy of one period, with a budget of cost 1."""
         if self.privacy.max_per_cell is None:
             rows_of_unit = self.privacy.max_rows
         else:
@@ -235,7 +237,7 @@ class _SeriesProblem:
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
     def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
-        """Return the errors of other queries if their cells are counted."""
+        """Return the errors of queries on other attributes, from counted cells."""
         domain = self.workload.domain
         return {
             table.others: table.product.rows
@@ -247,7 +249,10 @@ class _SeriesProblem:
     def strategies_along_time(
         self, errors: Mapping[_OtherQueries, float], bits: int
     ) -> list[Factor]:
-        """Return strategies along time for tables weighted by their other errors."""
+        """Return strategies along time for weighted tables.
+
+        Each table is weighted by the error of its queries along the other attributes.
+        """
         weights: dict[Operator, float] = {}
         for table in self.tables:
             weight = table.product.importance * errors[table.others]
@@ -261,8 +266,8 @@ class _SeriesProblem:
 def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     """Return a plan for the other attributes within one period.
 
-    Its tables are weighted by their errors over time, for a first strategy along time. Raises
-    InputError if its coefficients leave no room for those along time.
+    A table is weighted by its error over time, for a first strategy along time. Raise InputError if
+    the coefficients leave too few bits for the coefficients along time.
     """
     first_strategies = problem.strategies_along_time(problem.errors_of_counted_cells(), _FIRST_BITS)
     along_time = invert_gram(first_strategies[0 if problem.in_all_periods else -1])
@@ -271,7 +276,8 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     privacy = problem.privacy_of_period()
     plan = plan_workload(workload, privacy, search)
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.workload.has_hidden:
-        # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
+        # if there are hidden cells, fitted rows may measure the cells, and their coefficients are
+        # large
         plan = plan_workload(workload, privacy, replace(search, strategy="marginals"))
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
@@ -287,7 +293,7 @@ def _plans_over_time(
 ) -> list[SeriesPlan]:
     """Return plans for all periods, one for each strategy along time.
 
-    Raises InputError if the noise of none of them can be drawn exactly.
+    Raise InputError if no plan has noise that can be drawn exactly.
     """
     tables = zip(plan_of_period.workload, plan_of_period.expected_error().tables, strict=True)
     errors = {
@@ -299,7 +305,7 @@ def _plans_over_time(
     for factor in problem.strategies_along_time(errors, _bits_left_for_time(plan_of_period)):
         try:
             measurements = _measure_over_time(problem, plan_of_period, factor)
-        except InputError as error:  # its scales cannot be drawn exactly
+        except InputError as error:  # noise of these scales cannot be drawn exactly
             refusals.append(error)
             continue
         plan = evaluate_plan(problem.workload, measurements, "series")
@@ -312,7 +318,7 @@ def _plans_over_time(
 def _measure_over_time(
     problem: _SeriesProblem, plan_of_period: Plan, along_time: Factor
 ) -> Measurements:
-    """Return one period's measured queries, times a strategy along time."""
+    """Return the product of one period's measurements and a strategy in time."""
     domain = problem.workload.domain
     weighted_blocks = [
         (_extend_block(block, along_time, domain), 1 / float(block.scale))
@@ -329,9 +335,10 @@ def _strategies_along_time(
     *,
     in_all_periods: bool,
 ) -> list[Factor]:
-    """Return lower triangular strategies along time to choose from.
+    """Return lower triangular strategies along time for the caller to choose.
 
-    If a unit may have rows in all periods, one of them is best for such units.
+    Where a unit may have rows in all periods, the list includes one strategy that is best for such
+    units.
     """
     if noise.norm == 1:
         if in_all_periods:
@@ -351,7 +358,7 @@ def _strategies_along_time(
 
 
 def _bits_left_for_time(plan_of_period: Plan) -> int:
-    """Return the bits of precision left for coefficients along time."""
+    """Return the bits that remain for coefficients along time."""
     measured = plan_of_period.measured()
     largest = (
         int(measured.largest_values(block).max())
@@ -365,9 +372,9 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
     """Raise for queries that cannot be answered period by period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
-        advice = "The sum of what came late is not known."
+        advice = "The sum of late values is not known."
         raise refuse(
-            "[series] late", "arrival", '"drop" where sums, means or units are asked for', advice
+            "[series] late", "arrival", '"drop" if sums, means or units are requested', advice
         )
     for statistic in workload.statistics:
         if statistic.along.get(along) != identity():
@@ -384,7 +391,7 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "of_unit",
             along,
             "attributes without it in a series",
-            "A unit counts once in each period, and not once in all.",
+            "A unit counts once in each period, and not once in all periods.",
         )
     for product in workload:
         _check_table(product, along)
@@ -394,7 +401,7 @@ def _check_table(product: Product, along: str) -> None:
     """Raise for a table that cannot be published period by period."""
     if along not in product.attributes:
         raise InputError(
-            f"Every table of a series has its periods; {product.name} has none. Ask for "
+            f"Every table of a series must have its periods; {product.name} has none. Request "
             f"{along} = 'prefix' for totals so far, or "
             f"{along} = 'identity' for each period."
         )
@@ -404,7 +411,7 @@ def _check_table(product: Product, along: str) -> None:
             f"the queries of units along {along}",
             product.name,
             "windows of which no two end in the same period, in a series",
-            "Ask for the others in an entry of their own.",
+            "Request the other queries in a separate entry.",
         )
     kind = product.query_sets[product.attributes.index(along)].kind
     if kind not in _PERIOD_QUERIES:
@@ -416,7 +423,8 @@ def _check_table(product: Product, along: str) -> None:
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
     """Raise for counts of units in groups under a bound on all periods.
 
-    Then a unit's rows of closed periods are left out, which a window of periods may need.
+    With such a bound, a unit's rows of closed periods are left out, and a window of periods may
+    need them.
     """
     bound = privacy.max_per_cell
     periods = workload.domain.cells(series.along)
@@ -425,7 +433,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
     for name, measure in workload.domain.measures.items():
         if isinstance(measure, UnitCount) and measure.has_groups:
             raise refuse(
-                f"[series] max_rows beside {name}",
+                f"[series] max_rows together with {name}",
                 privacy.max_rows,
                 "left out where units are counted by levels, ranges or windows",
                 "Leave out [series] max_rows, or count the units of each cell.",
@@ -433,7 +441,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _OtherQueries:
-    """Return a table's measure, and its queries on attributes but time."""
+    """Return a table's measure, and its queries on all attributes except time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -467,12 +475,12 @@ def _workload_of_one_period(problem: _SeriesProblem, errors: Sequence[float]) ->
 
 
 def _dyadic_weight(weight: float) -> Fraction:
-    """Return a weight of at most 1 as a fraction over a power of two, above 0."""
+    """Return a weight of at most 1 as a dyadic fraction above 0."""
     return Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS)
 
 
 def _domain_of_first_periods(domain: Domain, along: str, periods: int) -> Domain:
-    """Return the domain of the first periods only."""
+    """Return the domain with only the first periods."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     measures = {
         name: _with_ended_groups_only(measure, along, periods)
@@ -484,7 +492,7 @@ def _domain_of_first_periods(domain: Domain, along: str, periods: int) -> Domain
 def _with_ended_groups_only(measure: Measure, along: str, periods: int) -> Measure:
     """Return a measure, with unit counts limited to groups that have ended.
 
-    If no group has ended, or for a single period, each period is counted.
+    If no group has ended or there is only one period, units are counted in each period.
     """
     if not isinstance(measure, UnitCount) or along not in measure.attributes:
         return measure
@@ -510,10 +518,11 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     """Return the plan of the release up to a period.
 
-    It has the queries that can be answered then, and is None if there are none.
+    It has the queries that can be answered at the end of this period. It is None if there are no
+    such queries.
     """
     if not isinstance(plan, SeriesPlan):
-        raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
+        raise InputError("This plan is not a series; write [series] along = ... in its spec.")
     series = plan.series
     domain = _domain_of_first_periods(plan.domain, series.along, periods)
     products = tuple(
@@ -586,9 +595,9 @@ def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> P
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return each table's typical error when first published, by period.
+    """Return each table's typical error at its first publication, by period.
 
-    A period without answers has None.
+    The entry of a period without answers is None.
     """
     series = series_of(plan)
     if series is None:
@@ -606,7 +615,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
         numbers = np.bincount(last_cells(operator), minlength=len(labels))
         unit = (
             table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
-        )  # the factor of the other attributes
+        )  # the factor from the other attributes
         columns.append(
             [
                 product.unit * math.sqrt(unit * variance / number) if number else None

@@ -1,6 +1,6 @@
 """Error targets: the least budget that meets all of them.
 
-The module also makes plans with the least largest ratio of error to target.
+The module also minimises the largest ratio of error to target.
 
 A goal is the error that a table, or a statistic that follows from tables, may have. Balancing changes the
 weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
@@ -46,7 +46,7 @@ from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
-# largest square of half a count's interval over the size: beyond that the interval of a mean is
+# the largest square of half a count's interval over the size; above it, the interval of a mean is
 # practically unbounded
 _CLEAR = 0.99
 
@@ -55,30 +55,30 @@ _CLEAR = 0.99
 class MeanGoal:
     """The target of means by group, in a group of the public size.
 
-    It holds whatever the mean is.
+    It applies to every possible mean.
 
-    It limits both tables that the means follow from. With bounds low and high of the measure, the
-    error of a mean m has the variance of S - m C over the size n. As S - m C is linear in m, S =
-    (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low C) - (S - high C)) /
-    (high - low) have at most the largest error of S - m C times the sum of their coefficients'
-    sizes. With weights, C is the sum of the weights, and so is the size.
+    It limits the errors of both tables from which the means follow. The error of a mean m is the
+    error of S - m C divided by the size n. Let low and high be the bounds of the measure. S - m C
+    is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low C)
+    - (S - high C)) / (high - low). The error of each is at most the largest error of S - m C times
+    the sum of the absolute coefficients. With weights, C and the size are sums of weights.
     """
 
     statistic: Statistic
     most: float  # the target
-    size: float  # of a group, in rows or as the sum of their weights
-    tables: tuple[int, int]  # positions of the tables of counts and of sums
+    size: float  # the size of a group, in rows or as the sum of weights
+    tables: tuple[int, int]  # the positions of the tables of counts and of sums
     limits: tuple[
         float, float
-    ]  # the largest errors that the two tables can have where the target is kept
+    ]  # the largest errors of the two tables that are compatible with the target
     level: (
         float | None
-    )  # of the interval whose half width is the error; None where it is the standard error
+    )  # the level of the interval whose half width is the error; None for the standard error
 
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean, by the delta method.
 
-        With a level it is half the width of the interval. It is in amounts of the measure.
+        With a level, the error is half the width of the interval. It is in amounts of the measure.
         """
         measured = plan.measured()
         tables = plan.expected_error().tables
@@ -108,7 +108,7 @@ class Goal:
 
     most: float  # in rows or units; infinite if only statistics that follow from the table have targets
     level: float | None = (
-        None  # of the interval whose half width is the error; None where it is the RMSE
+        None  # the level of the interval whose half width is the error; None for the RMSE
     )
     # targets of statistics, differences and ratios that follow from the table
     statistics: tuple[StatisticGoal, ...] = ()
@@ -119,7 +119,7 @@ class Goal:
         return math.isfinite(self.most) or bool(self.statistics)
 
     def ratio(self, plan: Plan, number: int) -> float:
-        """Return squared error over squared target; at most 1 if it is met.
+        """Return squared error over squared target, at most 1 if the goal is met.
 
         It is the ratio of the table, or of a statistic that follows from it if that is larger.
         """
@@ -140,7 +140,7 @@ class Goal:
     def std(self, noise: Noise, number: int) -> float:
         """Return the largest standard error that meets the goal.
 
-        It leaves out half a step of the noise.
+        Half a step of the noise is subtracted from the goal first.
         """
         limits = [
             (self.most, self.level),
@@ -161,7 +161,7 @@ def table_goals(
     """
     if not (workload.has_targets or comparisons):
         raise InputError(
-            "No table has a target. Give one table at least a margin, a relative error with a "
+            "No table has a target. Give at least one table a margin, a relative error with a "
             "size, or an rmse."
         )
     goals: list[StatisticGoal] = [
@@ -212,7 +212,10 @@ def _goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] 
         return Goal(math.inf, None, statistics)
     most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
-        advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
+        advice = (
+            "Every interval includes half a step of the noise, so smaller margins leave no room "
+            "for noise."
+        )
         margin_name = message("the margin of {table}", table=product.name)
         raise refuse(
             margin_name,
@@ -226,36 +229,34 @@ def _goal(product: Product, level: float, statistics: tuple[StatisticGoal, ...] 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    It is at most 1 where the goal is met.
+    An entry is at most 1 if the goal is met.
     """
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
-_WEIGHT_BITS = 20  # of a table's exact weight
-_LEAST_WEIGHT = 2.0**-10  # of the heaviest table
-_SEARCHES = 2  # of a strategy again where its tables cannot be reweighted without one
-_ROUNDS = 8  # of moving weights; on tables that share attributes six reached what thirty did
+_WEIGHT_BITS = 20  # bits of a table's exact weight
+_LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
+_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
+_ROUNDS = 8  # rounds of moving weights; for tables on shared attributes, 6 were as good as 30
 _NEAR = 1.002  # ratios this near to their bound need no further round
-_QUICK = 1 / 5  # share of the time in which strategies are compared
-_TIME_MARGIN = 1.25  # times the time that the mostly best strategies need
-_FINALISTS = 2  # strategies that are searched again with all the time
-_BEHIND = (
-    1.1  # a strategy up to this factor behind the best may still be the best with all its time
-)
+_QUICK = 1 / 5  # share of the time for comparing strategies
+_TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
+_FINALISTS = 2  # the strategies that are searched again with the full time
+_BEHIND = 1.1  # with the full time, a strategy that is worse by up to this factor may be the best
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedPlan:
-    """A plan for some weights of tables, and how it keeps the goals."""
+    """A plan for some weights of tables, and its ratios of error to goal."""
 
     plan: Plan
     workload: Workload  # with the weights
     goals: tuple[Goal, ...]
-    ratios: FloatArray  # of squared error to squared target, of every table
-    shares: FloatArray  # weight of each table's ratio in the total squared error; their sum is 1
+    ratios: FloatArray  # the ratio of squared error to squared target of every table
+    shares: FloatArray  # the weight of each table's ratio in the total squared error; the sum is 1
     ratio: float  # the largest ratio
-    # weighted by the shares: no plan of the strategy has a smaller largest ratio, if this one is
-    # its best for the weights
+    # the mean ratio, weighted by the shares. If this plan is the strategy's best for the weights,
+    # no plan of the strategy has a smaller largest ratio
     mean: float
 
 
@@ -274,7 +275,7 @@ def balance_plan(
 ) -> BalancedPlan:
     """Return the candidate plan with the least largest ratio.
 
-    How many plans are tried does not depend on the machine.
+    The number of tried plans does not depend on the machine.
     """
     search = search or Search()
     finalists = list[BalancedPlan]()
@@ -283,7 +284,7 @@ def balance_plan(
     )[:_FINALISTS]:
         if search.progress is not None:
             search.progress(trial.plan.strategy)
-        again = _search_weights(trial, trial.workload, search)  # with all its steps
+        again = _search_weights(trial, trial.workload, search)  # with all steps
         finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 
@@ -291,14 +292,14 @@ def balance_plan(
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of `balance_plan`.
 
-    A quick comparison, and the best strategies once more.
+    It runs a quick comparison, and then the best strategies once more.
     """
     quick = _quick_search(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
         return 2 * first
     norms = {noise.norm for noise in noise_kinds(privacy)}
-    # Which strategies will be the best is not known, so the estimate is for those that may take
+    # The best strategies are not known, so the estimate is for the strategies that may take
     # longest.
     again = sorted(
         max(planner.most_seconds(workload, norm) for norm in norms)
@@ -312,7 +313,8 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """Return the search with a smaller time limit.
 
-    Enough for the strategies that are usually best, and for promising ones that take at most half.
+    The limit is enough for the strategies that are usually best, and for promising strategies that
+    take at most half of the time.
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]
     enough = 0.0
@@ -351,9 +353,10 @@ def _compare_strategies(
 
 
 def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
-    """Return a plan of one strategy whose table weights equalise the ratios.
+    """Return a strategy's plan whose table weights equalise the ratios.
 
-    Where its tables cannot be reweighted, every round is a new search, and there are few.
+    If the tables of the strategy cannot be reweighted, every round is a new search, and there are
+    only a few rounds.
     """
     best = start
     now = start
@@ -395,7 +398,7 @@ def _search_weights(
 ) -> BalancedPlan | None:
     """Return the balanced plan of a strategy for other weights, or None.
 
-    Perhaps in a part of the time; None if it does not apply.
+    The search may take only a part of the time. The result is None if the strategy does not apply.
     """
     try:
         return _trial(search_again(trial.plan, workload, search, *seconds), workload, trial.goals)
@@ -406,7 +409,7 @@ def _search_weights(
 def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
     """Return a plan of the same measurements for another workload.
 
-    Perhaps rescaled to another budget; its expected error is computed again.
+    With ``privacy``, the plan is rescaled to that budget. The expected error is computed again.
     """
     measured = plan.measured()
     earlier: tuple[EarlierRelease, ...] = ()
@@ -420,7 +423,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload whose tables with targets have equal weight."""
+    """Return the workload with equal weights for all tables with targets."""
     return _weighted(
         workload,
         goals,
@@ -434,7 +437,7 @@ def _weighted(
 ) -> Workload:
     """Return the workload whose error is the sum of shares times ratios.
 
-    Up to a factor.
+    The error is the sum up to a common factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
@@ -465,8 +468,8 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """Return a lower bound on the largest ratio of an error to its goal.
 
-    It is the bound on the weighted squared error of tables with goals, over the sum of their
-    weights.
+    It is the lower bound on the weighted squared error of the tables with goals, divided by the sum
+    of their weights.
 
     It holds because a table's largest standard error is at least the root mean square, half a step
     of the noise at least nothing, and the ratio of a mean at least its tables' ratio, as
@@ -481,28 +484,31 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
 
 _DIGITS = 4  # decimal digits of a least budget
-_GUESSES = 30  # of the budget for fixed measurements
-_MOST_BUDGET = 2**20  # epsilon or rho above which a budget protects nobody
-_NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
-SMALL = Fraction(1, 2**20)  # epsilon or rho where the search for a least budget begins
+_GUESSES = 30  # the most estimates of the budget for fixed measurements
+_MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
+_NO_BUDGET = (
+    "No budget up to {most} keeps every target, and a budget this large protects nobody. Allow "
+    "larger errors, or request less."
+)
+SMALL = Fraction(1, 2**20)  # the epsilon or rho at which the search for a least budget begins
 
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """In place of a budget: the least that keeps every target of a workload.
+    """The least budget that keeps every target of a workload.
 
     Args:
-        of: "epsilon" or "rho".
-        delta: together with epsilon; None for pure differential privacy.
-        level: of the intervals that margins are about.
+        of: the parameter to minimise: "epsilon" or "rho".
+        delta: the delta of a budget (epsilon, delta); None for pure differential privacy.
+        level: the confidence level of the intervals whose half width a margin limits.
         neighbours: "add_remove" or "replace".
-        unit_column: the column whose values are the privacy units; None if every row is one.
+        unit_column: the column whose values are the privacy units; None if every row is a unit.
         max_rows: at most this many rows of a unit count.
-        max_per_cell: how many of them in one cell; None if all may.
-        unit_reading: how the values of the unit's column are read.
+        max_per_cell: at most this many of these rows count in one cell; None for no limit.
+        unit_reading: the rules for reading the values of the unit's column.
 
     Raises:
-        InputError: something of the above cannot be used.
+        InputError: an argument cannot be used.
 
     >>> ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=30), ln.Least("epsilon")).privacy.budget
     PureDP(epsilon='127/1250')
@@ -524,7 +530,7 @@ class Least:
         self.privacy(Fraction(1))
 
     def privacy(self, size: Fraction) -> Privacy:
-        """Return the budget of this epsilon or rho, with neighbours and unit."""
+        """Return the privacy with this epsilon or rho, the neighbours and the unit."""
         if size > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
         budget = (
@@ -545,12 +551,12 @@ class Least:
 
 
 def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
-    """Return a stated budget with its unit; None if it must be found."""
+    """Return a stated privacy; None if the budget must be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return a stated privacy, or the smallest that a search may choose."""
+    """Return a stated privacy, or the smallest privacy of a search."""
     if isinstance(privacy, Least):
         return privacy.privacy(SMALL)
     return privacy
@@ -574,13 +580,14 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     ratio = dual_bound(
         equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
     )
-    # No plan keeps all targets with less than the first size, and the best one needs little more.
+    # No plan keeps all targets with less than the first size, and the best plan needs slightly
+    # more.
     size = min(
         max(_round_up_size(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
         Fraction(_MOST_BUDGET),
     )
     best = balance_plan(workload, privacy.privacy(size), goals, search)
-    # Errors of small noise do not scale exactly, so the weights are moved once more at the budget
+    # Errors of small noise do not scale exactly, so the weights are moved once more, at the budget
     # that the first plan needs.
     size = _round_up_size(float(size) * _budget_factor(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
@@ -590,7 +597,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
             _ROUNDS,
             search,
         )
-    except InputError:  # its measurements cannot be rescaled
+    except InputError:  # the measurements of the plan cannot be rescaled
         best = balance_plan(
             best.workload, within, goals, replace(search, strategy=best.plan.strategy)
         )
@@ -600,7 +607,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
         plan = plan_for_workload(workload, best.plan, privacy.privacy(number))
         return plan, float(ratios(goals, plan).max())
 
-    # The least size for which these measurements keep every goal.
+    # Find the least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
         guess = _round_up_size(float(size) * _budget_factor(scaled(size)[1], best.plan.privacy))
         if guess == size:
@@ -614,7 +621,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
     """Return the budget factor that brings a ratio of errors to about 1.
 
-    Errors go as 1 / epsilon or 1 / sqrt(rho).
+    Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """
     if isinstance(privacy.budget, ZCDP):
         return ratio
@@ -622,12 +629,12 @@ def _budget_factor(ratio: float, privacy: Privacy) -> float:
 
 
 def _step(size: Fraction) -> Fraction:
-    """Return one unit in the last of a budget's four digits."""
+    """Return one unit of the last of a budget's four digits."""
     return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
 
 
 def _round_up_size(size: float) -> Fraction:
-    """Return the least number of four decimal digits that is not below the size."""
+    """Return a size rounded up to four decimal digits."""
     step = _step(Fraction(size))
     return math.ceil(Fraction(size) / step) * step
 
@@ -635,9 +642,9 @@ def _round_up_size(size: float) -> Fraction:
 def plan_worst_ratio(
     workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL
 ) -> Plan:
-    """Return the plan with the least largest ratio of error to target.
+    """Return the plan that minimises the largest ratio of error to target.
 
-    Without targets, the ratio is to the error that a table has if only it is planned.
+    Without targets, the ratio is to the error of a table if only this table is planned.
     """
     if workload.has_targets or search.comparisons:
         goals = table_goals(workload, level, search.comparisons)
@@ -663,7 +670,7 @@ def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float
 
 
 def _single_table_workloads(workload: Workload) -> dict[tuple[object, ...], Workload]:
-    """Return a workload for each different table."""
+    """Return a workload for each distinct table."""
     return {product.table_key: Workload(workload.domain, (product,)) for product in workload}
 
 
@@ -672,11 +679,14 @@ def plan_relative_error(
 ) -> Plan:
     """Return the plan of least error relative to the public table sizes.
 
-    Total squared error.
+    It minimises the total squared relative error.
     """
     without = [product.name for product in workload if product.size is None]
     if without:
-        needs_size = "The objective 'relative' needs a public size for every table; none is given for {tables}."
+        needs_size = (
+            "The objective 'relative' needs a public size for every table; it is missing for "
+            "{tables}."
+        )
         raise InputError(message(needs_size, tables=quoted(", ".join(without))))
     products = tuple(
         replace(product, weight=product.weight / (product.size or 1)) for product in workload
@@ -690,7 +700,8 @@ OBJECTIVES = {
     "worst": (plan_worst_ratio, worst_seconds),
     "relative": (plan_relative_error, planning_seconds),
 }
-"""Objectives in place of the total by their names in a spec: how they are planned, and an estimate of the CPU seconds."""
+"""The objectives other than the total, by their names in a spec: the function that plans for each,
+and an estimate of its CPU seconds."""
 
 
 class TargetStatus(NamedTuple):
@@ -710,7 +721,7 @@ class TargetStatus(NamedTuple):
 
 
 def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Return target and expected error of every table; None without a target."""
+    """Return the target and error of every table; None without a target."""
     return tuple(
         None
         if product.target is None
@@ -743,8 +754,8 @@ def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
     """Return the names of tables and statistics with an error above their target.
 
     Args:
-        plan: the plan; of one whose error depends on the data, no target is compared.
-        level: of the intervals whose half-width a margin bounds.
+        plan: the plan. If its error depends on the data, no target is compared.
+        level: the confidence level of the intervals whose half width a margin limits.
     """
     if plan.promise is None:
         return ()
@@ -764,15 +775,15 @@ class Price:
 
     table: str
     alone: float  # the budget for only these tables with the same errors
-    saved: float  # the budget that the other tables need less, if they are asked without these
+    saved: float  # the decrease of the budget if only the other tables are requested
 
 
-MOST_PRICED = 24  # tables, each of which takes a plan
+MOST_PRICED = 24  # the most tables, because each takes a plan
 _NEARLY_ALL = (
-    0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
+    0.9  # above this share of the tables, they are reweighted without a comparison of strategies
 )
 PriceCache: TypeAlias = dict[object, float]
-"""Results of searches for prices of one plan, by the remaining tables."""
+"""The results of searches for the prices of one plan, by the remaining tables."""
 
 
 def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
@@ -798,11 +809,11 @@ def joint_price(
     search: Search | None = None,
     cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return the budget shares that some tables cost alone and save if omitted."""
+    """Return the budget shares of some tables: alone, and saved if omitted."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "
-            "a share of one budget. Leave after out."
+            "a share of one budget. Leave out `after`."
         )
     count = len(plan.workload.products)
     selection = set(numbers)
@@ -828,7 +839,7 @@ def _ratio(
 ) -> float:
     """Estimate the largest error ratio of a workload with only some tables.
 
-    Ratio of squared errors to the plan's squared errors.
+    It is the ratio of squared errors to the plan's squared errors.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
@@ -845,7 +856,7 @@ def _ratio(
         smaller_plan = None
         if len(remaining_tables) >= _NEARLY_ALL * len(
             products
-        ):  # few are left out, so the rest has nearly the same tables
+        ):  # few tables are left out, so the strategy has nearly the same tables
             with suppress(InputError):
                 smaller_plan = _move_weights(
                     _trial(reweight_plan(plan, workload), workload, goals), 2, search

@@ -269,7 +269,7 @@ def cover_errors(
 
 
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the marginals to choose from for a cover of the requested ones.
+    """Return the marginals to choose from for a cover of requested marginals.
 
     They are all marginals, or if these are too many the requested marginals and unions of two of
     them.
@@ -612,7 +612,7 @@ def _cached_design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficien
 
 
 def covering(problem: PlanningProblem) -> Strategy:
-    """Return tables that contain the requested ones, with the best weights."""
+    """Return tables that contain the requested tables, with the best weights."""
     workload = problem.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("the workload has only one table")

@@ -60,7 +60,7 @@ _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.Lin
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
     """Return the exact Gram matrix of queries on buckets of cells.
 
-    ``gram`` is W^T W and ``starts`` are the first cells of the buckets; the result is What^T What.
+    ``gram`` is W^T W, ``starts`` are the first cells of the buckets, and the result is What^T What.
     """
     lengths = np.diff(starts, append=gram.size)
     result = np.zeros((len(starts), len(starts)))

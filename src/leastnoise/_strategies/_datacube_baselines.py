@@ -100,7 +100,7 @@ def _split_budget(
     *,
     even: bool,
 ) -> Strategy:
-    """Return tables with the best budget split without recovery.
+    """Return tables with the best budget split, without recovery.
 
     The split does not take least squares recovery into account. With ``even``, all tables have
     equal noise.
@@ -179,7 +179,7 @@ def fourier(problem: PlanningProblem, *, even: bool = False) -> Strategy:
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """Return the squared error per unit variance of each Fourier coefficient.
 
-    A key is a measure and a set of attributes.
+    The keys are pairs of a measure and a set of attributes.
     """
     distinct_operators = dict.fromkeys(operator for _, _, operator in workload.along)
     parts_by_operator = {
@@ -275,7 +275,7 @@ def residual_noise_max(
 ) -> tuple[FloatArray, float, float]:
     """Return the noise variances that minimise the largest cell variance.
 
-    The result also has that variance and a lower bound on it.
+    The result also has the least maximum and a lower bound on it.
 
     The dual over convex combinations of the cell variances is concave. Its gradient is the vector
     of variances at the noise that is optimal for the combination (ResidualPlanner). The result is

@@ -290,5 +290,5 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
 
 @lru_cache(maxsize=256)
 def _factor_norm(factor: Factor, norm: int) -> float:
-    """Return the largest column norm of a factor; cached, because tables share it."""
+    """Return the largest column norm of a factor, cached for shared factors."""
     return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

@@ -8,7 +8,7 @@ precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing othe
 factor N would overflow for 100 attributes, so it is divided out everywhere in this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
-    c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
+    c_tau = prod_{i in tau} (n_i - 1) * sum over requested T containing tau of weight_T^2 / size(T)
     total squared error at unit noise = sum_tau c_tau / lambda_tau
 
 Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for

@@ -583,7 +583,7 @@ class StopChoices(NamedTuple):
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
         """Return the shrunk total of each bucket from the mode on; 0 below it.
 
-        The mode is the bucket with the most standard errors.
+        The mode is the bucket whose sum exceeds 0 by the most standard errors.
         """
         missing = np.zeros(len(self.stops))
         missing[mode : last + 1] = shrink_bucket_totals(

@@ -79,7 +79,7 @@ _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest ro
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """Return the strategy along an attribute: the fitted one, or its cells."""
+    """Return the strategy along an attribute: the fitted strategy, or its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
