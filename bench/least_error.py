@@ -1,6 +1,6 @@
 """Errors that need more than independent noise and one release, compared with what came before.
 
-    python bench/least_error.py [--only tables sizes ledger after quantiles] [--draws 200]
+    python bench/least_error.py [--only tables sizes ledger after quantiles] [--draws 200] [--first]
 
 Prints the tables of docs/results/least-error.md. Every row has the standard error that `plan`
 promises or the error of releases, the best result without the method (a strategy by name, the
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -396,10 +397,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", action="store_true", help="only the first row of each table")
     options = parser.parse_args()
     for name in options.only:
         print(f"\n{name}\n", flush=True)
-        for row in PARTS[name](options.draws):
+        rows = PARTS[name](options.draws)
+        for row in islice(rows, 2 if options.first else None):
             print(row, flush=True)
 
 
