@@ -228,7 +228,8 @@ def ledger(_: int) -> Iterator[str]:
 
     yield heading(
         "releases", "error of each, shares of mu", "equal parts of epsilon and delta",
-        "parts / shares", "goal", "OpenDP, zCDP", "paid from one ledger",
+        "parts / shares", "goal", "shares of mu, equal noise in all tables", "OpenDP, zCDP",
+        "paid from one ledger",
     )  # fmt: skip
     cells = [6] * 6
     workload = ln.marginals(domain_of(cells), ways=2)
@@ -237,13 +238,15 @@ def ledger(_: int) -> Iterator[str]:
     for count, goal in RELEASES.items():
         shared = ln.plan(workload, whole.share(Fraction(1, count)))
         parts = standard_error(ln.plan(workload, whole.scaled(Fraction(1, count))))
+        even = ln.plan(workload, whole.share(Fraction(1, count)), strategy="workload_even")
         error = standard_error(shared)
         dp = opendp()
         peer = None if dp is None else error_of_composition(dp, count)
         paid = paid_releases(shared, rows, whole, count)
         yield line(
-            [count, shown(error), shown(parts), shown(parts / error), goal, shown(peer), paid]
-        )
+            [count, shown(error), shown(parts), shown(parts / error), goal,
+             shown(standard_error(even)), shown(peer), paid]
+        )  # fmt: skip
 
 
 def error_of_composition(dp: Any, count: int) -> float:

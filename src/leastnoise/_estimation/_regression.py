@@ -25,8 +25,8 @@ CLEAR_RATIO = 1.5
 coefficients have intervals with ends."""
 SIZE_RATIO = 2.0
 """The same for the eigenvalue that the number of rows has at public scales. Without this limit 92%
-of the intervals with ends covered in groups of 20 rows, and 80% in groups of 10; with it, at least
-93% in groups of any size (``python -m experiments.coverage_moments``)."""
+of the intervals with ends covered in groups of 20 rows, and 80% in groups of 10; with it, such
+groups have no ends (``python -m experiments.coverage_moments``)."""
 _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
 """The same ratio from which intervals are not stretched; between both the stretch is linear."""
 
