@@ -1,6 +1,6 @@
 """Errors that need more than independent noise and one release, compared with what came before.
 
-    python bench/least_error.py [--only tables sizes ledger after quantiles] [--draws 200]
+    python bench/least_error.py [--only tables sizes ledger after quantiles] [--draws 200] [--first]
 
 Prints the tables of docs/results/least-error.md. Every row has the standard error that `plan`
 promises or the error of releases, the best result without the method (a strategy by name, the
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,8 @@ def ledger(_: int) -> Iterator[str]:
 
     yield heading(
         "releases", "error of each, shares of mu", "equal parts of epsilon and delta",
-        "parts / shares", "goal", "OpenDP, zCDP", "paid from one ledger",
+        "parts / shares", "goal", "shares of mu, equal noise in all tables", "OpenDP, zCDP",
+        "paid from one ledger",
     )  # fmt: skip
     cells = [6] * 6
     workload = ln.marginals(domain_of(cells), ways=2)
@@ -236,13 +238,15 @@ def ledger(_: int) -> Iterator[str]:
     for count, goal in RELEASES.items():
         shared = ln.plan(workload, whole.share(Fraction(1, count)))
         parts = standard_error(ln.plan(workload, whole.scaled(Fraction(1, count))))
+        even = ln.plan(workload, whole.share(Fraction(1, count)), strategy="workload_even")
         error = standard_error(shared)
         dp = opendp()
         peer = None if dp is None else error_of_composition(dp, count)
         paid = paid_releases(shared, rows, whole, count)
         yield line(
-            [count, shown(error), shown(parts), shown(parts / error), goal, shown(peer), paid]
-        )
+            [count, shown(error), shown(parts), shown(parts / error), goal,
+             shown(standard_error(even)), shown(peer), paid]
+        )  # fmt: skip
 
 
 def error_of_composition(dp: Any, count: int) -> float:
@@ -396,10 +400,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", action="store_true", help="only the first row of each table")
     options = parser.parse_args()
     for name in options.only:
         print(f"\n{name}\n", flush=True)
-        for row in PARTS[name](options.draws):
+        rows = PARTS[name](options.draws)
+        for row in islice(rows, 2 if options.first else None):
             print(row, flush=True)
 
 

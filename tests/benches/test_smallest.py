@@ -17,6 +17,7 @@ SMALLEST = [
     ("first_report", "--here", "--rows", "50", "--only", "3 tables"),
     ("marginals", "--only", "Adult Q1 "),
     ("marginals", "--only", "ten^6"),
+    ("least_error", "--only", "ledger", "--draws", "1", "--first"),
     ("ledger",),
     ("matrix_mechanism", "--prefix-release", "64"),
     ("missing", "--seconds", "1", "--cases", "5, 8, 16"),

@@ -11,6 +11,8 @@ from experiments.coverage import BUDGETS, aware_table, linear_table, run
 from experiments.coverage_aware import ALONG, Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
+from experiments.coverage_statistics import BUDGETS as STATISTIC_BUDGETS
+from experiments.coverage_statistics import STUDIES, covered
 from experiments.coverage_sums import KINDS, amounts, of_all_values, of_cut_values, real_amounts
 
 from experiments import coverage
@@ -157,6 +159,15 @@ def test_undercovering_sums_get_a_second_draw() -> None:
     second = [{**low, "coverage": 0.3}, {**high, "coverage": 0.4}]
     assert coverage.replaced([low, high], lambda: second) == [high, second[0]]
     assert coverage.replaced([high], lambda: second) == [high]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_intervals_of_statistics_cover(name: str) -> None:
+    releases = 4 if name == "quantiles by selection" else 16
+    inside, has_ends = covered(STUDIES[name], STATISTIC_BUDGETS["epsilon"], releases)
+    assert inside.mean() >= 0.93
+    assert has_ends.mean() > 0.2
+    assert inside[has_ends].mean() >= 0.93
 
 
 def test_coverage_command_writes_its_tables(

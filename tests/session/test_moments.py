@@ -9,11 +9,12 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.coverage_moments import NOISE, drawn_moments, regression_truth
 
 import leastnoise as ln
 from leastnoise._domain import CompleteCount, DeviationProduct
-from leastnoise._error import MomentScales, interval_multiplier, statistic_errors
-from leastnoise._estimation import EstimatedMoments, coefficient_columns, pair_columns
+from leastnoise._error import statistic_errors
+from leastnoise._estimation import coefficient_columns, pair_columns
 from leastnoise._release import (
     list_sum_contributions,
     load_catalogue,
@@ -21,7 +22,6 @@ from leastnoise._release import (
     table_title,
 )
 from leastnoise._spec import parse_spec
-from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.measurements import row_scales
 from leastnoise._trusted.table import Table, columns_of
 from simulated import exact_answers, read_table, releases
@@ -199,60 +199,6 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, most: int) 
     assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
 
 
-NOISE = [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]
-
-
-def drawn_moments(
-    truth: np.ndarray, size: float, response: bool, noise: Noise, draws: int, seed: int
-) -> EstimatedMoments:
-    """Estimates of one group again and again.
-
-    Args:
-        truth: the moments of one row, as a symmetric matrix.
-        size: the number of rows.
-        response: whether the square of the first variable is not measured.
-        noise: of each sum, with standard errors between 1 and 1.5.
-        draws: how many.
-        seed: of the draws.
-    """
-    rows = len(truth)
-    rng = np.random.default_rng([seed, int(size), noise.norm])
-    draw = rng.laplace if noise.norm == 1 else rng.normal
-    std = np.triu(np.linspace(1, 1.5, rows**2).reshape(rows, rows))
-    offsets = np.zeros((rows, rows))
-    if response:
-        std[1, 1] = 0
-    for row in range(1, rows):
-        offsets[row, row] = 0.5
-    added = draw(0, 2**-0.5 if noise.norm == 1 else 1.0, (draws, rows, rows)) * std
-    shared = added[:, :1, :1] * offsets
-    upper = np.triu(truth * size) + added + shared
-    moments = np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2)
-    ones = np.ones(rows - 1)
-    noise_std = np.broadcast_to(std, moments.shape)
-    return EstimatedMoments(
-        scales=MomentScales(
-            variables=tuple("yabcdefghi"[: rows - 1]),
-            names={},
-            centres=0 * ones,
-            reaches=ones,
-            units=ones,
-            steps=np.ones((rows, rows)),
-            offsets=offsets,
-            lows=-ones,
-            highs=ones,
-        ),
-        moments=moments,
-        noise=noise_std,
-        interval_noise=noise_std,
-        multiplier=interval_multiplier(noise, 0.95),
-        level=0.95,
-        by=(),
-        labels=(),
-        groups="",
-    )
-
-
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("size", [5, 30, 200, 3000])
 @pytest.mark.parametrize(
@@ -270,7 +216,7 @@ def test_correlation_intervals_cover(noise, size, means, variances, correlation)
     matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
     truth = np.block([[np.ones((1, 1)), np.atleast_2d(means)], [np.atleast_2d(means).T, matrix]])
     truth[1:, 1:] += np.outer(means, means)
-    found = pair_columns(drawn_moments(truth, size, False, noise, 4_000, 1), 1, 2)
+    found = pair_columns(drawn_moments(truth, size, noise, 4_000, 1, response=False), 1, 2)
     for low, high, exact in (
         (found["low"], found["high"], correlation),
         (found["covariance_low"], found["covariance_high"], covariance),
@@ -286,22 +232,29 @@ def test_correlation_intervals_cover(noise, size, means, variances, correlation)
 @pytest.mark.parametrize("predictors", [1, 3, 8])
 def test_coefficient_intervals_cover(noise, size, predictors) -> None:
     """Predictors are correlated, and away from the middle of their bounds."""
-    rng = np.random.default_rng(predictors)
-    common = rng.normal(size=(3_000, 1))
-    values = 0.15 + 0.25 * common + 0.25 * rng.normal(size=(3_000, predictors))
-    response = values @ np.linspace(0.8, -0.4, predictors) / predictors**0.5 - 0.1
-    response += 0.1 * rng.normal(size=3_000)
-    design = np.column_stack([np.ones(3_000), response, values])
-    truth = design.T @ design / 3_000
-    rows = [0, *range(2, predictors + 2)]
-    exact = np.linalg.solve(truth[np.ix_(rows, rows)], truth[rows, 1])
-    found = coefficient_columns(drawn_moments(truth, size, True, noise, 2_000, 2))
+    truth, exact = regression_truth(predictors)
+    found = coefficient_columns(drawn_moments(truth, size, noise, 2_000, 2, response=True))
     coverage = ((found["low"] <= exact) & (exact <= found["high"])).mean(axis=0)
     assert coverage.min() > 0.93
     if size == 20_000:
         assert coverage.max() < 0.985
     assert np.isfinite(found["coefficient"]).all()
     assert np.isinf(found["high"][found["ridge"] > 0]).all()
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("size", [10, 20, 30, 60])
+def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size) -> None:
+    """Noise that makes the equations clear also shrinks the coefficients."""
+    truth, exact = regression_truth(1)
+    found = coefficient_columns(drawn_moments(truth, size, noise, 10_000, 3, response=True))
+    has_ends = np.isfinite(found["high"]).all(axis=1)
+    if size < 30:
+        assert has_ends.mean() < 0.001
+        return
+    coverage = ((found["low"] <= exact) & (exact <= found["high"]))[has_ends].mean(axis=0)
+    assert has_ends.mean() > 0.1
+    assert coverage.min() > 0.93
 
 
 def test_sql_of_two_measures_matches_a_database() -> None:

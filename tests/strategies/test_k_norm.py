@@ -9,11 +9,14 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import (
+    LargeScaleVariances,
     cell_multiplier,
+    evaluate_plan,
     k_norm_variances,
     lower_bound,
     measured_multiplier,
 )
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, mechanism_of
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, series_plan
@@ -125,6 +128,50 @@ def test_releases_have_the_promised_errors_and_intervals_cover(sizes, budget, ne
     seen = math.sqrt(np.concatenate(squares).mean())
     assert seen == pytest.approx(rmse(plan), rel=0.06)
     assert 0.93 <= np.concatenate(covered).mean() <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "max_rows", "changes"),
+    [("add_remove", 1, 1), ("add_remove", 3, 3), ("replace", 1, 2), ("replace", 3, 6)],
+)
+@pytest.mark.parametrize("budget", [ln.PureDP(3), ln.ApproxDP(3, "1e-6")], ids=["pure", "delta"])
+def test_units_of_several_rows_scale_the_noise(neighbours, max_rows, changes, budget):
+    """Like one row with a budget divided by the changes, by shares and errors."""
+    unit = "id" if max_rows > 1 else None
+    privacy = ln.Privacy(budget, neighbours, unit, max_rows)
+    plan = ln.plan(one_way((2,) * 8), privacy, strategy="k_norm")
+    assert plan.cost().epsilon == 3
+    (group,) = plan.measured().k_norm_groups().values()
+    assert plan.measured().blocks[group[0]].scale == Fraction(changes, 3)
+    one = ln.plan(one_way((2,) * 8), ln.PureDP(Fraction(3, changes)), strategy="k_norm")
+    assert rmse(plan) == pytest.approx(rmse(one))
+
+
+@pytest.mark.parametrize("sizes", [(2, 8, 100), (9, 16, 7, 15, 6, 5, 2, 2), (2, 2, 2, 40, 40)])
+def test_groups_share_the_budget_by_cube_roots(sizes):
+    """Shares near the cube roots of the groups' errors, and better than these and than even ones."""
+    plan = ln.plan(one_way(sizes), PURE, strategy="k_norm")
+    measured = plan.measured()
+    blocks = measured.blocks
+    groups = list(measured.k_norm_groups().values())
+    groups += [[at] for at, block in enumerate(blocks) if block.k_norm_group is None]
+    assert len(groups) > 1
+    shares = np.array([float(1 / blocks[group[0]].scale) for group in groups])
+    assert shares.sum() == pytest.approx(1)
+    limit = LargeScaleVariances(list(sizes))
+    errors = []
+    for group in groups:
+        own = [blocks[at].rows for at in group]
+        errors.append(sum(size * limit.of(own).cells[size] for size in own))
+    roots = np.cbrt(errors)
+    cube_roots = roots / roots.sum()
+    assert shares == pytest.approx(cube_roots, rel=0.15)
+    for other in (cube_roots, np.full(len(groups), 1 / len(groups))):
+        scales = {at: other[number] for number, group in enumerate(groups) for at in group}
+        weighted = [(block, float(scales[at])) for at, block in enumerate(blocks)]
+        rescaled = fit_noise_scales(measured.domain, measured.privacy, measured.noise, weighted)
+        there = evaluate_plan(plan.workload, rescaled).promise.total_squared_error
+        assert plan.expected_error().total_squared_error <= there * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(

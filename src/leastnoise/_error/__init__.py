@@ -85,6 +85,7 @@ from leastnoise._error._moments import (
     expected_statistic_errors,
     information_gradients,
     moment_scales,
+    public_eigenvalue,
     smallest_eigenvalue,
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms

@@ -319,6 +319,16 @@ def smallest_eigenvalue(moments: FloatArray) -> Gradient:
     return Gradient(values[..., 0], slopes)
 
 
+def public_eigenvalue(scales: MomentScales) -> float:
+    """Return the smallest eigenvalue of the normal equations of one row at public scales.
+
+    Predictors are uncorrelated, with means in the middle of their bounds and standard deviations
+    of `PUBLIC_STD_RATIO` times the distance of the bounds.
+    """
+    deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
+    return float(min(1.0, *deviations[1:] ** 2))
+
+
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     """Return the map from coefficients of u to coefficients in amounts.
 

@@ -10,6 +10,7 @@ from leastnoise._error import (
     coefficient_gradients,
     coefficient_scales,
     information_gradients,
+    public_eigenvalue,
     smallest_eigenvalue,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
@@ -21,9 +22,11 @@ from leastnoise._workload import By, checked_variables, factors_of_sums, join_me
 
 CLEAR_RATIO = 1.5
 """The smallest eigenvalue of the normal equations over the half width of its interval, above which
-coefficients have intervals with ends. With 1, 82% of the intervals with ends covered in groups of
-20 rows, and with 1.25, 90%; with 1.5 at least 94% (``python bench/coverage.py --only
-coefficients``)."""
+coefficients have intervals with ends."""
+SIZE_RATIO = 2.0
+"""The same for the eigenvalue that the number of rows has at public scales. Without this limit 92%
+of the intervals with ends covered in groups of 20 rows, and 80% in groups of 10; with it, such
+groups have no ends (``python -m experiments.coverage_moments``)."""
 _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
 """The same ratio from which intervals are not stretched; between both the stretch is linear."""
 
@@ -116,9 +119,10 @@ def regression(
             not exist.
 
     Guarantees: post-processing. Intervals are those of a quotient (Fieller), by the delta method.
-        If the smallest eigenvalue of the normal equations is not clear of 0, the noise allows
-        every coefficient. Then the interval is unbounded, and the coefficients are computed with
-        the least ridge that makes this eigenvalue at least one standard error. Intervals cover
+        If the group has too few rows, or the smallest eigenvalue of the normal equations is not
+        clear of 0, the noise allows every coefficient. Then the interval is unbounded, and the
+        coefficients are computed with the least ridge that makes this eigenvalue at least one
+        standard error. Intervals cover
         with about probability ``level`` or more, also among the intervals that have ends.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)})
@@ -151,8 +155,10 @@ def regression(
 def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
     """Return the arrays of `Regression`, of shape (groups, terms)."""
     eigenvalue = smallest_eigenvalue(estimated.moments)
-    clearness = eigenvalue.value / estimated.half_width(eigenvalue)
-    is_clear = clearness > CLEAR_RATIO
+    half_width = estimated.half_width(eigenvalue)
+    clearness = eigenvalue.value / half_width
+    at_public_scales = estimated.counts * public_eigenvalue(estimated.scales)
+    is_clear = (clearness > CLEAR_RATIO) & (at_public_scales > SIZE_RATIO * half_width)
     least_eigenvalue = estimated.std_error(eigenvalue)
     ridge = np.where(is_clear, 0.0, np.maximum(least_eigenvalue - eigenvalue.value, 0.0))
     weight_rows, constants = coefficient_scales(estimated.scales)

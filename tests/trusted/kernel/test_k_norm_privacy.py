@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
 from leastnoise._trusted.kernel._periods import check_along
-from leastnoise._trusted.linop import Dense, Identity, Prefix
+from leastnoise._trusted.linop import Dense, Identity, Prefix, dense
 from leastnoise._trusted.measurements import (
     Block,
     Factor,
@@ -102,6 +102,70 @@ def test_cost_is_at_least_the_loss_of_every_pair_of_neighbours(blocks, neighbour
         others = [[*base]] if neighbours == "add_remove" else [[*base, other] for other in every]
         for other in others:
             largest = max(largest, loss(plan, tables([*base, row]), tables(other)))
+    assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
+    if all(block.k_norm_group is not None for block in blocks):
+        assert largest == cost(plan).epsilon
+
+
+_PARTS = 420  # a multiple of the numerators of all scales
+
+
+def row_vector(blocks, row):
+    """What a row adds to the answers of all blocks."""
+    codes = dict(zip("abc", row, strict=True))
+    parts = []
+    for block in blocks:
+        if block.factors:
+            (factor,) = block.factors
+            parts.append(dense(factor.operator)[:, codes[factor.attributes[0]]])
+        else:
+            parts.append(np.ones(1, dtype=np.int64))
+    return np.concatenate(parts)
+
+
+def largest_loss(plan, changes):
+    """The largest log ratio of the probabilities for any of the changes of the answers."""
+    ends = np.cumsum([block.rows for block in plan.blocks])
+    parts = np.split(changes, ends[:-1], axis=1)
+    norms = [np.abs(part).sum(axis=1) for part in parts]
+    losses = np.zeros(len(changes), dtype=np.int64)
+    grouped = set()
+    for group in plan.k_norm_groups().values():
+        grouped.update(group)
+        for index in group:  # the change is on the lattice on which noise is drawn
+            assert (parts[index].sum(axis=1) == parts[group[0]].sum(axis=1)).all()
+        norm = np.max([norms[index] for index in group], axis=0)
+        losses += norm * _whole_inverse(plan.blocks[group[0]].scale)
+    for index, block in enumerate(plan.blocks):
+        if index not in grouped:
+            losses += norms[index] * _whole_inverse(block.scale)
+    return Fraction(int(losses.max()), _PARTS)
+
+
+def _whole_inverse(scale):
+    parts = _PARTS / scale
+    assert parts.denominator == 1
+    return int(parts)
+
+
+@pytest.mark.parametrize("blocks", PLANS)
+@pytest.mark.parametrize(("neighbours", "most"), [("add_remove", 3), ("replace", 2)])
+def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbours, most):
+    """All units of up to ``most`` rows, and under replace all pairs of them."""
+    plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours, "id", most))
+    every = itertools.product(range(2), range(3), range(2))
+    rows = [row_vector(blocks, row) for row in every]
+    units = np.array(
+        [
+            sum(unit)
+            for number in range(1, most + 1)
+            for unit in itertools.combinations_with_replacement(rows, number)
+        ]
+    )
+    none = np.zeros_like(units[:1])
+    others = none if neighbours == "add_remove" else np.concatenate([none, units])
+    changes = (units[:, None] - others).reshape(-1, units.shape[1])
+    largest = largest_loss(plan, changes)
     assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
     if all(block.k_norm_group is not None for block in blocks):
         assert largest == cost(plan).epsilon
