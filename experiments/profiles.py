@@ -29,7 +29,7 @@ def count_cells(values: pd.Series, kind: Any, labels: tuple[Any, ...]) -> list[i
     present = values[~is_missing]
     counts = dict.fromkeys(map(str, labels), 0)
     outside = kind.get("outside", "drop")
-    if "bins" in kind or "integers" in kind:
+    if "bins" in kind or "integers" in kind or "edges" in kind:
         cells = _number_cells(pd.to_numeric(present, errors="coerce"), kind)
         regular = list(map(str, labels))[: _regular(kind)]
         for cell, count in cells.items():
@@ -76,16 +76,21 @@ def _regular(kind: Any) -> int:
     """Return the number of cells of an attribute of numbers."""
     if "bins" in kind:
         return int(kind["bins"]["count"])
+    if "edges" in kind:
+        return len(kind["edges"]) - 1
     low, high = kind["integers"]
     return int(high - low + 1)
 
 
 def _number_cells(numbers: pd.Series, kind: Any) -> pd.Series:
     """Return the number of values in each cell of an attribute of numbers."""
-    if "bins" in kind:
-        low, high = (float(kind["bins"][end]) for end in ("low", "high"))
-        edges = np.linspace(low, high, _regular(kind) + 1)
-        cells = np.searchsorted(edges, numbers.clip(low, high), side="right") - 1
+    if "integers" not in kind:
+        if "bins" in kind:
+            low, high = (float(kind["bins"][end]) for end in ("low", "high"))
+            edges = np.linspace(low, high, _regular(kind) + 1)
+        else:
+            edges = np.array([float(edge) for edge in kind["edges"]])
+        cells = np.searchsorted(edges, numbers.clip(edges[0], edges[-1]), side="right") - 1
     else:
         low, high = kind["integers"]
         cells = numbers.round().clip(low, high).to_numpy() - low
@@ -99,6 +104,8 @@ def beyond_bounds(values: pd.Series, kind: Any) -> float | None:
         low, high = float(kind["bins"]["low"]), float(kind["bins"]["high"])
     elif "integers" in kind:
         low, high = kind["integers"]
+    elif "edges" in kind:
+        low, high = float(kind["edges"][0]), float(kind["edges"][-1])
     else:
         return None
     numbers = pd.to_numeric(values, errors="coerce").dropna()
