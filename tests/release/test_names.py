@@ -451,6 +451,8 @@ dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
 queries = { month = { level = "quarter" } }
 [[workload]]
 queries = { month = { ranges = [["2024-01", "2024-03"]] } }
+[[workload]]
+queries = { month = { rolling = 3 } }
 [names]
 attributes.month = "Monat"
 levels.quarter = "Quartal"
@@ -461,4 +463,46 @@ language = "de"
     spec = read(tmp_path, text)
     catalogue = spec.options.catalogue()
     titles = [table_title(product, catalogue) for product in spec.workload.products]
-    assert titles == ["Fälle nach Quartal", "Fälle nach Monat (Bereiche)"]
+    assert titles == [
+        "Fälle nach Quartal",
+        "Fälle nach Monat (Bereiche)",
+        "Fälle nach Monat (je 3 Perioden zusammen)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "label", "written"),
+    [
+        ("en", "2024-03", "March 2024"),
+        ("de", "2024-03", "März 2024"),
+        ("en", "2024-Q3", "Q3 2024"),
+        ("de", "2024-Q3", "3. Quartal 2024"),
+        ("de", "2024-03-05", "2024-03-05"),
+        ("de", "2024-13", "2024-13"),
+        ("de", "2024", "2024"),
+    ],
+)
+def test_pages_write_months_and_quarters_in_words(language, label, written):
+    assert load_catalogue(language).format_period(label) == written
+
+
+@pytest.mark.parametrize("unit", ["household", ""])
+def test_pages_name_units_by_their_name(tmp_path, unit):
+    """Without a display name of units, sentences name their column."""
+    domain = ln.Domain(income=ln.Bins(0, 40, 4, outside="clip")).as_complete()
+    workload = ln.queries(domain, income="identity") + ln.cdf_queries(domain, "income")
+    privacy = ln.Privacy(ln.PureDP(1), unit_column="db030", max_rows=3)
+    names = {"rows": "persons", "units": "households", **({"unit": unit} if unit else {})}
+    rows = pd.DataFrame({"db030": range(4000), "income": [row % 40 for row in range(4000)]})
+    ln.release(
+        ln.plan(workload, privacy),
+        rows,
+        seed=1,
+        out=tmp_path / "out",
+        options=ln.Options(names=names, languages=("en", "de"), guard="1/10"),
+    )
+    for file in ("report.html", "report.de.html"):
+        page = (tmp_path / "out" / file).read_text(encoding="utf-8")
+        text = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL)
+        assert ("db030" in text) == (not unit)
+        assert re.search(r"\d\s?%", text)  # shares of the distribution function

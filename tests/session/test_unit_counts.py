@@ -136,7 +136,7 @@ def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
     for words in (
         "Einheiten nach region",
         "Anzahl der Einheiten",
-        "Eine Einheit ist ein Wert der Spalte",
+        "Als Einheit gilt: Wert der Spalte",
         "In Tabellen nach month zählt eine Einheit einmal in jeder Zelle",
     ):
         assert words in page

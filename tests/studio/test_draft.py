@@ -251,3 +251,61 @@ def test_statistic_row_states_its_promise(tmp_path):
     )
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])
+
+
+FIELDS_SPEC = """[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [0, 99]
+levels.group = { width = 10 }
+[measures.pay]
+clip = [0, 60000]
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+[names.attributes]
+sex = { en = "sex", de = "Geschlecht" }
+"""
+
+
+def test_draft_writes_names_outputs_and_survey(tmp_path):
+    draft = draft_from_text(FIELDS_SPEC, tmp_path)
+    assert draft.field_texts["names/attributes/sex/name/de"] == "Geschlecht"
+    texts = {
+        "names/rows/en": "persons",
+        "names/rows/de": "Personen",
+        "names/unit/en": "household",
+        "names/attributes/sex/unit/en": "code",
+        "names/levels/age:group/name/en": "age group",
+        "names/measures/pay/mean/en": "mean pay",
+        "output/title/en": "Pay",
+        "output/below": "10",
+        "survey/design_effect": "1.5",
+        "survey/sample": "900",
+        "survey/population": "90000",
+    }
+    changed = change_draft(draft, {f"field:{name}": text for name, text in texts.items()})
+    options = changed.spec.options
+    german = options.catalogue("de").names
+    assert (german.rows, german.unit) == ("Personen", "household")
+    assert german.attribute("sex").name == "Geschlecht"
+    assert german.attribute("sex").unit == "code"
+    assert german.level("age:group").name == "age group"
+    assert german.measure("pay").mean == "mean pay"
+    assert (options.title, options.below) == ("Pay", 10)
+    assert options.survey["sample"] == "900"
+    removed = change_draft(changed, {f"field:{name}": "" for name in texts})
+    assert "persons" not in format_spec(removed)
+    assert draft.spec.options == draft_from_text(format_spec(removed), tmp_path).spec.options
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("names/nothing/en", "x"), ("names/rows/en", "a\nb"), ("names/rows/en", 5)]
+)
+def test_draft_refuses_unknown_or_unprintable_fields(tmp_path, name, value):
+    draft = draft_from_text(FIELDS_SPEC, tmp_path)
+    with pytest.raises(InputError):
+        change_draft(draft, {f"field:{name}": value})

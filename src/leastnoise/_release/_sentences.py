@@ -148,7 +148,7 @@ def _format_factor(factor: float) -> str:
 
 def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Name the privacy unit and the relation of neighbours, for the citation."""
-    if catalogue.language == "en":
+    if catalogue.language == "en" and not catalogue.names.unit:
         return privacy.unit
     if privacy.unit_column is None:
         unit = catalogue.say("cite_row")
