@@ -1403,6 +1403,11 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             "Other targets, and targets of sums, belong to tables: set them for "
             "queries of the same table."
         )
+        if foreign[0] == "weighted_by":
+            advice = (
+                "No measure is a weight times two values. For a weighted variance add a column "
+                "of squares to the source, and ask for weighted means of both columns."
+            )
         raise refuse(
             f"a key of {where}, which asks for {kind},",
             foreign[0],
