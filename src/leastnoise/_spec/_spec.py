@@ -1034,7 +1034,11 @@ def _read_series(
 
 _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
-_SEARCH_ADVICE = "State them, such as those that were found for a release of the rows so far."
+_SEARCH_ADVICE = (
+    "A series is paid once, for rows that do not exist yet. Find them before it with the same ledger, "
+    "with `leastnoise categories` and the spec without [series], then state what was found and the "
+    "rest of the budget."
+)
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
 _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
