@@ -70,6 +70,55 @@ CASES = {
 }
 
 
+OF_YEARS = {
+    "counts": ln.queries(AMOUNTS, sex="identity"),
+    "means": ln.mean_queries(AMOUNTS, "years", by=["sex"]),
+    "variances": ln.variance_queries(AMOUNTS, "years", by=["sex"]),
+}
+
+
+def own_variances(plan: ln.Plan) -> dict[str, float]:
+    """Variances of tables, of sums without the noise that they share with the counts of values.
+
+    Sums and squares of years are measured at both ends of their values, 0 and 4.
+    """
+    variances = {table.name: table.rmse**2 for table in plan.expected_error().tables}
+    counts = variances.get("count of years by sex", 0.0)
+    return {
+        name: variance - (4 * counts if "sum of" in name else 0.0)
+        for name, variance in variances.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("means", "variances"), ("variances", "means"), ("counts", "means"), ("means", "counts")],
+)
+def test_releases_may_have_other_measures(first: str, second: str) -> None:
+    """Precisions of the same tables add up, less the noise that sums share with counts."""
+    budget = ln.PureDP(1)
+    earlier = seeded(OF_YEARS[first], budget)
+    plan = ln.plan(OF_YEARS[second], budget, after=[earlier])
+    own = evaluate_plan(plan.workload, plan.measurements)
+    sources = [own_variances(own), own_variances(earlier.plan)]
+    joint = plan.expected_error().tables
+    for name, variance in own_variances(plan).items():
+        precision = sum(1 / source[name] for source in sources if name in source)
+        assert variance == pytest.approx(1 / precision)
+    again = ln.Plan.from_json(plan.to_json())
+    assert again.expected_error().tables == joint
+    release = ln.release(plan, PEOPLE, seed=2)
+    errors = [release.tables[table.name].frame("pandas")["noise_std"].max() for table in joint]
+    assert errors == pytest.approx([table.rmse for table in joint])
+
+
+def test_after_refuses_a_measure_with_other_bounds() -> None:
+    wider = ln.Domain({"sex": ["F", "M", "X"]}, measures={"years": ln.Measure("age", 0, 9)})
+    workload = ln.mean_queries(wider, "years", by=["sex"])
+    with pytest.raises(ln.InputError, match="its years has other bounds"):
+        ln.plan(workload, ln.PureDP(1), after=[seeded(OF_YEARS["means"], ln.PureDP(1))])
+
+
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize(("tables", "budget"), CASES.values(), ids=CASES)
 def test_joint_error_equals_dense_least_squares(tables, budget) -> None:

@@ -1141,3 +1141,51 @@ def test_series_limit_is_refused_beside_people_in_windows(tmp_path) -> None:
             plan_spec(read_spec(tmp_path / "spec.toml"))
     (tmp_path / "spec.toml").write_text(f"{text}max_rows = 80\n")
     assert plan_spec(read_spec(tmp_path / "spec.toml")).privacy.max_rows == 80
+
+
+def test_bounds_found_before_a_series_share_its_ledger(tmp_path) -> None:
+    """The search and the series together cost the whole budget, and no more is left."""
+    random = np.random.default_rng(2)
+    visits = pd.DataFrame(
+        {
+            "day": random.choice(["2024-01-05", "2024-02-10"], 300),
+            "paid": random.integers(0, 99, 300),
+        }
+    )
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    ledger = tmp_path / "visits.ledger"
+    search = ln.plan_bounds("paid", ln.ZCDP("1/40"), 1000, low=0, unit=1)
+    found = ln.find_bounds(
+        search, tmp_path / "visits.csv", ledger=ledger, whole=ln.Privacy(ln.ZCDP("1/2"))
+    )
+    text = """
+        [source]
+        path = "visits.csv"
+        [privacy]
+        rho = "{rho}"
+        [domain.month]
+        dates = {{ column = "day", from = "2024-01-01", to = "2024-02-29", by = "month" }}
+        [measures.paid]
+        clip = {clip}
+        [[workload]]
+        queries = {{ month = "identity" }}
+        sum = "paid"
+        [series]
+        along = "month"
+        late = "drop"
+        [output]
+        formats = ["csv"]
+    """
+    spec = tmp_path / "visits.toml"
+    searching = "{ low = 0, most = 1000 }"
+    spec.write_text(text.format(rho="1/2", clip=searching), encoding="utf-8")
+    with pytest.raises(ln.InputError, match="Find them before it with the same ledger"):
+        read_spec(spec)
+    bounds = [int(found.low), int(found.high)]
+    arguments = {"out": tmp_path / "out", "ledger": ledger}
+    spec.write_text(text.format(rho="12/25", clip=bounds), encoding="utf-8")
+    with pytest.raises(ln.LeastNoiseError, match="too much"):
+        ln.release_series(read_spec(spec), tmp_path / "visits.csv", **arguments)
+    spec.write_text(text.format(rho="19/40", clip=bounds), encoding="utf-8")
+    folders = ln.release_series(read_spec(spec), tmp_path / "visits.csv", **arguments)
+    assert [folder.name for folder in folders] == ["2024-01", "2024-02"]

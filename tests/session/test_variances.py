@@ -229,7 +229,7 @@ def test_unsuitable_requests_are_refused() -> None:
     )
     with pytest.raises(ln.InputError, match="of must be a measure of values of rows"):
         ln.variance_queries(domain, "total")
-    with pytest.raises(ln.InputError, match="variances have no weights"):
+    with pytest.raises(ln.InputError, match="regressions have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")
     means = ln.release(
         ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1)),

@@ -288,7 +288,7 @@ def test_variances_and_units_are_not_weighted() -> None:
             InputError, match="counts of units, and weighted tables, have no weights"
         ):
             asked.weighted_by("weight")
-    with pytest.raises(InputError, match="variances have no weights"):
+    with pytest.raises(InputError, match="regressions have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")
     with pytest.raises(
         InputError, match="a weight must be a Measure with a lower bound of at least 0"

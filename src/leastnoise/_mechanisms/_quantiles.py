@@ -133,8 +133,9 @@ def _check_statistic(statistic: Statistic) -> None:
         )
     if any(groups != identity() for groups in statistic.groups):
         raise InputError(
-            f"The {statistic.name} must be by the cells of attributes for {STRATEGY}; got groups "
-            "of a level. Choose strategy = 'auto', or ask by the attribute itself."
+            f"The {statistic.name} must be by the cells of attributes for {STRATEGY}; got a level, "
+            "ranges, predicates or the WHERE of a statement. Choose strategy = 'auto', or ask by "
+            "the attribute itself."
         )
     if max(statistic.at) == 1:
         raise refuse(

@@ -35,6 +35,7 @@ from leastnoise._plan._earlier import (
     hidden_attributes,
     joint_measurements,
     joint_observation,
+    with_earlier_measures,
 )
 from leastnoise._plan._frozen import FrozenDict, freeze
 from leastnoise._plan._guard import guard_budget, guard_share, with_guard, without_guard

@@ -273,13 +273,40 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 
 
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
-    """Raise if an earlier release has another domain, except hidden cells."""
-    if declared(release.measurements.domain) != declared(domain):
+    """Raise if an earlier release has other cells, or measures unlike the plan's.
+
+    Hidden cells may differ, and either may have measures that the other lacks.
+    """
+    of_release = declared(release.measurements.domain)
+    of_plan = declared(domain)
+    kinds, other_kinds = (
+        {name: each.kind(name) for name in each.names} for each in (of_plan, of_release)
+    )
+    if list(kinds.items()) != list(other_kinds.items()):
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the domain of this plan; its "
-            "attributes, their cells, its measures or its rules for missing values differ. "
-            f"{_ADVICE}"
+            f"attributes, their cells or its rules for missing values differ. {_ADVICE}"
         )
+    for name, measure in of_release.measures.items():
+        if of_plan.measures.get(name, measure) != measure:
+            raise InputError(
+                f"The earlier release {quoted(release.name)} must have the measures of this plan; "
+                f"its {name} has other bounds, another unit or other rules. {_ADVICE}"
+            )
+
+
+def with_earlier_measures(domain: Domain, earlier: Iterable[EarlierRelease]) -> Domain:
+    """Return the domain of a plan with all measures of earlier releases.
+
+    Measures count no rows, so a release that lacks one has the same rows in the same cells.
+    """
+    measures = dict(domain.measures)
+    for release in earlier:
+        for name, measure in release.measurements.domain.measures.items():
+            measures.setdefault(name, measure)
+    if len(measures) == len(domain.measures):
+        return domain
+    return Domain({name: domain.kind(name) for name in domain.names}, measures=measures)
 
 
 def check_earlier(

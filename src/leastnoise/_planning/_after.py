@@ -26,6 +26,7 @@ from leastnoise._plan import (
     check_earlier,
     check_noise,
     hidden_attributes,
+    with_earlier_measures,
 )
 from leastnoise._planning._plan_cache import cached_candidates
 from leastnoise._strategies import improve_weights
@@ -33,7 +34,7 @@ from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
-from leastnoise._workload import Product, Workload, over, with_hidden
+from leastnoise._workload import Product, Workload, over, with_domain, with_hidden
 
 _MOST_JUDGED = 8  # judged candidates, those of least error without earlier releases
 _STEPS = 300  # the most steps of the search for weights; a step costs two products with a matrix
@@ -84,6 +85,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     attributes = {*workload.read_attributes}
     for release in search.earlier:
         check_domain(release, workload.domain)
+    workload = with_domain(workload, with_earlier_measures(workload.domain, search.earlier))
     hidden = hidden_attributes(search.earlier, workload.domain, attributes)
     workload = over(workload, with_hidden(workload.domain, hidden))
     check_earlier(search.earlier, workload.domain, privacy, attributes)

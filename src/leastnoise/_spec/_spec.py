@@ -1042,7 +1042,11 @@ def _read_series(
 
 _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
-_SEARCH_ADVICE = "State them, such as those that were found for a release of the rows so far."
+_SEARCH_ADVICE = (
+    "A series is paid once, for rows that do not exist yet. Find them before it with the same ledger, "
+    "with `leastnoise categories` and the spec without [series], then state what was found and the "
+    "rest of the budget."
+)
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
 _PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
@@ -1411,6 +1415,11 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             "Other targets, and targets of sums, belong to tables: set them for "
             "queries of the same table."
         )
+        if foreign[0] == "weighted_by":
+            advice = (
+                "No measure is a weight times two values. For a weighted variance add a column "
+                "of squares to the source, and ask for weighted means of both columns."
+            )
         raise refuse(
             f"a key of {where}, which asks for {kind},",
             foreign[0],

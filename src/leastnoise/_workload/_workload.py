@@ -346,10 +346,12 @@ class Workload:
     def _check_weightable(self) -> None:
         """Raise for tables and statistics that cannot have weights."""
         measures = self.domain.measures
-        if any(entry.kind == "variances" for entry in self.statistics):
+        if any(entry.form.has_scales for entry in self.statistics):
             raise InputError(
                 "weighted_by is for counts, sums, means, quantiles and distribution functions; "
-                "variances have no weights. Leave it out there."
+                "variances, correlations and regressions have no weights, because no measure is "
+                "a weight times two values. For a weighted variance add a column of squares to "
+                "the source, and ask for weighted means of both columns."
             )
         if any(entry.weighted_by is not None for entry in self.statistics):
             raise InputError(
