@@ -211,14 +211,9 @@ seconds = 2
     }
     for name in ("sex", "service_date"):
         grouped = claims.groupby(name).paid
-        for kind, values in (
-            ("mean", grouped.mean()),
-            ("sum", grouped.sum()),
-            ("count", grouped.count()),
-        ):
-            truths[f"{kind} of paid by {name}"] = lambda row, values=values, name=name: values[
-                row[name]
-            ]
+        truths[f"mean of paid by {name}"] = _by_label(grouped.mean(), name)
+        truths[f"sum of paid by {name}"] = _by_label(grouped.sum(), name)
+        truths[f"count of paid by {name}"] = _by_label(grouped.count(), name)
     return spec, truths
 
 
@@ -289,6 +284,11 @@ seconds = 2
     return spec, truths
 
 
+def _by_label(values: "pd.Series[Any]", name: str) -> Truth:
+    """Return the true value of an answer by its label of one attribute."""
+    return lambda row: float(values[row[name]])
+
+
 def _up_to(values: "pd.Series[float]", row: Mapping[str, Any], name: str) -> float:
     """Return the number of values up to the end of a cell; the last cell counts those beyond it."""
     if row[name].startswith("<="):
@@ -305,7 +305,7 @@ def _nearest(row: Mapping[str, Any], name: str, groups: Any) -> str:
     """Return the group of a row whose label begins with the same number."""
     label = next(str(value) for key, value in row.items() if key.startswith(name))
     first = re.split(r"\D+", label)[0]
-    return next(group for group in groups.cat.categories if group.split(" ")[0] == first)
+    return str(next(group for group in groups.cat.categories if group.split(" ")[0] == first))
 
 
 def count_covered(release: Any, truths: Mapping[str, Truth]) -> Iterator[tuple[str, int, int]]:
