@@ -30,6 +30,7 @@ SMALLEST = [
     ("series", "--periods", "2", "--months", "2", "--seeds", "0"),
     ("studio", "--ways", "1"),
     ("trees", "--shapes", "even-32", "--budgets", "rho", "--strategies", "workload"),
+    ("walks", "--rows", "12000", "--only", "calls"),
     ("units", "--rows", "120", "--csv-rows", "120"),
     ("trees", "--release", "1", "--rows", "100", "--sources", "duckdb"),
 ]

@@ -306,7 +306,8 @@ ALWAYS = {
     "index_note",
 }
 # Clauses, labels, charts and other pages; names, surveys and squares, which tests/release sees;
-# profiles, which tests/profile sees;
+# profiles, which tests/profile sees; numbers of rows left out or clipped, which tests/session and
+# tests/release see;
 # and what data-aware strategies say, or specs state, which
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
@@ -315,7 +316,7 @@ ELSEWHERE = re.compile(
     r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|size"
     r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
     r"|cite_(row|unit)|points|this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only|profile_\w+|utility_\w+"
-    r"|bounds_found|after(_bound|_units)?|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro(_cdf)?|quarter_of_year|statements_intro"
+    r"|bounds_found|after(_bound|_units)?|alike|other|vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|from|up_to)(_\w+)?"
 )
 
 
