@@ -253,6 +253,8 @@ def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
     assert "(shops), joined by 'shop', that was declared to be public" in sentences
     assert ln.read_release(tmp_path / "out").receipt.joined_tables[2].public
     cards = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    warning = "[[source.join]] number 3 public removes the protection of all rows"
+    assert any(warning in text for text in spec_warnings(what))
     with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'cards'"):
         ln.release(cards, tmp_path / "cards.csv", ledger=tmp_path / "cards.ledger")
 

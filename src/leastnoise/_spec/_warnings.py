@@ -31,6 +31,7 @@ from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Catalogue, product_rounding, table_title
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, words_in
+from leastnoise._spec._domain import join_part
 from leastnoise._spec._spec import Spec, columns_to_read
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
@@ -206,13 +207,13 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
     warnings += [
         catalogue.say("st_w_round", half=readable(step / 2)) for step in sorted(steps) if step
     ]
-    public_joins = [join for join in spec.joins if join.get("public")]
-    # joined on the unit, it protects nothing more
-    keys = {
-        "st_w_join_unit" if spec.privacy.unit_column == Joined(None, **join).own else "st_w_join"
-        for join in public_joins
-    }
-    warnings += [catalogue.say(key) for key in sorted(keys)]
+    for number, join in enumerate(spec.joins, 1):
+        if not join.get("public"):
+            continue
+        key = "st_w_join"
+        if spec.privacy.unit_column == Joined(None, **join).own:
+            key = "st_w_join_unit"  # joined on the unit, it protects nothing more
+        warnings.append(catalogue.say(key, part=join_part(number, len(spec.joins))))
     privacy = stated_privacy(spec.privacy)
     return *(() if privacy is None else budget_warnings(privacy, spec.rows, catalogue)), *warnings
 

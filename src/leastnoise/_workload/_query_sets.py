@@ -693,7 +693,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
     raise refuse(
         f"the query set on {attribute}",
         value,
-        f"{words}, a table with level and its name, with change and a number, or with one of "
+        f"{words}, a table with level and its name, with change or rolling and a number, or with one of "
         "ranges, predicates and matrix and lists",
     )
 

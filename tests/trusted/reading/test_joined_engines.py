@@ -4,8 +4,10 @@ import datetime as dt
 import math
 from collections import Counter
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
@@ -112,7 +114,7 @@ def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
 
 
 @pytest.mark.parametrize("engine", ["postgres", "spark"], indirect=True)
-def test_engine_joins_several_tables(engine, partners):
+def test_engine_joins_several_tables(engine, partners, tmp_path):
     """One query with the partners of a number, of a text, and of a column of the first partner."""
 
     def star(first, second):
@@ -126,6 +128,21 @@ def test_engine_joins_several_tables(engine, partners):
     assert here
     assert found == wanted
     assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+    # with one seed all sources have the same release, noise included
+    plan = ln.plan(
+        ln.queries(BESIDE, t="identity", g="identity", day="identity"),
+        ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
+        strategy="identity",
+    )
+    parquet = [tmp_path / "rows.parquet", tmp_path / "partners.parquet"]
+    for rows, path in zip((ARROW, PARTNERS), parquet, strict=True):
+        pq.write_table(rows, path)
+    pairs = [(ARROW, PARTNERS), (ARROW.to_pandas(), PARTNERS.to_pandas()), parquet]
+    with duckdb.connect(":memory:") as database:
+        pairs.append(tuple(database.from_parquet(str(path)) for path in parquet))
+        of_engine = ln.release(plan, star(engine, partners), seed=5).long("pandas")
+        for first, second in pairs:
+            assert ln.release(plan, star(first, second), seed=5).long("pandas").equals(of_engine)
     # two tables of the unit, of which each keeps its own rule
     both = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
     both = ln.Joined(both, partners, on={"u": "k"}, columns=("y",))

@@ -133,7 +133,7 @@ class Ledger:
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
-        leastnoise._trusted.check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
+        leastnoise._trusted.check._errors.LedgerError: / is a directory; a ledger is a file. Name a file, such as people.ledger.
         """
         _check_path(path)
         file = Path(path)

@@ -662,6 +662,8 @@ def _not_a_ledger(path: Path) -> str:
 
 def _file_exists(path: Path) -> str:
     """Return the message for a new ledger whose file exists."""
+    if path.is_dir():
+        return f"{path} is a directory; a ledger is a file. Name a file, such as people.ledger."
     return (
         f"{path} exists already, and a ledger is never replaced. Open it, or change its budget "
         "with `leastnoise ledger change`."
