@@ -287,10 +287,8 @@ def rehearse(
         values,
         entropy,
     )
-    several, amounts = (
-        {name: np.tile(column, count) for name, column in columns.items()}
-        for columns in (codes, values)
-    )
+    several = {name: np.tile(column, count) for name, column in codes.items()}
+    amounts = {name: np.tile(column, count) for name, column in values.items()}
     several[trial] = np.repeat(np.arange(count), rows)
     terms = ReleaseContract(
         domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
@@ -634,10 +632,8 @@ def build_columns(
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return codes and values of a table of units with equal rows."""
     rows = [row for row, copies in unit_rows for _ in range(copies * units)]
-    codes, values = (
-        {name: [row[name] for row in rows] for name in names}
-        for names in (domain.names, domain.measures)
-    )
+    codes = {name: [row[name] for row in rows] for name in domain.names}
+    values = {name: [row[name] for row in rows] for name in domain.measures}
     return codes, values
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -172,18 +172,17 @@ class ModelSetting:
     @cached_property
     def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
         """The requested tables that no other requested table contains."""
-        tables = {
-            product.attributes: frozenset(product.attributes) for product in self.plan.workload
-        }
-        wider = {
-            len(names): [other for other in tables.values() if len(other) > len(names)]
-            for names in tables
-        }
-        return tuple(
-            names
-            for names, these in tables.items()
-            if not any(these < other for other in wider[len(names)])
-        )
+        tables = dict.fromkeys(product.attributes for product in self.plan.workload)
+        sets_by_width: dict[int, list[frozenset[str]]] = {}
+        for names in tables:
+            sets_by_width.setdefault(len(names), []).append(frozenset(names))
+        maximal = []
+        for names in tables:
+            widths = [width for width in sets_by_width if width > len(names)]
+            wider = chain.from_iterable(sets_by_width[width] for width in widths)
+            if not any(other.issuperset(names) for other in wider):
+                maximal.append(names)
+        return tuple(maximal)
 
     @property
     def stated(self) -> dict[str, Any]:

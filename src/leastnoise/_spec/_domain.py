@@ -631,11 +631,9 @@ def labels_from_spec(
                 texts,
                 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
             )
-        codes = {
-            str(label)
-            for labels in (kind.labels, *(level.labels for level in kind.levels))
-            for label in labels
-        }
+        codes = {str(label) for label in kind.labels}
+        for level in kind.levels:
+            codes |= {str(label) for label in level.labels}
         labels_of[name] = {code: text for code, text in texts.items() if code in codes}
         if not labels_of[name]:
             raise refuse(

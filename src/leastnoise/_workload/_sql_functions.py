@@ -260,19 +260,14 @@ def _equal_tuples(node: Node) -> Node:
     rows = [entry.expressions for entry in node.expressions if isinstance(entry, exp.Tuple)]
     if any(len(row) != len(columns) for row in rows) or len(rows) != len(node.expressions):
         raise refused(node.sql("duckdb"), "Write as many values in each tuple as columns")
-    return exp.Paren(
-        this=exp.or_(
-            *(
-                exp.and_(
-                    *(
-                        exp.EQ(this=column.copy(), expression=value.copy())
-                        for column, value in zip(columns, row, strict=True)
-                    )
-                )
-                for row in rows
-            )
-        )
-    )
+    conditions = []
+    for row in rows:
+        equalities = [
+            exp.EQ(this=column.copy(), expression=value.copy())
+            for column, value in zip(columns, row, strict=True)
+        ]
+        conditions.append(exp.and_(*equalities))
+    return exp.Paren(this=exp.or_(*conditions))
 
 
 def _quantile(call: Node) -> Node:
