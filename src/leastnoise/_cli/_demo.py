@@ -32,8 +32,8 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product
 
-PEOPLE = 200_000
-SEED = 20250321
+PEOPLE = 200_000  # of the survey: the size of a small census
+SEED = 20250321  # of the survey, so that all runs of the demo have the same data
 SEXES = ("F", "M")
 REGIONS = (
     "North", "North East", "East", "South East", "South", "South West", "West", "North West", "Centre", "Capital", "Coast", "Islands",

@@ -38,7 +38,7 @@ from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 
 _URL_VARIABLE = "DATABASE_URL"
-_MOST_PRINTED_COLUMNS = 60
+_MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
 
 
 @click.command("profile")

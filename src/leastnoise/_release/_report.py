@@ -69,7 +69,7 @@ from leastnoise._workload import OutputColumn, Product, Statement, level_names
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
 MOST_TABLE_ROWS = 20_000  # rows of one table that the page shows completely
 MOST_SHORTENED_ROWS = 500  # rows of a table of which the page shows only the largest cells
-MOST_PICTURES = 100
+MOST_PICTURES = 100  # in a report, whose size and time grow with them; layout
 # Cells in all pictures together; after these, pictures show only the largest cells of a table.
 MOST_MARKS = 20_000
 MOST_PICTURE_BYTES = 5_000_000  # all pictures together

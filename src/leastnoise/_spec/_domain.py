@@ -130,7 +130,7 @@ _PRIVATE_FILE_MESSAGE = (
     "code list, or write the list from public knowledge."
 )
 _UNREADABLE_CSV_MESSAGE = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
-_MAX_NAMED_CODES = 5
+_MAX_NAMED_CODES = 5  # in a message; layout
 
 
 @dataclass(frozen=True, slots=True)

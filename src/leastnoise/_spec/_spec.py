@@ -257,8 +257,8 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
 }
 _QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
-_MAX_LISTED_BLANKS = 10
-_MAX_NESTING = 12
+_MAX_LISTED_BLANKS = 10  # in a message; layout
+_MAX_NESTING = 12  # of tables and lists: no key of a spec needs as many
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _Reader = Callable[[str, Any], Any]

@@ -42,7 +42,7 @@ LARGEST_EPSILON = 20
 LARGEST_TARGET_EPSILON = 2
 LARGEST_DELTA = Fraction(1, 10**5)
 """Without a public number of rows."""
-_MAX_LISTED_TABLES = 3
+_MAX_LISTED_TABLES = 3  # in a warning; layout
 
 
 def budget_warnings(

@@ -13,7 +13,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_formats import formatted_time
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
-_MOST_BUCKETS = 1000
+_MOST_BUCKETS = 1000  # of one expression, as in `_sql_buckets.py`
 _DIALECTS = {
     **dict.fromkeys(("DATEADD", "IFF", "DIV0", "ZEROIFNULL"), "snowflake"),
     **dict.fromkeys(("DATE_SUB", "DATE_FORMAT", "CURDATE"), "mysql"),
