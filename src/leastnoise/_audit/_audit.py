@@ -678,7 +678,7 @@ class Audit:
         confidence: the probability with which all bounds hold together.
         trials: the number of trials of all steps together, on each table.
         units: the number of units in which the two tables differ.
-        held: whether no bound is above its claim.
+        is_within_claim: whether no bound is above its claim.
     """
 
     claim: float
@@ -689,7 +689,7 @@ class Audit:
     confidence: float
     trials: int
     units: int
-    held: bool
+    is_within_claim: bool
 
 
 _LOSS_MEASURES = {
@@ -757,7 +757,7 @@ def audit_plan(
         confidence=confidence,
         trials=joint_result.trials,
         units=joint_result.units,
-        held=all(part.held for part in parts),
+        is_within_claim=all(part.is_within_claim for part in parts),
     )
 
 

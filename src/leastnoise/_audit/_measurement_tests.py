@@ -100,7 +100,7 @@ class AuditResult:
     units: int
 
     @property
-    def held(self) -> bool:
+    def is_within_claim(self) -> bool:
         """Whether the lower bound is at most the claimed loss."""
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
@@ -325,7 +325,7 @@ class Pair:
     The differences are of the exact answers of measurements.
 
     Attributes:
-        held: the rows of a unit in the first table and in the second.
+        unit_rows: the rows of a unit in the first table and in the second.
         units: how many units have them.
         queries: indices of the queries whose answers differ, and of all that share noise.
         centres: the exact answers of the second table to these.
@@ -334,7 +334,7 @@ class Pair:
         groups: the groups of these queries that share K-norm noise.
     """
 
-    held: tuple[UnitRows, UnitRows]
+    unit_rows: tuple[UnitRows, UnitRows]
     units: int
     queries: IntArray
     centres: IntArray
@@ -614,7 +614,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
     Each array has the shape (queries that differ, trials).
     """
     samples = []
-    for unit_rows in pair.held:
+    for unit_rows in pair.unit_rows:
         every = np.concatenate(
             rehearse(
                 measured,
@@ -644,7 +644,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
-    rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.held)
+    rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.unit_rows)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 

@@ -103,7 +103,7 @@ class _FromModel(DataDependentFinding):
 
     reading = "aware_reading_model"
 
-    asked: tuple[tuple[str, ...], ...]
+    maximal_tables: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
@@ -128,7 +128,7 @@ class BinnedModelFinding(_FromModel):
         impossible, public = self._stated(observation.measurements.domain)
         return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
-            tuple(map(tuple, self.asked)),
+            tuple(map(tuple, self.maximal_tables)),
             impossible,
             public,
         )
@@ -156,7 +156,7 @@ class TableModelFinding(_FromModel):
         """Return the estimator that shrinks least squares towards the model."""
         impossible, public = self._stated(observation.measurements.domain)
         return ShrunkToModel(
-            Estimate(observation, public), tuple(map(tuple, self.asked)), impossible
+            Estimate(observation, public), tuple(map(tuple, self.maximal_tables)), impossible
         )
 
 
@@ -441,7 +441,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     return Outcome(
         setting.plan,
         join_observations([observation], setting.plan.privacy),
-        TableModelFinding(rows=rows, asked=setting.maximal_tables, **setting.stated),
+        TableModelFinding(rows=rows, maximal_tables=setting.maximal_tables, **setting.stated),
     )
 
 
@@ -463,7 +463,11 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
     cells = sum(block.rows for block in blocks)
     kind = ThreeWayModelFinding if len(steps) > 1 else BinnedModelFinding
     finding = kind(
-        rows=rows, tables=len(blocks), cells=cells, asked=setting.maximal_tables, **setting.stated
+        rows=rows,
+        tables=len(blocks),
+        cells=cells,
+        maximal_tables=setting.maximal_tables,
+        **setting.stated,
     )
     return Outcome(
         setting.plan, join_observations([first, *measured], setting.plan.privacy), finding

@@ -178,7 +178,7 @@ class StatisticFacts:
 
     query: str
     name: str
-    asked: Mapping[str, Json]
+    request: Mapping[str, Json]
     tables: tuple[str, ...]
     files: str
     key_columns: tuple[str, ...]

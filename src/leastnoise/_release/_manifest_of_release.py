@@ -554,7 +554,7 @@ def _statistic_facts(release: Release, table: StatisticTable) -> StatisticFacts:
     return StatisticFacts(
         query=table.id,
         name=table.name,
-        asked=statistic.to_json(),
+        request=statistic.to_json(),
         tables=tuple(product.name for product in tables),
         files=statistic_path(release, table),
         key_columns=tuple(table.key_columns()),
