@@ -548,10 +548,7 @@ def _encode_rows(
         if units is not None:
             units.add(next(numbers), codes)
         values = [next(numbers) for _ in totals]
-        all_inside = bool(is_inside.all())
-        for chunks, column, kind in zip(columns, [*codes, *amounts, *values], types, strict=True):
-            rows_inside = column if all_inside else column[is_inside]
-            chunks.append(rows_inside.astype(kind))
+        _append_rows(columns, [*codes, *amounts, *values], types, is_inside)
         readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
@@ -564,6 +561,19 @@ def _encode_rows(
         amounts={name: next(whole_columns) for name in factors},
         has_value={name: next(whole_columns) for name in totals},
     )
+
+
+def _append_rows(
+    columns: Sequence[list[Array]],
+    encoded: Sequence[Array],
+    types: Sequence[np.dtype[Any]],
+    is_inside: BoolArray,
+) -> None:
+    """Append the rows of a chunk that are inside the domain to each column."""
+    all_inside = bool(is_inside.all())
+    for chunks, column, kind in zip(columns, encoded, types, strict=True):
+        rows_inside = column if all_inside else column[is_inside]
+        chunks.append(rows_inside.astype(kind))
 
 
 def _row_encoders(
