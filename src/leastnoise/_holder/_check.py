@@ -311,9 +311,9 @@ def _join_fit(source: Joined) -> JoinFit:
     """Return counts of rows with a partner row, and of keys that repeat."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
-    partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
+    partners = PartnerRows(open_source(source.second), source.second_key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
-    for _, (partner,), _ in open_source(source.data).encoded([(source.own, partners.of)]):
+    for _, (partner,), _ in open_source(source.data).encoded([(source.first_key, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(

@@ -210,7 +210,7 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
         warnings.append(
             catalogue.say(
                 "st_w_join_unit"
-                if spec.privacy.unit_column == Joined(None, **spec.join).own
+                if spec.privacy.unit_column == Joined(None, **spec.join).first_key
                 else "st_w_join"
             )
         )

@@ -85,8 +85,8 @@ def join_facts(source: Any) -> dict[str, Any]:
         return {}
     return {
         "table": dataset_name(source.second) or "",
-        "on": source.own,
-        "key": source.key,
+        "on": source.first_key,
+        "key": source.second_key,
         "public": source.public,
     }
 
@@ -127,12 +127,12 @@ def check_unit(
     """
     if joined.public is True:
         return
-    if unit_column == joined.own:
+    if unit_column == joined.first_key:
         if unit_reading == joined.reading:
             return
-        raise InputError(message(READ_OTHERWISE, own=joined.own))
+        raise InputError(message(READ_OTHERWISE, own=joined.first_key))
     if unit_column is None:
         received = "every row is a unit"
     else:
         received = f"the unit is {unit_column!r}"
-    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=received))
+    raise InputError(message(NOT_OF_THE_UNIT, own=joined.first_key, got=received))

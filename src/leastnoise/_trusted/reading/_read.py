@@ -1208,8 +1208,8 @@ def joined_source(
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there
         whose key is its own.
     """
-    _check_join_key(first, joined.own)
-    _check_join_key(second, joined.key)
+    _check_join_key(first, joined.first_key)
+    _check_join_key(second, joined.second_key)
     joined_names = _joined_columns(joined, second)
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
@@ -1217,9 +1217,9 @@ def joined_source(
         if not second_encoders:
             yield from first.encoded(encoders)
             return
-        partners = PartnerRows(second, joined.key, second_encoders, joined.reading)
+        partners = PartnerRows(second, joined.second_key, second_encoders, joined.reading)
         mine = [pair for pair in encoders if pair[0] in first.names]
-        keys = (joined.own, partners.of)
+        keys = (joined.first_key, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours = iter(cells)
             theirs = iter(partners.beside(partner))
@@ -1237,7 +1237,7 @@ def joined_source(
     elif first.engine is not None and second.engine is not None:
         mine = [name for name in names if name in first.names]
         engine = first.engine.joined(
-            second.engine, (joined.own, joined.key), mine, second_names, joined.reading
+            second.engine, (joined.first_key, joined.second_key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
     # without a partner a row has nulls there
@@ -1274,7 +1274,7 @@ def _check_join_key(opened: Source, name: str) -> None:
 def _joined_columns(joined: Joined, second: Source) -> list[str]:
     """Return the columns that a join adds; refuse those that are not there."""
     if joined.columns is None:
-        return [name for name in second.names if name != joined.key]
+        return [name for name in second.names if name != joined.second_key]
     for name in joined.columns:
         if name not in second.names:
             raise InputError(
