@@ -159,7 +159,7 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
 def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
     what = parse_spec(SPEC, tmp_path)
     data = what.data(what.source)
-    assert (data.data, data.second, data.key, data.public) == (
+    assert (data.data, data.second, data.second_key, data.public) == (
         files.data,
         files.second,
         "patient_id",
