@@ -194,6 +194,13 @@ def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
         )
 
 
+def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
+    """Return the weight, the heaviest row and whether coefficients exceed 1."""
+    heaviest = math.prod([factor.heaviest for factor in block.factors])
+    largest_square = max([factor.largest_square for factor in block.factors], default=1)
+    return weight, heaviest, largest_square > 1
+
+
 def _gaussian_grid(least: Fraction) -> int:
     """Return the grid on which the least scale of rounded noise is wide enough."""
     grid = 1
@@ -226,12 +233,7 @@ def fit_noise_scales(
     spent = cost(plan)
     budget = privacy.budget
     factor = _noise_factor(spent, budget)
-    heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
-    long = (
-        max([factor.largest_square for factor in block.factors], default=1) > 1
-        for block, _ in blocks
-    )
-    kinds = list(zip((weight for _, weight in blocks), heavy, long, strict=True))
+    kinds = [_kind_of_block(block, weight) for block, weight in blocks]
     distinct = set(kinds)
     grid = 1
     if noise is Noise.ROUNDED_GAUSSIAN:

@@ -32,6 +32,6 @@ def test_audit_json_is_one_object_and_failure_exits_70(folder, run, monkeypatch)
     )
     result = run("audit", "people.toml", "--trials", "2000", "--json")
     told = json.loads(result.out)
-    assert (result.code, told["held"]) == (70, False)
+    assert (result.code, told["is_within_claim"]) == (70, False)
     assert told["parts"][0]["lower_bound"] > told["parts"][0]["claim"]
     assert "a lower bound exceeds the claim" in result.err

@@ -243,4 +243,8 @@ def test_audit_covers_the_category_search(visits, run, monkeypatch):
         )
     wrong = run("audit", "spec.toml", "--trials", "1000", "--json")
     told = json.loads(wrong.out)
-    assert (wrong.code, told["held"], told["searches"]["agent"]["held"]) == (70, True, False)
+    assert (wrong.code, told["is_within_claim"], told["searches"]["agent"]["is_within_claim"]) == (
+        70,
+        True,
+        False,
+    )

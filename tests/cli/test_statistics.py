@@ -64,7 +64,7 @@ def test_statistics_run_from_plan_to_pages(folder, run):
     assert (second["size"], second["std_error"]) == (None, None)
     assert third["rows"] == pytest.approx(value["rmse"]["sex x age:prefix"])
     assert third["std_error"] == pytest.approx(third["rows"] / 200)
-    assert fourth["asked"] == {"cdf": {"of": "income", "by": []}}
+    assert fourth["request"] == {"cdf": {"of": "income", "by": []}}
     sentence, cost = value["values"]
     assert sentence.endswith(
         "a row without a value adds nothing to a sum and is left out of a mean."

@@ -130,7 +130,7 @@ def test_mechanism_passes_its_audit(row: Row) -> None:
     found = audit_plan(
         prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
     )
-    assert found.held
+    assert found.is_within_claim
     assert 0 < found.lower_bound <= found.claim
     assert all(part.claim > 0 for part in found.parts)
     assert found.measure == "epsilon"

@@ -56,7 +56,7 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 @pytest.mark.parametrize("case", CASES)
 def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
     found = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
-    assert found.held
+    assert found.is_within_claim
     spent = planned(case).cost()  # what is claimed is what is paid
     assert found.claim == pytest.approx(
         spent.mu_squared**0.5 if found.measure == "mu" else float(getattr(spent, found.measure))
@@ -74,8 +74,8 @@ def test_noise_too_small_by_a_quarter_is_detected(
     plan = planned(case)
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
-    assert not found.held
-    assert not query(found).held
+    assert not found.is_within_claim
+    assert not query(found).is_within_claim
 
 
 @pytest.mark.parametrize("noise", Noise)
@@ -103,7 +103,7 @@ def test_audit_uses_system_randomness_and_writes_nothing(
 def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
     found = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
-    assert found.held
+    assert found.is_within_claim
     assert 0.15 * found.claim < found.lower_bound <= found.claim
     assert found.measure == ("rho" if isinstance(budget, ln.ZCDP) else "epsilon")
     steps = "a step: all queries together", "a step: the most revealing query"
@@ -117,10 +117,12 @@ def test_guard_with_too_little_noise_is_detected(
 ) -> None:
     asked = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
-    assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
+    assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).is_within_claim
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
-    assert not {part.name: part.held for part in seen.parts}["the guard: the most revealing query"]
+    assert not {part.name: part.is_within_claim for part in seen.parts}[
+        "the guard: the most revealing query"
+    ]
 
 
 def test_attribute_may_have_any_name() -> None:
@@ -148,8 +150,8 @@ def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> No
     assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(
         float(made.cost().rho), rel=1e-3
     )
-    assert sum(often for _, often in worst.held[0]) == 6
-    assert max(often for _, often in worst.held[0]) == rows
+    assert sum(often for _, often in worst.unit_rows[0]) == 6
+    assert max(often for _, often in worst.unit_rows[0]) == rows
 
 
 def test_audit_fills_half_of_the_cells_of_contrasts() -> None:
@@ -193,7 +195,7 @@ def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
         units=found.units,
     )
     assert (found.measure, found.epsilon) == ("epsilon", None)
-    assert found.held == all(part.held for part in parts.values())
+    assert found.is_within_claim == all(part.is_within_claim for part in parts.values())
     assert len(parts) == 3
     return parts
 
@@ -231,7 +233,7 @@ def test_audit_sees_a_search_wrong_by_a_quarter(
 ) -> None:
     plan = searched(case)
     wrong(monkeypatch, plan.rule)
-    assert not rehearsed(plan, 2)["a key at the threshold"].held
+    assert not rehearsed(plan, 2)["a key at the threshold"].is_within_claim
 
 
 def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +244,7 @@ def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatc
     parts = rehearsed(
         replace(plan, rule=replace(plan.rule, threshold=plan.rule.threshold * 3 // 4)), 4
     )
-    assert parts["a key at the threshold"].held
+    assert parts["a key at the threshold"].is_within_claim
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
 

@@ -196,5 +196,5 @@ def test_max_rows_need_a_unit_column_and_their_own_plan() -> None:
 )
 def test_audit_of_a_search_for_bounds_holds(plan) -> None:
     result = ln.audit(plan, trials=200)
-    assert result.held
+    assert result.is_within_claim
     assert 0 < result.lower_bound <= result.claim

@@ -159,7 +159,7 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
 def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
     what = parse_spec(SPEC, tmp_path)
     data = what.data(what.source)
-    assert (data.data, data.second, data.key, data.public) == (
+    assert (data.data, data.second, data.second_key, data.public) == (
         files.data,
         files.second,
         "patient_id",
@@ -175,7 +175,7 @@ def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
         'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"',
     )
     second = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
-    assert (second.own, second.key, second.columns, second.second.delimiter) == (
+    assert (second.first_key, second.second_key, second.columns, second.second.delimiter) == (
         "patient_id",
         "id",
         ("sex",),

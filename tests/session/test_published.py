@@ -24,7 +24,7 @@ FRAME = pd.DataFrame(
 NAMES = {
     "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "independent", "outcome",
     "answers.columns", "options.names", "options.survey",
-    "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
+    "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.request",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
     "factors", "limits", "values", "promise", "versions", "after.measurements", "after.values",
 }  # fmt: skip

@@ -162,7 +162,7 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         assert np.array_equal(one.low, other.low)
     value = manifest(out)
     assert value["statistics"][0]["files"] == "answers/s1-mean-of-pay-by-store"
-    assert value["statistics"][1]["asked"] == {
+    assert value["statistics"][1]["request"] == {
         "quantiles": {"of": "amount", "at": ["1/4", "1/2", "3/4"], "by": ["store"]}
     }
     assert value["statistics"][0]["tables"] == ["count of pay by store", "sum of pay by store"]

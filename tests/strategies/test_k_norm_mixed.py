@@ -244,7 +244,7 @@ def test_weights_move_the_budget_between_groups():
 def test_audit_bound_is_close_below_the_claim():
     plan = ln.plan(MIXED["prefix sums"], PURE)
     audit = ln.audit(plan, trials=1500, entropy=SeededEntropy(5))
-    assert audit.held
+    assert audit.is_within_claim
     assert 0.3 < audit.lower_bound <= audit.claim == 1
     (norm,) = [part for part in audit.parts if "K-norm" in part.name]
     assert 0.8 * norm.claim < norm.lower_bound <= norm.claim
@@ -257,8 +257,8 @@ def test_audit_sees_shared_noise_too_small_by_a_quarter(monkeypatch):
     )
     plan = ln.plan(one_way(domain_of(2, 2, 2, 3)), PURE)
     audit = ln.audit(plan, trials=3000, entropy=SeededEntropy(6))
-    assert not audit.held
-    assert not audit.parts[0].held
+    assert not audit.is_within_claim
+    assert not audit.parts[0].is_within_claim
 
 
 def test_manifest_and_report_name_the_noise(tmp_path):

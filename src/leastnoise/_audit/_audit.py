@@ -679,7 +679,7 @@ class Audit:
         confidence: the probability with which all bounds hold together.
         trials: the number of trials of all steps together, on each table.
         units: the number of units in which the two tables differ.
-        held: whether every bound is at most its claim.
+        is_within_claim: whether every bound is at most its claim.
     """
 
     claim: float
@@ -690,7 +690,7 @@ class Audit:
     confidence: float
     trials: int
     units: int
-    held: bool
+    is_within_claim: bool
 
 
 _LOSS_MEASURES = {
@@ -758,7 +758,7 @@ def audit_plan(
         confidence=confidence,
         trials=joint_result.trials,
         units=joint_result.units,
-        held=all(part.held for part in parts),
+        is_within_claim=all(part.is_within_claim for part in parts),
     )
 
 

@@ -101,7 +101,7 @@ class AuditResult:
     units: int
 
     @property
-    def held(self) -> bool:
+    def is_within_claim(self) -> bool:
         """Whether the lower bound is at most the claimed loss."""
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
@@ -290,10 +290,8 @@ def rehearse(
         values,
         entropy,
     )
-    several, amounts = (
-        {name: np.tile(column, count) for name, column in columns.items()}
-        for columns in (codes, values)
-    )
+    several = {name: np.tile(column, count) for name, column in codes.items()}
+    amounts = {name: np.tile(column, count) for name, column in values.items()}
     several[trial] = np.repeat(np.arange(count), rows)
     terms = ReleaseContract(
         domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
@@ -330,7 +328,7 @@ class Pair:
     The differences are of the exact answers of measurements.
 
     Attributes:
-        held: the rows of a unit in the first and in the second table.
+        unit_rows: the rows of a unit in the first and in the second table.
         units: the number of units with these rows.
         queries: the indices of the queries whose answers differ, and of all queries that share
             noise with them.
@@ -340,7 +338,7 @@ class Pair:
         groups: the groups of these queries that share K-norm noise.
     """
 
-    held: tuple[UnitRows, UnitRows]
+    unit_rows: tuple[UnitRows, UnitRows]
     units: int
     queries: IntArray
     centres: IntArray
@@ -622,7 +620,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
     Each array has the shape (queries that differ, trials).
     """
     samples = []
-    for unit_rows in pair.held:
+    for unit_rows in pair.unit_rows:
         every = np.concatenate(
             rehearse(
                 measured,
@@ -640,10 +638,8 @@ def build_columns(
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return codes and values of a table of units with equal rows."""
     rows = [row for row, copies in unit_rows for _ in range(copies * units)]
-    codes, values = (
-        {name: [row[name] for row in rows] for name in names}
-        for names in (domain.names, domain.measures)
-    )
+    codes = {name: [row[name] for row in rows] for name in domain.names}
+    values = {name: [row[name] for row in rows] for name in domain.measures}
     return codes, values
 
 
@@ -654,7 +650,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
     """
     if measured.k_norm_groups():
         return _TRIALS_OF_SHARED_NOISE
-    rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.held)
+    rows = max(pair.units * sum(copies for _, copies in unit_rows) for unit_rows in pair.unit_rows)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 

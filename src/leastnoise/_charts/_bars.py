@@ -28,9 +28,9 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-_MOST_BARS = 40
-_LARGEST_SHOWN = 20
-_MOST_ERRORS = 40
+_MOST_BARS = 40  # bars that a reader can tell apart on one page; layout
+_LARGEST_SHOWN = 20  # bars of a table with more cells than `_MOST_BARS`; layout
+_MOST_ERRORS = 40  # tables in the chart of expected errors; layout
 # A cut interval hides little where the others would fill less than a fifth of the axis.
 _LARGEST_STRETCH = 5.0
 _POINT: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}

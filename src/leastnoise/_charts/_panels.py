@@ -13,9 +13,9 @@ from leastnoise._charts._curves import (
 from leastnoise._charts._picture import MUTED, WIDTH, Axis, Picture, Spec, tooltip_encoding
 from leastnoise._trusted.check.arrays import FloatArray
 
-_MOST_PANELS = 40
+_MOST_PANELS = 40  # small charts of one table; layout
 _MOST_LINES = 6  # lines in one small chart
-_FEWEST_PANELS = 2
+_FEWEST_PANELS = 2  # one panel would be a chart with a frame
 # Groups whose largest answers differ by more than this factor have axes of their own.
 _LARGEST_SIZE_RATIO = 5.0
 _AXIS_WIDTH = 55  # of the numbers on the left

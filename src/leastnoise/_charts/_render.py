@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LIBRARIES = ("altair", "vl_convert")
 _EXTRA = "need the extra 'charts': pip install 'leastnoise[charts]'"
 START_SECONDS = 60.0  # for the engine to start
-CHART_SECONDS = 5.0
+CHART_SECONDS = 5.0  # for one chart; then the engine counts as stuck
 _TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # A screen reader reads the description of the whole picture; roles of its parts would confuse.
 _ROLES = re.compile(

@@ -4,6 +4,7 @@ It reads a data holder's planned tables, never rows, and claims no privacy.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +109,15 @@ def coarsen(
     disclosed = [cell for cell in cells if cell.is_disclosed(least_values)]
     has_unproved = not all(cell.is_proved for cell in cells)
     summaries = [_summarise(table, cells, least_values) for table in tables]
-    if spec_path is not None:
-        for summary in summaries:
-            summary["plan_margin"] = margins[summary["table"]]
     if as_json:
-        print_json(
-            {"tables": summaries, "cells": [_cell_json(cell, least_values) for cell in cells]}
-        )
+        table_facts: list[dict[str, Any]] = [asdict(summary) for summary in summaries]
+        if spec_path is not None:
+            for facts in table_facts:
+                facts["plan_margin"] = margins[facts["table"]]
+        cell_facts = [_cell_json(cell, least_values) for cell in cells]
+        print_json({"tables": table_facts, "cells": cell_facts})
     else:
-        _print_summaries(summaries, has_margins=spec_path is not None)
+        _print_summaries(summaries, None if spec_path is None else margins)
         _print_disclosed(disclosed)
         if has_unproved:
             click.echo(click.wrap_text(_UNPROVED, 100))
@@ -190,20 +191,41 @@ def _attributes_of(table: PlannedTable, total: str) -> frozenset[str]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _TableSummary:
+    """The hidden and the disclosed cells of a planned table.
+
+    Attributes:
+        table: the name of the table.
+        cells: the number of its cells.
+        hidden: the number of cells that are not published exactly.
+        determined: the number of hidden cells with one possible count.
+        disclosed: the number of hidden cells with too few possible counts.
+        fewest_values: the fewest possible counts of a hidden cell; None without a limit.
+    """
+
+    table: str
+    cells: int
+    hidden: int
+    determined: int
+    disclosed: int
+    fewest_values: int | None
+
+
 def _summarise(
     table: PlannedTable, cells: Sequence[HiddenCell], least_values: int
-) -> dict[str, Any]:
-    """Return the number of hidden and disclosed cells of a table."""
+) -> _TableSummary:
+    """Return the numbers of hidden and disclosed cells of a table."""
     hidden = [cell for cell in cells if cell.table == table.name]
     numbers = [cell.values for cell in hidden if cell.values is not None]
-    return {
-        "table": table.name,
-        "cells": len(table.counts),
-        "hidden": len(hidden),
-        "determined": sum(cell.values == 1 for cell in hidden),
-        "disclosed": sum(cell.is_disclosed(least_values) for cell in hidden),
-        "fewest_values": min(numbers, default=None),
-    }
+    return _TableSummary(
+        table=table.name,
+        cells=len(table.counts),
+        hidden=len(hidden),
+        determined=sum(cell.values == 1 for cell in hidden),
+        disclosed=sum(cell.is_disclosed(least_values) for cell in hidden),
+        fewest_values=min(numbers, default=None),
+    )
 
 
 def _cell_json(cell: HiddenCell, least_values: int) -> dict[str, Any]:
@@ -219,8 +241,10 @@ def _cell_json(cell: HiddenCell, least_values: int) -> dict[str, Any]:
     }
 
 
-def _print_summaries(summaries: Sequence[Mapping[str, Any]], *, has_margins: bool) -> None:
-    """Print a line for each table."""
+def _print_summaries(
+    summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
+) -> None:
+    """Print a line for each table, with the plan's margin if there is a plan."""
     columns = [
         ("table", "fold"),
         ("cells", "right"),
@@ -229,16 +253,16 @@ def _print_summaries(summaries: Sequence[Mapping[str, Any]], *, has_margins: boo
         ("too few\nvalues", "right"),
         ("fewest\nvalues", "right"),
     ]
-    if has_margins:
+    if margins is not None:
         columns.append(("margin of\nthe plan", "right"))
     rows = []
     for summary in summaries:
-        names = ("cells", "hidden", "determined", "disclosed")
-        row = [summary["table"], *(f"{summary[name]:,}" for name in names)]
-        fewest = summary["fewest_values"]
+        counts = (summary.cells, summary.hidden, summary.determined, summary.disclosed)
+        row = [summary.table, *(f"{count:,}" for count in counts)]
+        fewest = summary.fewest_values
         row.append("no limit" if fewest is None else f"{fewest:,}")
-        if has_margins:
-            margin = summary["plan_margin"]
+        if margins is not None:
+            margin = margins[summary.table]
             row.append("not planned" if margin is None else format_number(margin))
         rows.append(row)
     print_table("What readers can compute from these tables", columns, rows)

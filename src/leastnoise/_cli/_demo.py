@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -32,8 +31,8 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product
 
-PEOPLE = 200_000
-SEED = 20250321
+PEOPLE = 200_000  # of the survey: the size of a small census
+SEED = 20250321  # of the survey, so that all runs of the demo have the same data
 SEXES = ("F", "M")
 REGIONS = (
     "North", "North East", "East", "South East", "South", "South West", "West", "North West", "Centre", "Capital", "Coast", "Islands",
@@ -292,14 +291,16 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
 
     rows: list[list[str]] = []
     promises = [rmse for _, rmse, _ in release.plan.expected_error().table_errors()]
-    sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
+    queries = 0
+    covered_queries = 0
+    relative_squares = 0.0
     for expected, table in zip(promises, release.tables, strict=True):
         exact = true_answers(table.product, people)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
         covered = int(np.sum((table.low <= exact) & (exact <= table.high)))
-        sums["queries"] += table.cells
-        sums["relative"] += table.cells * (realised / expected) ** 2
-        sums["within"] += covered
+        queries += table.cells
+        covered_queries += covered
+        relative_squares += table.cells * (realised / expected) ** 2
         numbers = [
             format_number(expected),
             format_number(realised),
@@ -307,18 +308,9 @@ def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[lis
             f"{covered / table.cells:.1%}",
         ]
         rows.append([table.name, f"{table.cells:,}", *numbers])
-    ratio = float(np.sqrt(sums["relative"] / sums["queries"]))
-    return [
-        *rows,
-        [
-            "all",
-            f"{sums['queries']:,}",
-            "",
-            "",
-            f"{ratio:.2f}",
-            f"{sums['within'] / sums['queries']:.1%}",
-        ],
-    ]
+    ratio = float(np.sqrt(relative_squares / queries))
+    share = covered_queries / queries
+    return [*rows, ["all", f"{queries:,}", "", "", f"{ratio:.2f}", f"{share:.1%}"]]
 
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -331,7 +332,8 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     release = read_with_progress(directory)
     if level is None:
         level = release.level
-    heading, rows = _compute_answers(release, level, options)
+    typed = {name: value for name, value in options.items() if value is not None}
+    heading, rows = _compute_answers(release, level, AnswerOptions(**typed))
     notes = list_notes(release)
     if as_json:
         print_json({"level": level, "answers": rows, "notes": notes})
@@ -382,13 +384,50 @@ def _format_column(values: Sequence[Any]) -> list[str]:
     return texts
 
 
-def _compute_answers(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """The options of ``leastnoise answer`` as typed; empty where absent."""
+
+    ranges: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    measure: str | None = None
+    cdf: str = ""
+    quantiles: str = ""
+    means: str = ""
+    variances: str = ""
+    correlations: str = ""
+    regression: str = ""
+    shares: str = ""
+    covariances: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """A request for answers: a release, and the options of the command.
+
+    Attributes:
+        release: the finished release.
+        level: coverage of the intervals.
+        where: for each attribute the selected values.
+        by: the groups.
+        options: the options as typed.
+    """
+
+    release: Release
+    level: float
+    where: Where
+    by: By
+    options: AnswerOptions
+
+
+def _compute_answers(release: Release, level: float, options: AnswerOptions) -> Answers:
     """Return a heading and the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain
-    where = read_conditions(domain, options["where"])
-    by = read_groups(domain, options["cells"])
-    return _ANSWERS[kind](release, level, options, where, by)
+    where = read_conditions(domain, options.where)
+    by = read_groups(domain, options.cells)
+    return _ANSWERS[kind](AnswerRequest(release, level, where, by, options))
 
 
 def read_groups(domain: Domain, texts: Sequence[str]) -> dict[str, QuerySet]:
@@ -400,15 +439,15 @@ def read_groups(domain: Domain, texts: Sequence[str]) -> dict[str, QuerySet]:
     return groups_of(domain, groups, "--cells")
 
 
-def _answer_kind(options: Mapping[str, Any]) -> str:
+def _answer_kind(options: AnswerOptions) -> str:
     """Return the one kind of answer that the options request."""
-    kinds = [name for name in _ANSWERS if options.get(name)]
+    kinds = [name for name in _ANSWERS if getattr(options, name, None)]
     # Ranges and sums always request counts. Cells and conditions request counts too, unless they
     # belong to a share, quantile or mean.
-    cells_request_counts = options["cells"] and kinds in ([], ["covariances"])
-    conditions_request_counts = options["where"] and not kinds
-    sum_requests_sums = options["measure"] and kinds != ["shares"]
-    if options["ranges"] or sum_requests_sums or cells_request_counts or conditions_request_counts:
+    cells_request_counts = options.cells and kinds in ([], ["covariances"])
+    conditions_request_counts = options.where and not kinds
+    sum_requests_sums = options.measure and kinds != ["shares"]
+    if options.ranges or sum_requests_sums or cells_request_counts or conditions_request_counts:
         kinds.append("counts")
     if not kinds:
         raise InputError(_OPTIONS_NEEDED)
@@ -455,23 +494,24 @@ def _read_end(name: str, text: str) -> _End:
     return text
 
 
-def _answer_counts(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_counts(request: AnswerRequest) -> Answers:
     """Return counts or sums of cells and ranges."""
-    domain = release.plan.domain
-    query_sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
+    domain = request.release.plan.domain
+    query_sets: dict[str, Any] = {
+        name: predicates([labels]) for name, labels in request.where.items()
+    }
     requested = [
-        (name, ranges(pairs)) for name, pairs in _read_ranges(domain, options["ranges"]).items()
+        (name, ranges(pairs))
+        for name, pairs in _read_ranges(domain, request.options.ranges).items()
     ]
-    for name, query_set in [*requested, *by.items()]:
+    for name, query_set in [*requested, *request.by.items()]:
         if name in query_sets:
             raise InputError(
                 f"{name} is selected twice; use one of --cells, --ranges and --where for it."
             )
         query_sets[name] = query_set
-    measure = options["measure"]
-    (table,) = release.answer(queries(domain, query_sets, sum=measure), level=level)
+    measure = request.options.measure
+    (table,) = request.release.answer(queries(domain, query_sets, sum=measure), level=request.level)
     columns = {name: values.tolist() for name, values in table.numbers().items()}
     names = [name for name in _ANSWER_COLUMNS if name in columns]
     rows = []
@@ -484,15 +524,13 @@ def _answer_counts(
         subject = f"sums of {measure}"
     else:
         subject = "counts"
-    return f"{subject}, {ENGLISH.format_percent(level)} intervals", rows
+    return f"{subject}, {ENGLISH.format_percent(request.level)} intervals", rows
 
 
-def _answer_cdf(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_cdf(request: AnswerRequest) -> Answers:
     """Return the share of rows up to each value of a number."""
-    name = options["cdf"]
-    function = cdf(release, name, where=where, by=by, level=level)
+    name = request.options.cdf
+    function = cdf(request.release, name, where=request.where, by=request.by, level=request.level)
     rows = []
     for group, labels in enumerate(product(*function.labels)):
         curves = [
@@ -509,16 +547,16 @@ def _answer_cdf(
                     "high": high,
                 }
             )
-    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere simultaneously"
+    band = f"a {ENGLISH.format_percent(request.level)} band that holds everywhere simultaneously"
     return f"share of rows up to each {name}, {band}", rows
 
 
-def _answer_quantiles(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_quantiles(request: AnswerRequest) -> Answers:
     """Return quantiles of a number."""
-    text = options["quantiles"]
-    name, shares_text = _split_name(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
+    text = request.options.quantiles
+    name, shares_text = _split_name(
+        request.release.plan.domain, "--quantiles", text, "NAME=SHARE,..."
+    )
     try:
         shares = [float(share) for share in shares_text.split(",")]
     except ValueError:
@@ -526,7 +564,9 @@ def _answer_quantiles(
             "--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got "
             f"{text!r}."
         ) from None
-    quantile_table = quantiles(release, name, shares, where=where, by=by, level=level)
+    quantile_table = quantiles(
+        request.release, name, shares, where=request.where, by=request.by, level=request.level
+    )
     rows = [
         {
             **_cell_entry(quantile_table.by, quantile.group),
@@ -537,7 +577,7 @@ def _answer_quantiles(
         }
         for quantile in quantile_table
     ]
-    return f"quantiles of {name}, {ENGLISH.format_percent(level)} intervals", rows
+    return f"quantiles of {name}, {ENGLISH.format_percent(request.level)} intervals", rows
 
 
 def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
@@ -548,21 +588,23 @@ def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, 
     return {"cell": ", ".join(f"{name}={label}" for name, label in pairs)}
 
 
-def _summed_measure(
-    statistic: str, release: Release, options: Mapping[str, Any], where: Where
-) -> str:
+def _summed_measure(statistic: str, measure: str, request: AnswerRequest) -> str:
     """Return the measure or measures of an option, such as --means.
+
+    Args:
+        statistic: the name of the option, without dashes.
+        measure: its text.
+        request: the release and the conditions.
 
     Raises:
         InputError: there is a --where as well, or the release sums no measure.
     """
-    measure: str = options[statistic]
-    if where:
+    if request.where:
         raise InputError(
             f"{statistic.capitalize()} cannot be restricted with --where. Use --cells NAME for "
             f"{statistic} by the values of an attribute."
         )
-    if not release.plan.domain.measures:
+    if not request.release.plan.domain.measures:
         raise InputError(
             f"--{statistic} must be a measure that the release sums, and it sums none; got "
             f"{measure!r}. {_NO_MEASURES[statistic]}"
@@ -570,24 +612,20 @@ def _summed_measure(
     return measure
 
 
-def _answer_means(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_means(request: AnswerRequest) -> Answers:
     """Return means of a measure."""
-    measure = _summed_measure("means", release, options, where)
+    measure = _summed_measure("means", request.options.means, request)
     rows = [
         dict(zip(("cell", "mean", "low", "high"), row, strict=True))
-        for row in means(release, measure, by=by, level=level).rows()
+        for row in means(request.release, measure, by=request.by, level=request.level).rows()
     ]
-    return f"means of {measure}, {ENGLISH.format_percent(level)} intervals", rows
+    return f"means of {measure}, {ENGLISH.format_percent(request.level)} intervals", rows
 
 
-def _answer_variances(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_variances(request: AnswerRequest) -> Answers:
     """Return standard deviations and variances of a measure."""
-    measure = _summed_measure("variances", release, options, where)
-    table = variances(release, measure, by=by, level=level)
+    measure = _summed_measure("variances", request.options.variances, request)
+    table = variances(request.release, measure, by=request.by, level=request.level)
     numbers = zip(
         table.rows(),
         *(values.reshape(-1).tolist() for values in (table.variance, table.low, table.high)),
@@ -601,27 +639,25 @@ def _answer_variances(
     return table.title, rows
 
 
-def _answer_correlations(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_correlations(request: AnswerRequest) -> Answers:
     """Return correlations and covariances of measures."""
-    measures = _summed_measure("correlations", release, options, where).split(",")
-    table = correlations(release, measures, by=by, level=level)
+    measures = _summed_measure("correlations", request.options.correlations, request).split(",")
+    table = correlations(request.release, measures, by=request.by, level=request.level)
     return table.title, _rows_of_several(table)
 
 
-def _answer_regression(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_regression(request: AnswerRequest) -> Answers:
     """Return the coefficients of a regression."""
-    text = _summed_measure("regression", release, options, where)
+    text = _summed_measure("regression", request.options.regression, request)
     response, separator, predictors = text.partition("=")
     if not separator:
         raise InputError(
             "--regression must be MEASURE=MEASURE,..., such as pay=age,tenure for pay on age and "
             f"tenure; got {text!r}."
         )
-    table = regression(release, response, on=predictors.split(","), by=by, level=level)
+    table = regression(
+        request.release, response, on=predictors.split(","), by=request.by, level=request.level
+    )
     return table.title, _rows_of_several(table)
 
 
@@ -638,17 +674,17 @@ def _rows_of_several(table: Correlations | Regression) -> list[dict[str, Any]]:
     return rows
 
 
-def _answer_shares(
-    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_shares(request: AnswerRequest) -> Answers:
     """Return the share of every cell in the total."""
-    if where:
+    if request.where:
         raise InputError(
             "Shares cannot be restricted with --where. Use --cells NAME for the shares within the "
             "values of an attribute."
         )
-    of = read_groups(release.plan.domain, options["shares"].split(","))
-    table = shares(release, of, sum=options["measure"], by=by, level=level)
+    of = read_groups(request.release.plan.domain, request.options.shares.split(","))
+    table = shares(
+        request.release, of, sum=request.options.measure, by=request.by, level=request.level
+    )
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for numbers in zip(*columns.values(), strict=True):
@@ -661,12 +697,10 @@ def _answer_shares(
     return table.title, rows
 
 
-def _answer_covariances(
-    release: Release, _level: float, options: Mapping[str, Any], _where: Where, _by: By
-) -> Answers:
+def _answer_covariances(request: AnswerRequest) -> Answers:
     """Return the covariances of the noise in the answers of a table."""
-    table = release.tables[options["covariances"]]
-    matrix = release.covariance(options["covariances"]).tolist()
+    table = request.release.tables[request.options.covariances]
+    matrix = request.release.covariance(request.options.covariances).tolist()
     names = table.cell_names()
     pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
     rows = [
@@ -676,7 +710,7 @@ def _answer_covariances(
     return f"covariances of the noise in {table.name}, each pair once", rows
 
 
-_ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Answers]] = {
+_ANSWERS: dict[str, Callable[[AnswerRequest], Answers]] = {
     "cdf": _answer_cdf,
     "quantiles": _answer_quantiles,
     "means": _answer_means,

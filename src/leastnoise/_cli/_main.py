@@ -28,12 +28,12 @@ from leastnoise._trusted.check import (
     PaidError,
 )
 
-BAD_INPUT = 2
+BAD_INPUT = 2  # as click and POSIX utilities use it
 UNFINISHED = 3  # paid, and not published
 AFTERWARDS = 4  # paid and published, or entered, and something failed then
 MISSED_TARGET = 5  # an error is above its target, or a planned table determines a cell
-FAULT = 70
-INTERRUPTED = 130
+FAULT = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
 _WORST_FIRST = ("unknown", "resumable", "absent", "whole", "entered", "guard")  # states of payments
 _interrupted: list[int] = []

@@ -588,7 +588,7 @@ class _ExpectedStatistic:
         }
         return {
             "name": self.name,
-            "asked": statistic.to_json(),
+            "request": statistic.to_json(),
             "tables": list(error.tables),
             "rows": error.rows,
             "largest_rows": error.largest_rows,
@@ -1425,7 +1425,7 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
             else:
                 click.echo(f"\nThe search for {name}")
             _print_audit(search_audit)
-    if not all(result.held for result in (plan_audit, *search_audits.values())):
+    if not all(result.is_within_claim for result in (plan_audit, *search_audits.values())):
         click.echo(
             "leastnoise: a lower bound exceeds the claim: this program, on this machine, does not "
             "keep its promise; please report it.",
@@ -1459,7 +1459,7 @@ def _print_audit(result: Audit) -> None:
         ("confidence", f"{100 * result.confidence:.4g}% for all bounds together"),
         ("trials", f"{result.trials:,} of each of two tables, which differ in {units}"),
         ("statistic", _AUDIT_STATISTIC),
-        ("verdict", _WITHIN_CLAIM if result.held else _ABOVE_CLAIM),
+        ("verdict", _WITHIN_CLAIM if result.is_within_claim else _ABOVE_CLAIM),
     ]
     print_facts(facts)
 

@@ -1,6 +1,7 @@
 """The command ``leastnoise profile``, for data without a dictionary."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,11 @@ from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 
 _URL_VARIABLE = "DATABASE_URL"
-_MOST_PRINTED_COLUMNS = 60
+_MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
 
 
 @click.command("profile")
-@click.argument("place", metavar="DATA|URL")
+@click.argument("data", metavar="DATA|URL")
 @add_options(
     ("--epsilon", str, "The budget of the profile, such as 1."),
     ("--delta", str, "With it, half of the budget finds the categories of texts; such as 1e-9."),
@@ -74,7 +75,7 @@ _MOST_PRINTED_COLUMNS = 60
     type=click.IntRange(min=0),
     help="NOT PRIVATE: reproducible noise, only for tests. Nothing is paid.",
 )
-def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> None:
+def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> None:
     """Take a first look at data without a dictionary, and draft a spec.
 
     It costs a small budget. For each column it measures missing and unreadable values and a
@@ -83,49 +84,70 @@ def profile(place: str, *, dry_run: bool, seed: int | None, **settings: Any) -> 
 
     Repeat the same command to finish a profile that was stopped; nothing is paid twice.
     """
-    if settings["epsilon"] is None:
+    settings = ProfileSettings(data=data, **options)
+    if settings.epsilon is None:
         raise InputError(
             "A profile must have a budget; got no --epsilon. Add for example --epsilon 1, and --dry-run "
             "to see the errors first."
         )
-    plan = _plan_from_settings(place, settings)
+    plan = _plan_from_settings(settings, settings.epsilon)
     _print_cost(plan)
     if dry_run:
         _print_dry_run(plan)
         return
     observer = CommandObserver()
     finished_profile = run_profile(
-        plan, ledger=settings["ledger"], total=settings["total"], seed=seed, observer=observer
+        plan, ledger=settings.ledger, total=settings.total, seed=seed, observer=observer
     )
     _print_profile(finished_profile)
 
 
-def _plan_from_settings(place: str, settings: dict[str, Any]) -> ProfilePlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """The options of ``leastnoise profile`` as typed; None where absent."""
+
+    data: str
+    epsilon: str | None
+    delta: str | None
+    total: str | None
+    unit: str | None
+    max_rows: int | None
+    out: Path | None
+    ledger: Path | None
+    delimiter: str | None
+    encoding: str | None
+    null: str | None
+    table: str | None
+
+
+def _plan_from_settings(settings: ProfileSettings, epsilon: str) -> ProfilePlan:
     """Return the tables of a profile from the arguments of the command."""
-    source: Any = Path(place)
+    source: Any = Path(settings.data)
     name = source.name.split(".")[0]
-    if "://" in place or settings["table"]:
-        if settings["table"] is None:
+    if "://" in settings.data or settings.table:
+        if settings.table is None:
             raise InputError(
                 "A profile of a database needs --table, such as --table public.visits."
             )
-        os.environ[_URL_VARIABLE] = place
-        source = DatabaseTable(settings["table"], f"env:{_URL_VARIABLE}")
+        os.environ[_URL_VARIABLE] = settings.data
+        source = DatabaseTable(settings.table, f"env:{_URL_VARIABLE}")
         name = source.parts[-1]
-    layout: dict[str, Any] = {
-        key: settings[key] for key in ("delimiter", "encoding") if settings[key] is not None
-    }
-    if settings["null"] is not None:
-        layout["null"] = [text.strip() for text in settings["null"].split(",")]
+    layout: dict[str, Any] = {}
+    if settings.delimiter is not None:
+        layout["delimiter"] = settings.delimiter
+    if settings.encoding is not None:
+        layout["encoding"] = settings.encoding
+    if settings.null is not None:
+        layout["null"] = [text.strip() for text in settings.null.split(",")]
     request = ProfileRequest(
         source=source,
-        epsilon=settings["epsilon"],
-        delta=settings["delta"],
-        unit=settings["unit"],
-        max_rows=settings["max_rows"],
+        epsilon=epsilon,
+        delta=settings.delta,
+        unit=settings.unit,
+        max_rows=settings.max_rows,
         layout=layout,
     )
-    return plan_profile(request, settings["out"] or Path(f"{name}-profile"))
+    return plan_profile(request, settings.out or Path(f"{name}-profile"))
 
 
 def _print_cost(plan: ProfilePlan) -> None:

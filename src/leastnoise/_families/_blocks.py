@@ -201,12 +201,10 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
     cells = np.arange(rows.shape[1])
     parts = [rows, rows * cells]
     before = [np.cumsum(part, axis=1) - part for part in parts]
-    return np.array(
-        [
-            [float((2 * before[i] * parts[j] + parts[i] * parts[j]).sum()) for j in range(2)]
-            for i in range(2)
-        ]
-    )
+    coefficients = np.empty((2, 2))
+    for i, j in np.ndindex(2, 2):
+        coefficients[i, j] = (2 * before[i] * parts[j] + parts[i] * parts[j]).sum()
+    return coefficients
 
 
 def _multiply_block(coefficients: FloatArray, v: FloatArray) -> FloatArray:

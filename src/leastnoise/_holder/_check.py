@@ -39,9 +39,9 @@ from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.reading._values import text
 from leastnoise._workload import Workload, with_hidden_cells
 
-_LONGEST_SHOWN = 60
-_MOST_FAULTS = 5
-_MOST_TABLES = 20
+_LONGEST_SHOWN = 60  # characters of a value; layout
+_MOST_FAULTS = 5  # kinds of faults that are listed; layout
+_MOST_TABLES = 20  # tables that are listed; layout
 _NOT_TEXT = (
     'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 )
@@ -315,9 +315,9 @@ def _join_fit(source: Joined) -> JoinFit:
     """Return counts of rows with a partner row, and of keys that repeat."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
-    partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
+    partners = PartnerRows(open_source(source.second), source.second_key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
-    for _, (partner,), _ in open_source(source.data).encoded([(source.own, partners.of)]):
+    for _, (partner,), _ in open_source(source.data).encoded([(source.first_key, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,7 @@ class _FromModel(DataDependentFinding):
 
     reading = "aware_reading_model"
 
-    asked: tuple[tuple[str, ...], ...]
+    maximal_tables: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
@@ -132,7 +132,7 @@ class BinnedModelFinding(_FromModel):
         impossible, public = self._stated(observation.measurements.domain)
         return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
-            tuple(map(tuple, self.asked)),
+            tuple(map(tuple, self.maximal_tables)),
             impossible,
             public,
         )
@@ -160,7 +160,7 @@ class TableModelFinding(_FromModel):
         """Return the estimator that shrinks least squares towards the model."""
         impossible, public = self._stated(observation.measurements.domain)
         return ShrunkToModel(
-            Estimate(observation, public), tuple(map(tuple, self.asked)), impossible
+            Estimate(observation, public), tuple(map(tuple, self.maximal_tables)), impossible
         )
 
 
@@ -176,18 +176,17 @@ class ModelSetting:
     @cached_property
     def maximal_tables(self) -> tuple[tuple[str, ...], ...]:
         """The requested tables that no other requested table contains."""
-        tables = {
-            product.attributes: frozenset(product.attributes) for product in self.plan.workload
-        }
-        wider = {
-            len(names): [other for other in tables.values() if len(other) > len(names)]
-            for names in tables
-        }
-        return tuple(
-            names
-            for names, these in tables.items()
-            if not any(these < other for other in wider[len(names)])
-        )
+        tables = dict.fromkeys(product.attributes for product in self.plan.workload)
+        sets_by_width: dict[int, list[frozenset[str]]] = {}
+        for names in tables:
+            sets_by_width.setdefault(len(names), []).append(frozenset(names))
+        maximal = []
+        for names in tables:
+            widths = [width for width in sets_by_width if width > len(names)]
+            wider = chain.from_iterable(sets_by_width[width] for width in widths)
+            if not any(other.issuperset(names) for other in wider):
+                maximal.append(names)
+        return tuple(maximal)
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -446,7 +445,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     return Outcome(
         setting.plan,
         join_observations([observation], setting.plan.privacy),
-        TableModelFinding(rows=rows, asked=setting.maximal_tables, **setting.stated),
+        TableModelFinding(rows=rows, maximal_tables=setting.maximal_tables, **setting.stated),
     )
 
 
@@ -468,7 +467,11 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
     cells = sum(block.rows for block in blocks)
     kind = ThreeWayModelFinding if len(steps) > 1 else BinnedModelFinding
     finding = kind(
-        rows=rows, tables=len(blocks), cells=cells, asked=setting.maximal_tables, **setting.stated
+        rows=rows,
+        tables=len(blocks),
+        cells=cells,
+        maximal_tables=setting.maximal_tables,
+        **setting.stated,
     )
     return Outcome(
         setting.plan, join_observations([first, *measured], setting.plan.privacy), finding

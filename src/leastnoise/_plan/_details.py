@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import one_of, refuse, whole
 
 _LARGEST_NUMBER = 1e150  # its square is still a double
-_MOST_PERIODS = 2**31
+_MOST_PERIODS = 2**31  # of a plan in JSON: the most cells of an attribute
 _Entry = TypeVar("_Entry")
 
 

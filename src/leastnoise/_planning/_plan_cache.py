@@ -26,8 +26,8 @@ from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload
 
-_MOST_ENTRY = 2**26
-_MOST_BYTES = 2**28
+_MOST_ENTRY = 2**26  # bytes of one plan, 64 MiB
+_MOST_BYTES = 2**28  # bytes of all plans, 256 MiB; the oldest are removed
 _MOST_TABLES = 2**14  # planning more tables takes no longer than reading and checking a plan
 _CachedResult = TypeVar("_CachedResult")
 

@@ -61,7 +61,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import Exact, InputError, message, one_of, refuse
 from leastnoise._workload import Workload, with_hidden_cells
 
-_MOST_DIGITS = 10
+_MOST_DIGITS = 10  # of a size: 10^10 is more cells than any attribute has
 _LEVELS = "marginals"
 
 

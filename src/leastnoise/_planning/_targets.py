@@ -301,13 +301,14 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     norms = {noise.norm for noise in noise_kinds(privacy)}
     # The best strategies are not known, so the estimate is for the strategies that may take
     # longest.
-    again = sorted(
-        max(planner.most_seconds(workload, norm) for norm in norms)
-        for planner in PLANNERS.values()
-        if planner.automatic
-        and all(planner.least_seconds(workload, norm) <= quick.seconds for norm in norms)
-    )
-    return first + sum(again[-_FINALISTS:])
+    seconds_of_planners = []
+    for planner in PLANNERS.values():
+        if not planner.automatic:
+            continue
+        least = max(planner.least_seconds(workload, norm) for norm in norms)
+        if least <= quick.seconds:
+            seconds_of_planners.append(max(planner.most_seconds(workload, norm) for norm in norms))
+    return first + sum(sorted(seconds_of_planners)[-_FINALISTS:])
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:

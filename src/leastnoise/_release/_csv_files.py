@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-_MOST_NAME_CHARACTERS = 60
+_MOST_NAME_CHARACTERS = 60  # of a file name; file systems allow 255 bytes
 # Texts that a spreadsheet may run as a formula, or read as the end of a field. They begin with such
 # a sign, which may be full-width, and may follow blanks or controls that a program ignores. Numbers
 # and dates are harmless. ``report.js`` has the same two patterns.

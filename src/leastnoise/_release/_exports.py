@@ -37,7 +37,7 @@ _FLAVORS = {
     ZCDP: "Zero-concentrated DP",
     GDP: "Gaussian DP",
 }
-_MBI_FORMAT = 1
+_MBI_FORMAT = 1  # of the exported measurements; other readers depend on it
 _MOST_SEARCHED_TABLES = 200  # tables that are searched for one that a notebook draws
 _MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table
 _MBI_REQUIREMENT = (

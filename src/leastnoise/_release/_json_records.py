@@ -22,7 +22,7 @@ from leastnoise._trusted.check import InputError, refuse
 
 Json: TypeAlias = Any
 """A JSON value that is written and read without interpretation."""
-_LARGEST_WHOLE = 2**62
+_LARGEST_WHOLE = 2**62  # within int64
 _LARGEST_NUMBER = 1e150  # its square is still a double
 _PREFIX = "prefix"
 _IS_WRITTEN = "is written"

@@ -20,7 +20,7 @@ from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts
 from leastnoise._release._release import TableEntry
 from leastnoise._trusted.check import InputError, quoted, refuse
 
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 1  # of manifests; another one is refused
 _ADVICE = "Name the directory that leastnoise release wrote, the one with manifest.json."
 
 
@@ -178,7 +178,7 @@ class StatisticFacts:
 
     query: str
     name: str
-    asked: Mapping[str, Json]
+    request: Mapping[str, Json]
     tables: tuple[str, ...]
     files: str
     key_columns: tuple[str, ...]

@@ -56,7 +56,7 @@ from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.measurements import Measurements
 
-MOST_LISTED_TABLES = 200
+MOST_LISTED_TABLES = 200  # in the manifest; tables.csv has all
 MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
     "agreed": "from the total down, the nearest groups within each group (least squares) that are "
@@ -554,7 +554,7 @@ def _statistic_facts(release: Release, table: StatisticTable) -> StatisticFacts:
     return StatisticFacts(
         query=table.id,
         name=table.name,
-        asked=statistic.to_json(),
+        request=statistic.to_json(),
         tables=tuple(product.name for product in tables),
         files=statistic_path(release, table),
         key_columns=tuple(table.key_columns()),

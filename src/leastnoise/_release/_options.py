@@ -70,7 +70,7 @@ _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written; public."""
 _SMALLEST_STEP = Fraction(1, 10**12)  # of rounding, in rows or the unit of a measure
-_LARGEST_STEP = Fraction(10**18)
+_LARGEST_STEP = Fraction(10**18)  # of rounding: more than any count has
 MOST_TABLES = 200  # tables of a workbook, or of SDMX messages
 _MOST_ANSWERS = 1_000_000  # answers of a workbook, or of SDMX messages
 

@@ -44,9 +44,9 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, cell_sets, marginals
 
-_HOURS = 24
+_HOURS = 24  # of a day
 _MOST_GROUPS = 4096  # of units, each counted by a pass over the rows
-_LEAST_VARIANCE = 1e-300
+_LEAST_VARIANCE = 1e-300  # in place of 0 in a divisor; the least normal double is 2e-308
 _LEAST_WHOLE_WIDTH = 100  # of bins: the three digits of a value in a bin are then whole
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
 

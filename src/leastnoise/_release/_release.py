@@ -4,7 +4,7 @@ Everything in a release is computed from an observation.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
@@ -1135,12 +1135,12 @@ def _check_non_negative(
 
 def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]) -> None:
     """Raise if the joint table of non-negative least squares is too large."""
-    joint_attributes = [
-        {name for entry in equations(measurements, measure) for name in entry.block.attributes}
-        for measure in measures
-    ]
-    domain = measurements.domain
-    cells = max(math.prod(domain.kind(name).size for name in names) for names in joint_attributes)
+    cells = 0
+    for measure in measures:
+        names: set[str] = set()
+        for entry in equations(measurements, measure):
+            names |= {*entry.block.attributes}
+        cells = max(cells, _number_of_cells(measurements, names))
     if not cells <= _MOST_JOINT_CELLS:
         raise refuse(
             "the joint table of non-negative least squares",
@@ -1151,15 +1151,19 @@ def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]
         )
 
 
+def _number_of_cells(measurements: Measurements, names: Iterable[str]) -> int:
+    """Return the number of cells of a table of attributes, hidden ones included."""
+    return math.prod(measurements.domain.kind(name).size for name in names)
+
+
 def _check_local_size(
     measurements: Measurements, workload: Workload, measures: Sequence[str | None]
 ) -> None:
     """Raise if the tables of the local projection are too large."""
-    total = sum(
-        math.prod(measurements.domain.kind(name).size for name in names)
-        for measure in measures
-        for names in _attribute_sets(workload, measure)
-    )
+    total = 0
+    for measure in measures:
+        for names in _attribute_sets(workload, measure):
+            total += _number_of_cells(measurements, names)
     if not total <= _MOST_LOCAL_CELLS:
         raise refuse(
             "the tables of the local projection",

@@ -73,7 +73,7 @@ from leastnoise._workload import OutputColumn, Product, Statement, level_names
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
 MOST_TABLE_ROWS = 20_000  # rows of one table that the page shows completely
 MOST_SHORTENED_ROWS = 500  # rows of a table of which the page shows only the largest cells
-MOST_PICTURES = 100
+MOST_PICTURES = 100  # in a report, whose size and time grow with them; layout
 # Cells in all pictures together; after these, pictures show only the largest cells of a table.
 MOST_MARKS = 20_000
 MOST_PICTURE_BYTES = 5_000_000  # all pictures together
@@ -563,18 +563,19 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
 
     Its summary compares the errors of the plan with the least possible errors.
     """
-    rows = [
-        (
-            entry.query,
-            table.name,
-            ", ".join(name_attribute(name, catalogue) for name in entry.leaves_out)
-            or catalogue.say("leaves_out_none"),
-            catalogue.format_value(entry.answers),
-            table.catalogue.format_error(table.margin),
-            table.catalogue.format_error(table.largest_margin),
+    rows = []
+    for table, entry in zip(content.summaries, content.entries, strict=False):
+        left_out = ", ".join(name_attribute(name, catalogue) for name in entry.leaves_out)
+        rows.append(
+            (
+                entry.query,
+                table.name,
+                left_out or catalogue.say("leaves_out_none"),
+                catalogue.format_value(entry.answers),
+                table.catalogue.format_error(table.margin),
+                table.catalogue.format_error(table.largest_margin),
+            )
         )
-        for table, entry in zip(content.summaries, content.entries, strict=False)
-    ]
     promise = release.plan.promise
     summary = ""
     if not release.finding.linear:
@@ -746,21 +747,21 @@ class TableView:
 
     def drop_constant_keys(self, catalogue: Catalogue) -> "TableView":
         """Return the view with a sentence for each key equal in all rows."""
-        constant_columns = [
-            column
-            for column in range(len(self.key_headings))
-            if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1
-        ]
+        constant_columns = []
+        notes = []
+        for column, heading in enumerate(self.key_headings):
+            values = {row[column] for row in self.rows}
+            if len(self.rows) > 1 and len(values) == 1:
+                constant_columns.append(column)
+                notes.append(catalogue.say("alike", name=heading, value=self.rows[0][column]))
         if not constant_columns:
             return self
-        notes = [
-            catalogue.say("alike", name=self.key_headings[column], value=self.rows[0][column])
-            for column in constant_columns
-        ]
-        key_headings, *rows = (
-            [cell for column, cell in enumerate(row) if column not in constant_columns]
-            for row in [[*self.key_headings], *self.rows]
-        )
+
+        def without_constants(row: Sequence[Any]) -> list[Any]:
+            return [cell for column, cell in enumerate(row) if column not in constant_columns]
+
+        key_headings = without_constants(self.key_headings)
+        rows = [without_constants(row) for row in self.rows]
         rows_note = " ".join([self.rows_note, *notes])
         return replace(self, key_headings=key_headings, rows=rows, rows_note=rows_note)
 

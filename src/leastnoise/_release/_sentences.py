@@ -403,13 +403,11 @@ def _list_names(key: str, names: Sequence[str], catalogue: Catalogue) -> list[st
 def _list_dropping(key: str, names: Sequence[str], plan: Plan, catalogue: Catalogue) -> list[str]:
     """Return a sentence for each kind of dropped values, with its attributes."""
     kinds = {name: _dropped_values(plan.domain.kind(name)) for name in names}
-    return [
-        sentence
-        for values in ("", "_missing", "_outside")
-        for sentence in _list_names(
-            f"{key}{values}", [name for name in names if kinds[name] == values], catalogue
-        )
-    ]
+    sentences = []
+    for values in ("", "_missing", "_outside"):
+        dropping = [name for name in names if kinds[name] == values]
+        sentences += _list_names(f"{key}{values}", dropping, catalogue)
+    return sentences
 
 
 def _dropped_values(kind: Kind) -> str:

@@ -276,14 +276,15 @@ class CombinationReader:
     def _is_at_least_zero(self, combination: Combination) -> bool:
         """Return whether every part of a combination is a count of rows or units."""
         parts = [combination.numerator, combination.denominator or LinearSum()]
-        return all(
-            part.shift >= 0
-            and all(
-                factor >= 0 and self._aggregate(term).kind in ("rows", "units", "values")
-                for term, factor in part.factors
-            )
-            for part in parts
-        )
+        for part in parts:
+            if not part.shift >= 0:
+                return False
+            for term, factor in part.factors:
+                if not factor >= 0:
+                    return False
+                if self._aggregate(term).kind not in ("rows", "units", "values"):
+                    return False
+        return True
 
     # Covariances
 

@@ -91,7 +91,7 @@ NUMBER_COLUMNS = (
     *BEYOND_COLUMNS,
     *SAMPLING_COLUMNS,
 )
-MOST_DOTS = 200
+MOST_DOTS = 200  # in the chart of a statistic; layout
 _MOST_DOT_COLOURS = 4  # means next to each other in one row
 
 

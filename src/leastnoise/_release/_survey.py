@@ -41,7 +41,7 @@ _DESIGN_KEYS = ("sample", "population", "deviation")
 _FLAG_KEYS = ("caution", "unreliable", "suppress")
 _RULE_KEYS = (*_METHODS, "deviation")
 _SURVEY_KEYS = (*_METHODS, *_DESIGN_KEYS, *_FLAG_KEYS, "tables")
-_LARGEST = 1e15
+_LARGEST = 1e15  # of a weight or total: whole numbers up to it are exact in doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from leastnoise._release._texts import (
 )
 from leastnoise._trusted.check.arrays import FloatArray
 
-_MOST_TABLES = 200
+_MOST_TABLES = 200  # that are listed; layout
 _MOST_CELLS = 40  # of a table, the largest ones
-_CLOSE = 1.0
+_CLOSE = 1.0  # margins: within one margin an answer agrees with the true one
 _USABLE = 2.0  # margins; beyond, a table of the records says something else than the release
 
 

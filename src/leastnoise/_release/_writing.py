@@ -57,7 +57,7 @@ from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
 from leastnoise._workload import Product, level_names
 
-BATCH_CELLS = 1_000_000
+BATCH_CELLS = 1_000_000  # cells that are written at a time, some tens of MiB
 # DuckDB would draw its own progress bar on the standard output of an interactive program.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
 _ROW_GROUP_ROWS = 2**18

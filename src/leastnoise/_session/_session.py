@@ -803,7 +803,7 @@ def audit(
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> result = ln.audit(plan, trials=2000)
-    >>> result.claim, result.held, 0 < result.lower_bound <= 1
+    >>> result.claim, result.is_within_claim, 0 < result.lower_bound <= 1
     (1.0, True, True)
     """
     share = guard_share(guard)

@@ -153,7 +153,7 @@ _PRIVATE_FILE_MESSAGE = (
     "code list, or write the list from public knowledge."
 )
 _UNREADABLE_CSV_MESSAGE = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
-_MAX_NAMED_CODES = 5
+_MAX_NAMED_CODES = 5  # in a message; layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,11 +654,9 @@ def labels_from_spec(
                 texts,
                 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
             )
-        codes = {
-            str(label)
-            for labels in (kind.labels, *(level.labels for level in kind.levels))
-            for label in labels
-        }
+        codes = {str(label) for label in kind.labels}
+        for level in kind.levels:
+            codes |= {str(label) for label in level.labels}
         labels_of[name] = {code: text for code, text in texts.items() if code in codes}
         if not labels_of[name]:
             raise refuse(

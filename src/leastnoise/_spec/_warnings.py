@@ -43,7 +43,7 @@ LARGEST_EPSILON = 20
 LARGEST_TARGET_EPSILON = 2
 LARGEST_DELTA = Fraction(1, 10**5)
 """Without a public number of rows."""
-_MAX_LISTED_TABLES = 3
+_MAX_LISTED_TABLES = 3  # in a warning; layout
 
 
 def budget_warnings(
@@ -211,7 +211,7 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
         if not join.get("public"):
             continue
         key = "st_w_join"
-        if spec.privacy.unit_column == Joined(None, **join).own:
+        if spec.privacy.unit_column == Joined(None, **join).first_key:
             key = "st_w_join_unit"  # joined on the unit, it protects nothing more
         warnings.append(catalogue.say(key, part=join_part(number, len(spec.joins))))
     privacy = stated_privacy(spec.privacy)

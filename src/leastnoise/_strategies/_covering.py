@@ -150,11 +150,11 @@ _SEED = 4  # seed of the random order in which attributes are placed on the poin
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
     """Return all cyclic shifts of the base blocks."""
-    return tuple(
-        tuple((at + shift) % points for at in block)
-        for block in base_blocks
-        for shift in range(points)
-    )
+    shifted = []
+    for block in base_blocks:
+        cells = np.array(block)
+        shifted += [tuple(((cells + shift) % points).tolist()) for shift in range(points)]
+    return tuple(shifted)
 
 
 def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:

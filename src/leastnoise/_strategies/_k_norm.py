@@ -158,14 +158,15 @@ def _measured_partition(
     operators = [with_hidden_group(each, kind).operator(name, kind) for each in query_sets]
     finest = max(operators, key=lambda operator: operator.rows)
     groups = partition_groups(finest)
-    if groups is None or any(partition_groups(operator) is None for operator in operators):
+    if groups is None:
         return None
     first_cells = np.unique(groups, return_index=True)[1]
-    are_nested = all(
-        np.array_equal(of_cells, of_cells[first_cells][groups])
-        for of_cells in (partition_groups(operator) for operator in operators)
-        if of_cells is not None
-    )
+    are_nested = True
+    for operator in operators:
+        of_cells = partition_groups(operator)
+        if of_cells is None:
+            return None
+        are_nested = are_nested and np.array_equal(of_cells, of_cells[first_cells][groups])
     if are_nested and finest.rows < kind.size:
         return finest
     return Identity(kind.size)

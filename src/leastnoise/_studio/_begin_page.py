@@ -115,7 +115,7 @@ _MOST_DRAWN = 4  # charts of invented counts
 _MOST_VALUES = 10**6  # of a column; the page could not show the groups of more without a wait
 _MOST_MARKS = 2000  # marks of a chart
 _HILL_CELLS = 12  # invented counts over more cells have the shape of a hill
-_INVENTED_ROWS = 10_000
+_INVENTED_ROWS = 10_000  # of the charts that show margins before there is data
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
-MOST_PERIODS = 3650
+MOST_PERIODS = 3650  # of a drafted series: ten years of days
 SETTINGS = ("on", "weight", "target", "most", "size_of")
 """The fields of a setting."""
 FIELD_PREFIX = "field:"

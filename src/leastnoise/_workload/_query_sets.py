@@ -45,7 +45,7 @@ from leastnoise._trusted.linop import (
 
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
-_MOST_NAMED = 20
+_MOST_NAMED = 20  # cells in a message; layout
 _NOT_PUBLISHED = "(not published)"
 _MOST_RANGES = 2048  # cells whose ranges are listed one by one: two million of them
 _GROUPS = ("identity", "level", "ranges", "predicates")

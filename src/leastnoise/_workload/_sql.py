@@ -27,7 +27,7 @@ from leastnoise._workload._sql_statement import Grouped, Statement, group_querie
 from leastnoise._workload._sql_values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
-_MOST_STATEMENTS = 200
+_MOST_STATEMENTS = 200  # in one text, against texts that take minutes to read
 
 
 def sql(

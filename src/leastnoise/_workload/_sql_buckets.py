@@ -11,7 +11,7 @@ from typing import Any
 from leastnoise._domain import Bins, Edges
 from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
 
-MOST_BUCKETS = 1000
+MOST_BUCKETS = 1000  # of one expression, against cells without end
 
 
 def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:

@@ -12,7 +12,7 @@ from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_values import Parts, refused
 
-_MOST_BOXES = 64
+_MOST_BOXES = 64  # products of ranges that OR forms: their number multiplies with each AND
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from leastnoise._workload._sql_values import Node, constant_number, number_liter
 
 JoinColumns = tuple[str, str]
 """The column of a source and the column of a further table that are joined."""
-_MOST_BUCKETS = 1000
+_MOST_BUCKETS = 1000  # of one expression, as in `_sql_buckets.py`
 _BIGQUERY_NAMES = (
     "FORMAT_DATE",
     "FORMAT_TIMESTAMP",
@@ -288,19 +288,14 @@ def _equal_tuples(node: Node) -> Node:
     rows = [entry.expressions for entry in node.expressions if isinstance(entry, exp.Tuple)]
     if any(len(row) != len(columns) for row in rows) or len(rows) != len(node.expressions):
         raise refused(node.sql("duckdb"), "Write as many values in each tuple as columns")
-    return exp.Paren(
-        this=exp.or_(
-            *(
-                exp.and_(
-                    *(
-                        exp.EQ(this=column.copy(), expression=value.copy())
-                        for column, value in zip(columns, row, strict=True)
-                    )
-                )
-                for row in rows
-            )
-        )
-    )
+    conditions = []
+    for row in rows:
+        equalities = [
+            exp.EQ(this=column.copy(), expression=value.copy())
+            for column, value in zip(columns, row, strict=True)
+        ]
+        conditions.append(exp.and_(*equalities))
+    return exp.Paren(this=exp.or_(*conditions))
 
 
 def _quantile(call: Node) -> Node:

@@ -67,7 +67,7 @@ _CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
 }
-_MOST_SETS = 200
+_MOST_SETS = 200  # of GROUPING SETS, CUBE and ROLLUP together
 _LINEAR_KINDS = ("rows", "units", "values", "sum", "weighted")
 _CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
 

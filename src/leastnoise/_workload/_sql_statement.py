@@ -31,7 +31,7 @@ from leastnoise._workload._workload import (
 Key = tuple[object, ...]
 
 OTHER = "other"  # the cell that nulls and values outside the domain may share
-_MOST_GROUPS = 200_000
+_MOST_GROUPS = 200_000  # of one statement, listed one by one
 
 
 @dataclass(frozen=True, slots=True)

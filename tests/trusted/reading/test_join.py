@@ -662,6 +662,6 @@ def test_join_keeps_both_locations() -> None:
         ";",
         "/a/patients.parquet",
     )
-    assert (moved.key, moved.public) == ("id", True)
+    assert (moved.second_key, moved.public) == ("id", True)
     assert source_from_location(place, joined) is joined
     assert source_location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

@@ -19,7 +19,7 @@ from leastnoise._trusted.accounting._deltas import (
 )
 from leastnoise._trusted.check import exact_positive, refuse, whole
 
-_DIGITS = 50
+_DIGITS = 50  # of intermediate decimals, which are rounded outwards
 # numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
 # size
 _SINGLE = 64

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-_LARGEST = Fraction(10**300)
+_LARGEST = Fraction(10**300)  # below the largest double, 1.8e308
 _EXPONENTS = (-500.0, 500.0)
 """Binary logarithms of the least and the largest approximation of a root."""
-_HALVINGS = 60
+_HALVINGS = 60  # of an interval: more than the 53 bits of a double
 
 
 def near_gaussian_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -25,7 +25,7 @@ from typing import Any
 
 from leastnoise._trusted.check._texts import ADVISED, REQUIRED, did_you_mean, message, quoted
 
-MOST_CHARACTERS = 4000
+MOST_CHARACTERS = 4000  # of a message, so that no value fills the screen
 
 
 class LeastNoiseError(Exception):

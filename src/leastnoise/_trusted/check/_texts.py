@@ -10,7 +10,7 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from html import escape
 
-MOST_QUOTED = 200
+MOST_QUOTED = 200  # characters of a value in a message
 REQUIRED = "{what} must be {allowed}; got {got}."
 ADVISED = " {advice}"
 _NAME = re.compile(r"{(\w+)(!r)?}")

@@ -16,7 +16,7 @@ from typing import Any
 from leastnoise._trusted.check import InputError, did_you_mean, exact, number_text, refuse
 
 _WHOLE_WITH_ZEROS = re.compile(r"(-?[0-9]+)\.0*", re.ASCII)
-_MOST_LISTED = 5
+_MOST_LISTED = 5  # cells in a message
 
 
 def label_text(value: object) -> str | None:

@@ -56,7 +56,7 @@ PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year"
 OF_RELEASE = ("release", "", "")  # kind, share and period of a release that names no share
 
 APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
-SCHEMA = 3
+SCHEMA = 3  # of the tables in the file; another one is refused
 TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
@@ -85,7 +85,7 @@ TABLES = (
 COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, kind, share, period"
 SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
-LONGEST_TEXT = 10_000
+LONGEST_TEXT = 10_000  # characters of a text in an entry, so that the file stays small
 _LATE_DELTA = (
     "An amount with its own delta was entered after other charges, so no budget is proved to "
     "cover this ledger and nothing more can be paid from it. Pay from a new ledger, whose budget "

@@ -29,7 +29,7 @@ SAMPLERS = {
     Noise.DISCRETE_GAUSSIAN: discrete_gaussian,
     Noise.ROUNDED_GAUSSIAN: rounded_gaussian,
 }
-_BATCH_ROWS = 2**18
+_BATCH_ROWS = 2**18  # queries measured in one batch: a few MiB of answers and noise
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:

@@ -21,7 +21,7 @@ from leastnoise._trusted.kernel._noise import discrete_laplace
 from leastnoise._trusted.kernel._sampling import SCALE_LIMIT
 from leastnoise._trusted.linop import BlockTree, block_tree, interval_tree
 
-MOST_CELLS = 2**24
+MOST_CELLS = 2**24  # 128 MiB of counts
 GRID = 4096  # noise is added to costs in multiples of 1 / GRID
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 

@@ -161,7 +161,7 @@ def draw_in_blocks(
 
 
 Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
-_AMBIGUOUS = 255
+_AMBIGUOUS = 255  # the largest byte marks prefixes of several cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from leastnoise._trusted.linop._operators import (
     sealed,
 )
 
-_EXACT_FLOAT = 2**53
+_EXACT_FLOAT = 2**53  # whole numbers up to it are exact in doubles
 
 
 def _unregistered_error(operator: object) -> InternalError:

@@ -16,7 +16,7 @@ from leastnoise._trusted.check import whole
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop._operators import sealed
 
-_MOST_CELLS = 2**24
+_MOST_CELLS = 2**24  # as many as the kernel divides (`_plane.py`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.linop import largest_entry
 
-MOST_ROWS = 2**32
-MOST_TABLE_CELLS = 2**28
+MOST_ROWS = 2**32  # of a table; bounds of exact answers are computed from it
+MOST_TABLE_CELLS = 2**28  # of one measured table: 2 GiB of counts
 
 
 def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:

@@ -96,7 +96,7 @@ class Limits:
         return hash(self.key())
 
 
-MOST_SCALE_TERM = 2**56
+MOST_SCALE_TERM = 2**56  # of scales times coefficients: integers of samplers stay within 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -87,8 +87,8 @@ def join_facts(source: Any) -> list[dict[str, Any]]:
     return [
         {
             "table": dataset_name(join.second) or "",
-            "on": join.own,
-            "key": join.key,
+            "on": join.first_key,
+            "key": join.second_key,
             "public": join.public,
         }
         for join in list_joins(source)
@@ -120,12 +120,12 @@ def check_unit(
         check_unit(joined.data, unit_column, unit_reading)
     if joined.public is True:
         return
-    if unit_column == joined.own:
+    if unit_column == joined.first_key:
         if unit_reading == joined.reading:
             return
-        raise InputError(message(READ_OTHERWISE, own=joined.own))
+        raise InputError(message(READ_OTHERWISE, own=joined.first_key))
     if unit_column is None:
         received = "every row is a unit"
     else:
         received = f"the unit is {unit_column!r}"
-    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=received))
+    raise InputError(message(NOT_OF_THE_UNIT, own=joined.first_key, got=received))

@@ -344,8 +344,8 @@ class Joined:
     columns: tuple[str, ...] | None = None
     public: bool = False
     reading: Reading = READ_AS_IT_IS
-    own: str = field(init=False)
-    key: str = field(init=False)
+    first_key: str = field(init=False)
+    second_key: str = field(init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.second, Joined):
@@ -361,7 +361,7 @@ class Joined:
             raise refuse(
                 "on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }"
             )
-        for field_name, name in zip(("own", "key"), pair[0], strict=True):
+        for field_name, name in zip(("first_key", "second_key"), pair[0], strict=True):
             object.__setattr__(
                 self, field_name, attribute_name("the column that tables are joined on", name)
             )
@@ -413,7 +413,12 @@ class Joined:
             reading = {}
         else:
             reading = {"reading": self.reading.to_json()}
-        return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
+        return {
+            "on": {self.first_key: self.second_key},
+            "columns": columns,
+            "public": self.public,
+            **reading,
+        }
 
 
 def list_joins(source: Any) -> tuple[Joined, ...]:

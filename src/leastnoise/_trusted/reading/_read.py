@@ -551,10 +551,7 @@ def _encode_rows(
         if units is not None:
             units.add(next(numbers), codes)
         values = [next(numbers) for _ in totals]
-        all_inside = bool(is_inside.all())
-        for chunks, column, kind in zip(columns, [*codes, *amounts, *values], types, strict=True):
-            rows_inside = column if all_inside else column[is_inside]
-            chunks.append(rows_inside.astype(kind))
+        _append_rows(columns, [*codes, *amounts, *values], types, is_inside)
         readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
@@ -567,6 +564,19 @@ def _encode_rows(
         amounts={name: next(whole_columns) for name in factors},
         has_value={name: next(whole_columns) for name in totals},
     )
+
+
+def _append_rows(
+    columns: Sequence[list[Array]],
+    encoded: Sequence[Array],
+    types: Sequence[np.dtype[Any]],
+    is_inside: BoolArray,
+) -> None:
+    """Append the rows of a chunk that are inside the domain to each column."""
+    all_inside = bool(is_inside.all())
+    for chunks, column, kind in zip(columns, encoded, types, strict=True):
+        rows_inside = column if all_inside else column[is_inside]
+        chunks.append(rows_inside.astype(kind))
 
 
 def _row_encoders(
@@ -1005,7 +1015,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     if isinstance(source, Joined):
         columns_before = None
         if columns is not None:
-            columns_before = [*columns, source.own]
+            columns_before = [*columns, source.first_key]
         first = open_source(source.data, columns_before)
         return joined_source(source, first, open_source(source.second), columns)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
@@ -1208,8 +1218,8 @@ def joined_source(
     Guarantees: in columns of the second table, a row has the values of the only row there with the
         same key, or nulls.
     """
-    _check_join_key(first, joined.own)
-    _check_join_key(second, joined.key)
+    _check_join_key(first, joined.first_key)
+    _check_join_key(second, joined.second_key)
     joined_names = _joined_columns(joined, second)
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
@@ -1217,9 +1227,9 @@ def joined_source(
         if not second_encoders:
             yield from first.encoded(encoders)
             return
-        partners = PartnerRows(second, joined.key, second_encoders, joined.reading)
+        partners = PartnerRows(second, joined.second_key, second_encoders, joined.reading)
         mine = [pair for pair in encoders if pair[0] in first.names]
-        keys = (joined.own, partners.of)
+        keys = (joined.first_key, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours = iter(cells)
             theirs = iter(partners.beside(partner))
@@ -1237,7 +1247,7 @@ def joined_source(
     elif first.engine is not None and second.engine is not None:
         mine = [name for name in names if name in first.names]
         engine = first.engine.joined(
-            second.engine, (joined.own, joined.key), mine, second_names, joined.reading
+            second.engine, (joined.first_key, joined.second_key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
     # without a partner a row has nulls there
@@ -1274,7 +1284,7 @@ def _check_join_key(opened: Source, name: str) -> None:
 def _joined_columns(joined: Joined, second: Source) -> list[str]:
     """Return the columns that a join adds; refuse those that are not there."""
     if joined.columns is None:
-        return [name for name in second.names if name != joined.key]
+        return [name for name in second.names if name != joined.second_key]
     for name in joined.columns:
         if name not in second.names:
             raise InputError(

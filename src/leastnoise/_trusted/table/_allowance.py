@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._trusted.check import Immutable, InternalError
 from leastnoise._trusted.check.arrays import IntArray
 
-SALT_BYTES = 16
+SALT_BYTES = 16  # 128 random bits, which no two data sets share
 # Two of 2^24 units have one digest with a chance of about 2^-80.
 DIGEST_BYTES = 16
 
