@@ -24,8 +24,12 @@ def forms(text):
 
 
 def fields(text):
-    """The fields of a text: ``%(name)s``, or ``{name}`` in messages of errors."""
-    return set(re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text))
+    """The fields of a text: ``%(name)s``, or ``{name}`` in messages of errors.
+
+    A noun may begin a sentence in one language only: ``Rows_noun`` is ``rows_noun`` there.
+    """
+    found = re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text)
+    return {(field or name).lower() for field, name in found}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
