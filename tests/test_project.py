@@ -448,7 +448,7 @@ AT_ROOT = {
 }  # fmt: skip
 KINDS_OF_FILES = re.compile(
     r".*\.(py|pyi|c|typed|md|toml|yml|cff|css|js|mjs|json|csv|txt|sql|svg|png|html|j2|sh|spec|ipynb"
-    r"|qmd|R|Rmd|xsd|xml)"
+    r"|qmd|R|Rmd|xsd|xml|pot?)"
 )
 OTHER_FILES = {
     ".dockerignore", ".git-blame-ignore-revs", ".gitignore", "Dockerfile", "LICENSE", "Makefile", "run",

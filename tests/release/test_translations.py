@@ -7,7 +7,7 @@ import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
-from leastnoise._release import LANGUAGES, LOCALES, _translations, load_catalogue
+from leastnoise._release import LANGUAGES, LOCALES, load_catalogue
 
 DOMAINS = sorted(path.stem for path in LOCALES.glob("*.pot"))
 TRANSLATED = LANGUAGES[1:]
@@ -24,8 +24,12 @@ def forms(text):
 
 
 def fields(text):
-    """The fields of a text: ``%(name)s``, or ``{name}`` in messages of errors."""
-    return set(re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text))
+    """The fields of a text: ``%(name)s``, or ``{name}`` in messages of errors.
+
+    A noun may begin a sentence in one language only: ``Rows_noun`` is ``rows_noun`` there.
+    """
+    found = re.findall(r"%\((\w+)\)s|\{(\w+)(?:!r)?\}", text)
+    return {(field or name).lower() for field, name in found}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -71,7 +75,7 @@ def polish(tmp_path, monkeypatch):
         write_po(file, catalogue)
     for template in LOCALES.glob("*.pot"):
         (tmp_path / template.name).write_bytes(template.read_bytes())
-    monkeypatch.setattr(_translations, "LOCALES", tmp_path)
+    monkeypatch.setattr("leastnoise._release._translations.LOCALES", tmp_path)
     return load_catalogue("pl")
 
 
