@@ -288,7 +288,7 @@ def after(draws: int) -> Iterator[str]:
         "all tables of two attributes": ln.marginals(domain, ways=2),
         "prefix sums of 10 cells": ln.queries(domain, x2="prefix"),
     }
-    budgets = {"epsilon 1": ln.PureDP(1), "rho 1/8": ln.ZCDP("1/8")}
+    budgets: dict[str, Any] = {"epsilon 1": ln.PureDP(1), "rho 1/8": ln.ZCDP("1/8")}
     rows = random_rows(cells)
     for name, workload in workloads.items():
         exact = [

@@ -82,7 +82,7 @@ def people() -> pd.DataFrame:
 def domain() -> ln.Domain:
     """The group, the pay in cells, and the measures."""
     measures = {name: ln.Measure(name, *BOUNDS[name]) for name in (*NAMES, "weight")}
-    kinds = {"group": list(GROUPS), "pay_cell": ln.Integers(0, 100)}
+    kinds: dict[str, Any] = {"group": list(GROUPS), "pay_cell": ln.Integers(0, 100)}
     return ln.Domain(kinds, measures=measures)
 
 
@@ -188,7 +188,7 @@ def coefficient_study(predictors: Sequence[str]) -> Study:
 
 def one_way_tables() -> ln.Workload:
     """Three tables of 4, 7 and 6 counts: cells, and the groups of levels."""
-    kinds = {
+    kinds: dict[str, Any] = {
         "group": list(GROUPS),
         "hours": ln.Integers(0, 60, levels={"part": {"width": 10}}),
         "tenure": ln.Integers(0, 40, levels={"part": {"width": 8}}),
