@@ -75,6 +75,7 @@ def drawn_moments(
             units=ones,
             steps=np.ones((rows, rows)),
             offsets=offsets,
+            common=offsets,
             lows=-ones,
             highs=ones,
         ),

@@ -417,6 +417,8 @@ def test_unsuitable_requests_are_refused() -> None:
     with pytest.raises(ln.InputError, match="Ask for correlations or a regression of exactly"):
         ln.correlations(release, ["m0", "m2"])
     with pytest.raises(ln.InputError, match="must be one of regression, weight, size"):
+        parse_spec(SPEC + 'sum = "pay"', Path())
+    with pytest.raises(ln.InputError, match="the margin of regression must be given with a size"):
         parse_spec(SPEC + 'margin = "3"', Path())
     with pytest.raises(ln.InputError, match="regression must have on"):
         parse_spec(SPEC.replace(', on = ["age", "tenure"]', ""), Path())

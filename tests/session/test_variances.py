@@ -239,7 +239,7 @@ def test_unsuitable_requests_are_refused() -> None:
     with pytest.raises(ln.InputError, match="Ask for variances of pay in the workload"):
         ln.variances(means, "pay")
     with pytest.raises(ln.InputError, match=r"a key of .* must be one of variances, weight, size"):
-        parse_spec(SPEC.replace("size = 1000", 'margin = "3"'), Path())
+        parse_spec(SPEC.replace("size = 1000", 'sum = "pay"'), Path())
     with pytest.raises(ln.InputError, match="the unit of the measure of pay, squared must be"):
         SquaredDeviation(ln.Measure("pay", 0, Fraction(1, 10**60), Fraction(1, 10**61)))
 
