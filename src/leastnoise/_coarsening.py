@@ -149,7 +149,7 @@ def read_planned_table(path: Path) -> PlannedTable:
         location = f"Line {number} of the table {str(path)!r}"
         if len(row) != len(header):
             raise InputError(
-                f"{location} must have {len(header)} columns; got {len(row)}. Quote texts with commas."
+                f"{location} must have {len(header)} columns; got {len(row)}. If a text contains a comma, put the text in quotes."
             )
         labels = (*row[:position], *row[position + 1 :])
         if labels in counts:

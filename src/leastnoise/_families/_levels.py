@@ -102,7 +102,7 @@ class Levels:
 
     @staticmethod
     def cells_and_total(size: int) -> "Levels":
-        """Return the two levels of the cells and the total."""
+        """Return two levels: the single cells, and the total."""
         return Levels((np.zeros(size, dtype=np.int64),))
 
     @property

@@ -258,7 +258,7 @@ class _RowCounts:
         return is_inside & is_filled
 
     def is_readable(self) -> BoolArray:
-        """Return for each row whether its measures are nulls or numbers."""
+        """Return for each row whether each of its measures is a null or a number."""
         return np.concatenate(self._readable_chunks)
 
     def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -79,7 +79,7 @@ class ComparisonGoal:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """First estimates of the largest errors of tables that keep the target."""
+        """First estimates of the largest error of each table that meets the target."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 

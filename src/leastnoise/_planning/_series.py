@@ -266,8 +266,8 @@ class _SeriesProblem:
 def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     """Return a plan for the other attributes within one period.
 
-    A table is weighted by its error over time, for a first strategy along time. Raise InputError if
-    the coefficients leave too few bits for the coefficients along time.
+    The weight of a table is its error along time under a first, provisional strategy along time.
+    Raise InputError if the coefficients leave too few bits for the coefficients along time.
     """
     first_strategies = problem.strategies_along_time(problem.errors_of_counted_cells(), _FIRST_BITS)
     along_time = invert_gram(first_strategies[0 if problem.in_all_periods else -1])

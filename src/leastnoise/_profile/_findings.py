@@ -248,8 +248,8 @@ def _with_range(
 
     The bounds enclose the occupied cells without `TAIL_SHARE` of their rows at each end. Then each
     bound moves outward as long as more than this share of rows appears to be beyond it. It moves
-    over the shortest run of cells whose sum noise alone rarely explains, because many small cells
-    can matter together.
+    over the shortest run of cells whose sum is too large to be often caused by noise alone. Whole
+    runs are tested, because many small cells can matter together.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()

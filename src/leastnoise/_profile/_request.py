@@ -78,7 +78,7 @@ class ProfileRequest:
         return None if self.unit in {None, "row"} else self.unit
 
     def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
-        """Return the budget times a factor, with the unit.
+        """Return the privacy promise: its budget is multiplied by a factor, and it names the unit.
 
         Without ``max_rows``, one row of a unit counts until the histogram of units is measured.
         """

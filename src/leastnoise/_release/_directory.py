@@ -98,7 +98,10 @@ class Draft:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
-    """Open a draft of a directory. With None nothing is written, and None is yielded."""
+    """Open a draft of a directory.
+
+    With None nothing is written, and None is yielded.
+    """
     if target is None:
         return nullcontext()
     return open_draft(target)

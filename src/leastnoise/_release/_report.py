@@ -147,7 +147,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
 
 
 def _describe_statistics(release: Release, catalogue: Catalogue) -> dict[str, str]:
-    """Return heading and introduction of the statistics, by their kinds."""
+    """Return a heading and an introduction that name the kinds of statistics."""
     kinds = dict.fromkeys(table.statistic.kind for table in release.statistics)
     names = catalogue.join_names([catalogue.say(f"kind_{kind}") for kind in kinds])
     heading = capitalize(names)

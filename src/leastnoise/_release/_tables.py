@@ -342,7 +342,7 @@ class Table(ResultTable):
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
     def frame_columns(self) -> Columns:
-        """Return `columns`, with the bounds or first days of the keys' cells."""
+        """Return `columns`, and for each key columns with the bounds of its cells."""
         columns = self.columns()
         keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})

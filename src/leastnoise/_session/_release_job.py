@@ -735,7 +735,7 @@ def _spent_on_bounds(directory: Path) -> _Spent:
 
 
 def _spent_on_release(directory: Path) -> _Spent:
-    """Return the spending of a release, or of all periods of a series, with facts."""
+    """Return the spending of a release or a whole series, and its ledger facts."""
     release, manifest = read_published(directory)
     plan = release.plan
     if isinstance(plan, SeriesPlan):

@@ -470,9 +470,9 @@ def _merge_tables(
 
     The best pair is merged first.
 
-    With budgets by cube roots, the error is (sum of e_S^(1/3))^3, where e_S is the error that a
-    unit of noise on S adds to the tables that S answers. This is the best start for workloads
-    without symmetry.
+    Let e_S be the error that a unit of noise on S adds to the tables that S answers. If the budget
+    of each S is proportional to e_S^(1/3), the error is (sum of e_S^(1/3))^3. This is the best
+    start for workloads without symmetry.
     """
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
     member = np.zeros((len(needed), len(closure.shape)))

@@ -283,7 +283,8 @@ def divide_parts(
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """Return the starts of the parts and of the groups of the second round.
 
-    The second pair has, for each part and each group, whether it belongs to a deep block.
+    The second pair of arrays states for each part, and for each group, whether it belongs to a deep
+    block.
 
     By its noisy count, a block of the level ``base`` is halved until each part has at most 1 /
     ``rate`` records; light blocks are joined.

@@ -439,7 +439,7 @@ class _TiltCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TiltFit:
-    """The fit of a tilt and its rows, and dual weights from which others start."""
+    """A fitted tilt, its rows, and its dual weights, from which other fits start."""
 
     values: FloatArray
     tilt_weights: FloatArray

@@ -406,7 +406,7 @@ class Question(NamedTuple):
 
 
 def _read_question(number: int, names: Mapping[int, str], form: Form) -> Question:
-    """Read a question of the form.
+    """Read one of the questions in the form.
 
     Args:
         number: the number of the question.

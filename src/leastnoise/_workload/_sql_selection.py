@@ -1097,7 +1097,7 @@ def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _table(number: int) -> Node:
-    """Return the table of the released answers with a number."""
+    """Return the SQL table with the released answers of a numbered selection."""
     from sqlglot import exp
 
     return exp.Table(this=exp.to_identifier(table_name(number), quoted=True))

@@ -238,9 +238,9 @@ class ApproxDP(_Definition):
     def share(self, fraction: Exact) -> "Budget":
         """Return the budget of a release that takes a fraction of this one.
 
-        The fraction is of mu squared, in which (epsilon, delta) budgets add up: the result is a
-        GDP, or this budget itself for the fraction 1. Releases whose fractions add up to 1 together
-        satisfy this budget (PROOFS-mu.md).
+        Charges to an (epsilon, delta) budget are added up as mu squared, so the fraction is a
+        fraction of mu squared. The result is a `GDP` budget; for the fraction 1 it is this budget
+        itself. Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
 
         Args:
             fraction: above 0 and at most 1, read exactly.

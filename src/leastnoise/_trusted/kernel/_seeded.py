@@ -1,6 +1,7 @@
 """Provide noise from a seed, for tests and experiments.
 
-Such noise protects nobody. This file is not trusted: a paid series makes its own `SystemEntropy`.
+Such noise protects nobody. This file is not trusted, and need not be: a paid series takes no noise
+from here, but makes its own `SystemEntropy`.
 """
 
 from typing import Any
