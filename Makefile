@@ -171,7 +171,7 @@ differential: env  ## random SQL statements through DuckDB and through leastnois
 	@PYTHONPATH=tests LEASTNOISE_CACHE=off $(BIN)/python -m differential.compare --statements $(or $(STATEMENTS),3000) --seed $(or $(SEED),1)
 
 .PHONY: fuzz
-# make fuzz FUZZ=5000; tests with slow cases have a part of it
+# make fuzz FUZZ=5000; tests with slow cases run fewer, in the same proportion as in make test
 fuzz: env  ## random specs, CSV files, plans, manifests, measurements and ledgers; new ones every time; about 20 minutes
 	@LEASTNOISE_FUZZ=$(or $(FUZZ),600) $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/fuzz
 

@@ -312,7 +312,7 @@ def seen_after_earlier(first: Any, workload: Any, rows: Any, exact: Any, draws: 
     import leastnoise as ln
 
     squares = []
-    for seed in range(draws // 4):
+    for seed in range(max(1, draws // 4)):
         earlier = ln.release(first, rows, seed=seed)
         plan = ln.plan(workload, first.privacy, after=[earlier])
         release = ln.release(plan, rows, seed=10**6 + seed)

@@ -143,8 +143,8 @@ def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None
     spreads = drawn[:, 0].std(axis=0)
     if column != "coefficient":  # whose means are all in the middle
         spreads = spreads[[0, 2]]
-    # The draws have one seed; their own error is about 0.1.
-    assert np.sqrt(np.mean(spreads**2)) == pytest.approx(std_error, rel=0.35)
+    # Three standard errors of the spread of 60 draws.
+    assert np.sqrt(np.mean(spreads**2)) == pytest.approx(std_error, rel=0.28)
     assert np.median(drawn[:, 1], axis=0).max() == pytest.approx(margin, rel=0.06)
 
 
@@ -157,7 +157,8 @@ def test_correlation_errors_stay_within_the_promise(budget: ln.PureDP, sign: int
     rows.loc[rows.index % SIZE < SIZE // 10, "age"] += 26 * sign * np.tile([1, -1], SIZE // 20 * 3)
     drawn = drawn_numbers(plan, rows, "correlation", 30)
     assert np.abs(drawn[:, 0]).mean() == pytest.approx(0.8, abs=0.05)
-    assert drawn[:, 0].std(axis=0).max() <= promised_error(plan) * 1.6
+    # Three standard errors of the spread of 30 draws.
+    assert drawn[:, 0].std(axis=0).max() <= promised_error(plan) * 1.4
 
 
 def test_relative_targets_are_shares_of_scales() -> None:

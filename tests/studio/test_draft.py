@@ -20,6 +20,7 @@ from leastnoise._studio import (
     state_json,
     table_margins,
 )
+from leastnoise._studio._publication_fields import combine_languages
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 
@@ -309,3 +310,10 @@ def test_draft_refuses_unknown_or_unprintable_fields(tmp_path, name, value):
     draft = draft_from_text(FIELDS_SPEC, tmp_path)
     with pytest.raises(InputError):
         change_draft(draft, {f"field:{name}": value})
+
+
+def test_texts_of_some_languages_are_all_kept() -> None:
+    texts = {"en": "persons", "de": "Personen", "fr": ""}
+    assert combine_languages(texts) == {"en": "persons", "de": "Personen"}
+    assert combine_languages({"en": "persons", "de": "", "fr": ""}) == "persons"
+    assert combine_languages({"en": "", "de": ""}) == ""

@@ -92,9 +92,9 @@ def outer_cells(domain: Domain, name: str, measure: Measure) -> list[OuterCells]
     because the values of most measures begin there.
 
     Args:
-        domain: of the plan.
-        name: an attribute.
-        measure: with the bounds.
+        domain: the domain of the plan.
+        name: the name of an attribute.
+        measure: the measure that has the bounds.
 
     >>> domain = ln.Domain(pay=ln.Bins(0, 100, 10, outside="clip"))
     >>> [(cells.first, cells.end, str(cells.value)) for cells in outer_cells(domain, "pay", ln.Measure("pay", 0, 60))]

@@ -13,6 +13,7 @@ from leastnoise._trusted.accounting import Cost, Privacy
 from leastnoise._workload import Workload
 
 _SEEDED_NOISE = "NOT PRIVATE: it came from a seed; publish no part of the release"
+"""The fact about the noise of a release that protects nobody."""
 
 
 @describe.register

@@ -49,9 +49,8 @@ def localize_number(text: str, language: str) -> str:
             are separated if its groups are. Any other text is returned unchanged.
         language: the language, such as ``de``.
 
-    Examples:
-        >>> [localize_number(text, "de") for text in ("1,234.50", "1234.5", "1.5e-09")]
-        ['1.234,50', '1234,5', '1,5e-9']
+    >>> [localize_number(text, "de") for text in ("1,234.50", "1234.5", "1.5e-09")]
+    ['1.234,50', '1234,5', '1,5e-9']
     """
     number = _NUMBER.fullmatch(text)
     if number is None:

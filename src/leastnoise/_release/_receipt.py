@@ -99,7 +99,7 @@ class SecondTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptFacts:
-    """The payment of a release or a search, its guard and its second table.
+    """The payment of a release or a search, its guard and its joined tables.
 
     Attributes:
         id: the identifier of the payment; empty if nothing was paid.
@@ -107,7 +107,7 @@ class ReceiptFacts:
         guard: the counts of the guard; None without one.
         guard_reduced_from: the budget before guards that stopped earlier releases used a part of
             it; None if they used none.
-        joined: the second table of the data; None without one.
+        joined: the first joined table of the data; None without one.
         further_joined: the tables that are joined after it.
     """
 

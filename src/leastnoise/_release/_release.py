@@ -118,7 +118,6 @@ _MOST_PUBLIC_TABLES = 2
 
 
 _FACTS_IN_REPR = ("budget", "row_limit", "noise")
-"""The fact about the noise of a release that protects nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

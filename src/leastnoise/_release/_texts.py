@@ -664,9 +664,12 @@ def window_width(query_set: QuerySet) -> int:
     widths = {high - low + 1 for low, high in windows}
     first_periods = [low for low, _ in windows]
     are_consecutive = all(later - earlier == 1 for earlier, later in pairwise(first_periods))
-    if len(windows) < max(2, len(ends)) or len(widths) != 1 or not are_consecutive:
+    if len(windows) < len(ends) or len(windows) < 2:
         return 0
-    return widths.pop()
+    if len(widths) != 1 or not are_consecutive:
+        return 0
+    width = widths.pop()
+    return width if width > 1 else 0
 
 
 def _period_number(label: str) -> int | None:

@@ -56,11 +56,12 @@ def find_text(key: str, language: str) -> Text:
     domain, template = _find_template(key)
     catalogue = _read_catalogue(language, domain)
     translation = catalogue.get(template.id, context=key)
+    english = Text(_as_forms(template.id), c2py("n != 1"))
     if language == "en" or translation is None or translation.fuzzy:
-        return Text(_as_forms(template.id), c2py("n != 1"))
+        return english
     forms = _as_forms(translation.string)
     if not all(forms):
-        return Text(_as_forms(template.id), c2py("n != 1"))
+        return english
     return Text(forms, c2py(catalogue.plural_expr))
 
 

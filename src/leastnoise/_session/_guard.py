@@ -104,7 +104,7 @@ def totals_read(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
 def partial_columns(plan: Plan) -> tuple[str, ...]:
     """Return the attributes that not all tables use, and that rows may lack.
 
-    A total of units clips by attributes that no table may use.
+    They may be attributes that no table uses, because a total of units is clipped in their cells.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
     >>> partial_columns(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))

@@ -121,7 +121,7 @@ class BoundsSearch:
     """A private search for bounds, of the rows of a unit or of a number.
 
     It costs a share of the budget, and its result is written to ``directory``. Before the search
-    ``found`` is None.
+    ``result`` is None.
 
     Attributes:
         name: the name of the bounds, such as ``max_rows`` or ``clip of pay``.
@@ -131,7 +131,7 @@ class BoundsSearch:
         column: the column of the values; empty for the rows of a unit.
         unit: the unit of which the bounds are whole multiples; None without a unit.
         reading: the reading of the values.
-        found: the result, if there is one.
+        result: the result of the search; None before it.
     """
 
     name: str

@@ -10,12 +10,11 @@ from typing import Any
 import tomlkit
 
 from leastnoise._release import LANGUAGES
-from leastnoise._studio._form_parts import parse_number
+from leastnoise._studio._form_parts import SURVEY_NUMBERS, parse_number
 from leastnoise._trusted.check import InputError, one_of
 
 _OUTPUT_TEXTS = ("title", "source", "agency", "contact")
 _OUTPUT_NUMBERS = ("round", "below")
-_SURVEY_NUMBERS = ("design_effect", "sample", "population")
 _NOUNS = ("rows", "units", "unit")
 _OF_MEASURES = ("name", "mean", "sum", "unit")
 _ENTRY_DEPTH = 2  # of an attribute, level or measure below [names]
@@ -81,7 +80,7 @@ def _list_fields(table: Mapping[str, Any]) -> Iterator[PublicationField]:
         for key in _OF_MEASURES:
             path = ("names", "measures", measure, key)
             yield from _in_languages(path, "names", f"pf_{key}", measure)
-    for key in _SURVEY_NUMBERS:
+    for key in SURVEY_NUMBERS:
         yield PublicationField(("survey", key), "survey", f"pf_{key}", is_text=False)
 
 
@@ -163,16 +162,16 @@ def write_fields(
         written.add(path)
         value: Any = parse_number(changes[field.id])
         if field.is_text:
-            value = _combine_languages(
+            value = combine_languages(
                 {one.language: texts[one.id] for one in fields if one.path[:-1] == path}
             )
         _put(document, path, value)
 
 
-def _combine_languages(texts: Mapping[str, str]) -> Any:
+def combine_languages(texts: Mapping[str, str]) -> Any:
     """Return one text for all languages, or a table with one for each."""
     given = {language: text for language, text in texts.items() if text}
-    if len(given) < len(LANGUAGES) or len(set(given.values())) == 1:
+    if len(set(given.values())) <= 1:
         return next(iter(given.values()), "")
     table = tomlkit.inline_table()
     table.update(given)

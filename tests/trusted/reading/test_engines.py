@@ -576,10 +576,10 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     assert units_of(read_keys(postgres, ln.Domain(t=kind), "t")) == Counter(
         key for key in keys_of("t", kind) if key is not None
     )
-    wish = CountRequest(
+    request = CountRequest(
         rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1
     )
-    assert _read.open_source(postgres).engine.keys(wish, bytes) is None
+    assert _read.open_source(postgres).engine.keys(request, bytes) is None
 
 
 def test_counted_table_serves_its_plan_only(postgres):
@@ -993,7 +993,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
     tables = {None: [("t",), ("b",), ("t", "b")]}
     expected, _ = counts(postgres, domain, tables)
     opened = _postgres.open_postgres(postgres)
-    wish = CountRequest(
+    request = CountRequest(
         rules={name: domain.rule(name) for name in domain.names},
         sums={},
         tables=tables,
@@ -1010,7 +1010,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
 
         fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
         try:
-            found, _ = replace(opened.engine, session=same, most_sets=1).counts(wish, bytes)
+            found, _ = replace(opened.engine, session=same, most_sets=1).counts(request, bytes)
         finally:
             fill(
                 url,

@@ -52,7 +52,7 @@ def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
 
 
 def _as_float(value: Fraction) -> float:
-    """Convert to a float; a number too large for a float becomes the largest float."""
+    """Convert to a float; a number above 10^300 becomes 10^300."""
     return float(min(value, _LARGEST))
 
 

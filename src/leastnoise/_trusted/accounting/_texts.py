@@ -4,8 +4,8 @@ No decision depends on these texts.
 """
 
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import ceil, floor, log10
 
 from leastnoise._trusted.accounting._budget import ApproxDP, Budget, parameters
 from leastnoise._trusted.accounting._charge import Charge, whole_budget
@@ -17,7 +17,8 @@ _DIGITS = 6  # of an amount that has no short exact form, as in `readable`
 def format_amount(value: Fraction, *, up: bool) -> str:
     """Format an epsilon, delta, rho or mu squared.
 
-    Exactly if the exact form is short, otherwise with six digits.
+    The text is exact if that is short. Otherwise it has six digits, after the point if the amount
+    is above 1, and is rounded in the requested direction, however small or large the amount is.
 
     Args:
         value: the amount, at least 0.
@@ -25,14 +26,17 @@ def format_amount(value: Fraction, *, up: bool) -> str:
 
     >>> format_amount(Fraction(1, 3), up=True), format_amount(Fraction(2**70, 3**45), up=False)
     ('1/3', '0.399616')
+    >>> format_amount(Fraction(1, 3**30), up=False), format_amount(Fraction(1, 3 * 10**330), up=True)
+    ('4.85693e-15', '3.33334e-331')
     """
     text = readable(value)
     if not text.startswith("about"):
         return text
-    if up:
-        scale = max(_DIGITS, _DIGITS - 1 - floor(log10(value)))
-        return readable(Fraction(ceil(value * 10**scale), 10**scale))
-    return readable(Fraction(floor(value * 10**_DIGITS), 10**_DIGITS))
+    parts = Decimal(value.numerator), Decimal(value.denominator)
+    digits_before_point = Context(prec=1, rounding=ROUND_FLOOR).divide(*parts).adjusted() + 1
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    context = Context(prec=_DIGITS + max(0, digits_before_point), rounding=rounding)
+    return str(context.divide(*parts).normalize(context)).lower()
 
 
 def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> str:
@@ -41,7 +45,7 @@ def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> 
     Parts that are zero are included.
 
     Args:
-        budget: decides which parts are written.
+        budget: its definition determines which parts are written.
         amount: the charge, or a budget of the same definition.
         up: whether digits are rounded up.
 

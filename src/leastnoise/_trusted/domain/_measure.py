@@ -316,8 +316,8 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 def _places(groups: Groups) -> tuple[int, ...]:
     """Return the cell that holds the count of each group.
 
-    This is the last cell of the group or, if an earlier group uses that cell, the nearest free cell
-    of the group before it.
+    This is the last cell of the group or, if an earlier group uses that cell, the nearest cell
+    before it that no earlier group uses; it need not be a cell of the group.
     """
     taken_positions: set[int] = set()
     positions = []

@@ -562,7 +562,7 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
                 raise BudgetError(f"{_LATE_DELTA} Nothing was changed.")
             raise BudgetError(
                 f"The budget must be at least what is spent, {spent_text(budget, total(charges))}; "
-                f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
+                f"got {charge_text(budget, whole_budget(budget), up=False)}. Nothing was changed."
             )
 
 

@@ -756,7 +756,7 @@ def _step(
         if not cost.is_within(available):
             raise BudgetError(
                 f"A step requests {charge_text(shared, cost)}, but only "
-                f"{charge_text(shared, available)} of this release's budget is left. Nothing was "
+                f"{charge_text(shared, available, up=False)} of this release's budget is left. Nothing was "
                 "drawn. Divide the budget among the steps."
             )
         number = len(state.charges) + 1

@@ -393,7 +393,7 @@ class Nested:
     """Queries within consecutive blocks of cells, and on the block sums.
 
     The rows are the queries within each block, block by block, and then the queries on the block
-        sums.
+    sums.
 
     Args:
         inner: the queries over the cells of a block, for every block but the last.

@@ -466,11 +466,11 @@ class Engine:
 def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     """Return the query with a column ``wi`` for each measure of units (E12).
 
-        The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
-    other rows. The query must have flagged rows inside the domain. In each cell, the row with the first
-    turn represents the unit; if values are added up, this row is chosen among the rows that have a
-    value. ``max_per_cell`` limits the number of these rows in each of its cells, and ``max_rows``
-        limits their number in all cells; the rows are chosen by their turns.
+    The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
+    other rows. The query must have flagged rows inside the domain. In each cell, the row with the
+    first turn represents the unit; if values are added up, this row is chosen among the rows that
+    have a value. ``max_per_cell`` limits the number of these rows in each of its cells, and
+    ``max_rows`` limits their number in all cells; the rows are chosen by their turns.
     """
     turns: list[str | Expression] = [*_missing(request), "hashed", "place"]
     for number, measure in enumerate(request.sums.values()):

@@ -77,7 +77,7 @@ _FOREIGN_FILE = (
 )
 _OTHER_ENDING = (
     "files without a line of names must have one ending, because nothing else shows that they "
-    "belong together; {path!r} means {first!r} and {second!r}. Name the files of one ending, as "
+    "belong together; {path!r} has {first!r} and {second!r}. Name the files of one ending, as "
     "in '*.csv', or move the others away."
 )
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
@@ -424,8 +424,8 @@ class Joined:
 def list_joins(source: Any) -> tuple[Joined, ...]:
     """Return the joins of a source in the order in which its tables are joined.
 
-    >>> visits = ln.Joined("visits.csv", "patients.csv", on="patient_id")
-    >>> [join.key for join in list_joins(ln.Joined(visits, "regions.csv", on={"home": "id"}, public=True))]
+    >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
+    >>> [join.second_key for join in list_joins(Joined(visits, "regions.csv", on={"home": "id"}, public=True))]
     ['patient_id', 'id']
     >>> list_joins("visits.csv")
     ()
@@ -440,8 +440,8 @@ def list_joins(source: Any) -> tuple[Joined, ...]:
 def private_tables(source: Any) -> tuple[Any, ...]:
     """Return the tables of a source whose rows are protected, the first table first.
 
-    >>> visits = ln.Joined("visits.csv", "patients.csv", on="patient_id")
-    >>> private_tables(ln.Joined(visits, "regions.csv", on="home", public=True))
+    >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
+    >>> private_tables(Joined(visits, "regions.csv", on="home", public=True))
     ('visits.csv', 'patients.csv')
     """
     joins = list_joins(source)
@@ -555,7 +555,7 @@ def check_files_without_names(
     that are compressed by gzip have the ending before ``.gz``.
 
     Args:
-        path: that means these files.
+        path: the path or pattern that means these files.
         files: all of them, in order.
         layout: of CSV files; None if none is given.
 

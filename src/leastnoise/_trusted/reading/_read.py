@@ -800,22 +800,22 @@ class UnitRows:
         # a cell of missing values too: tables without the attribute have its total
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
-        is_eligible_row = self._chosen(name, measure, is_eligible, missing)
+        is_chosen = self._chosen(name, measure, is_eligible, missing)
         cells = [self.cells[name] for name in measure.attributes]
         units = self._units_of_rows()
         totals = units.totals(self.inside, cells, row_amounts)
         clipped = np.clip(totals, measure.low_units, measure.high_units)
-        amounts: IntArray = np.where(is_eligible_row, clipped, 0)
+        amounts: IntArray = np.where(is_chosen, clipped, 0)
         cut = units.cut_amount(
             self.inside,
             cells,
             totals,
             amounts,
-            chosen=is_eligible_row,
+            chosen=is_chosen,
             published=is_eligible,
             most=cut_limit(measure.largest),
         )
-        return is_eligible_row, amounts, cut
+        return is_chosen, amounts, cut
 
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
@@ -995,7 +995,7 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     """Return an opened source for `read`; no row has been read.
 
-    None of its rows is read. Of joined tables, an engine joins only the requested columns; None for
+    Of joined tables, an engine joins only the requested columns; None for
     all.
     """
     # the libraries that read are imported when something is read: the command line starts without
