@@ -168,7 +168,8 @@ def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
 
 
-_MARGINS = (
+# Rounding can leave the cost a little above the budget; then all noise is scaled up by a factor.
+_NOISE_FACTORS = (
     Fraction(1),
     1 + Fraction(1, 2**40),
     1 + Fraction(1, 2**20),
@@ -240,12 +241,10 @@ def fit_noise_scales(
         grid = _gaussian_grid(
             min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
         )
-    # Rounding can leave the cost a little above the budget. Then all noise is made larger by 2^-40,
-    # by 2^-20 or at last by 2^-12.
-    for margin in _MARGINS:
+    for noise_factor in _NOISE_FACTORS:
         scales = {
             kind: _sampler_scale(
-                ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]
+                ratios[kind[0]] * factor * noise_factor, kind[1], grid, contrasts=kind[2]
             )
             for kind in distinct
         }

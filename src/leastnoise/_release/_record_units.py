@@ -172,8 +172,8 @@ def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray
         has_room = numbers < high if missing > 0 else numbers > low
         candidates = np.flatnonzero(has_room)
         gains = step * (targets - numbers)[candidates]
-        units = candidates[np.argsort(-gains, kind="stable")[: abs(missing)]]
-        numbers[units] += step
+        changed = candidates[np.argsort(-gains, kind="stable")[: abs(missing)]]
+        numbers[changed] += step
     return numbers
 
 
@@ -200,8 +200,8 @@ def group_rows_by_size(
         impossible: a function that returns which rows are impossible.
         random: the random source that decides which rows form a unit.
     """
+    row_positions = []
     unit_numbers = []
-    numbers = []
     units = 0
     for size in np.unique(sizes):
         rows = random.permutation(np.flatnonzero(sizes == size))
@@ -211,11 +211,15 @@ def group_rows_by_size(
         # spread over all rows, so that each is repeated or left out equally often
         positions = (np.arange(needed * rows_of_unit) + 0.5) * (len(rows) / (needed * rows_of_unit))
         rows = rows[positions.astype(np.int64)]
-        unit_numbers.append(rows)
-        numbers.append(units + np.arange(len(rows)) // rows_of_unit)
+        row_positions.append(rows)
+        unit_numbers.append(units + np.arange(len(rows)) // rows_of_unit)
         units += needed
     return _share_values(
-        codes[np.concatenate(unit_numbers)], np.concatenate(numbers), shared, impossible, random
+        codes[np.concatenate(row_positions)],
+        np.concatenate(unit_numbers),
+        shared,
+        impossible,
+        random,
     )
 
 
