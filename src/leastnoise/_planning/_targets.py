@@ -9,7 +9,7 @@ minimise in place of the total squared error. Public: no data is seen.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -614,9 +614,37 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
         if guess == size:
             break
         size = guess
-    while scaled(size)[1] > 1:
-        size += _step(size)
+    if scaled(size)[1] > 1:
+        size = _least_size_above(size, lambda number: scaled(number)[1] <= 1)
     return scaled(size)[0]
+
+
+def _least_size_above(size: Fraction, meets_goals: Callable[[Fraction], bool]) -> Fraction:
+    """Return the least size of four digits above a size with which the goals are met.
+
+    Usually the next size is enough. If noise hides a statistic, much larger sizes can be needed, so
+    the steps double, and bisection follows.
+
+    Raises:
+        InputError: no size up to the largest budget meets the goals.
+    """
+    low = size
+    step = _step(size)
+    high = size + step
+    while not meets_goals(high):
+        if high > _MOST_BUDGET:
+            raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
+        low = high
+        step *= 2
+        high = _round_up_size(float(high + step))
+    while True:
+        middle = _round_up_size(float(low + high) / 2)
+        if middle in {low, high}:
+            return high
+        if meets_goals(middle):
+            high = middle
+        else:
+            low = middle
 
 
 def _budget_factor(ratio: float, privacy: Privacy) -> float:
