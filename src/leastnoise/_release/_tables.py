@@ -457,9 +457,12 @@ class Table(ResultTable):
         keys_of_table = self.product.keys
         if catalogue is not None:
             keys_of_table = key_headings(self.product.along, catalogue)
+        labels_of_keys = display_labels(
+            self.labels, self.attributes, self.code_texts, typeset=catalogue is not None
+        )
         names_of_keys = [
             [_name_cell(name, label) for label in labels]
-            for name, labels in zip(keys_of_table, self.display_labels, strict=True)
+            for name, labels in zip(keys_of_table, labels_of_keys, strict=True)
         ]
         return [", ".join(names) for names in itertools.product(*names_of_keys)]
 

@@ -321,15 +321,18 @@ _WIDEST_SHARE = 0.5  # a longer interval of a share says nothing
 
 
 def display_labels(
-    labels: Labels, names: Sequence[str], texts: CodeTexts
+    labels: Labels, names: Sequence[str], texts: CodeTexts, *, typeset: bool = True
 ) -> tuple[tuple[str, ...], ...]:
     """Return the display labels of the codes along some attributes.
 
-    The code is appended if several codes share a label.
+    The code is appended if several codes share a label. With ``typeset``, ranges have a dash;
+    otherwise they stay as in files.
     """
     labels_by_key = []
     for codes, name in zip_longest(labels, names):
-        shown = tuple(map(_typeset_range, map(str, codes)))
+        shown = tuple(map(str, codes))
+        if typeset:
+            shown = tuple(map(_typeset_range, shown))
         texts_of_codes = texts.get(str(name), {})
         if texts_of_codes:
             shown = _replace_codes(shown, texts_of_codes)
