@@ -13,6 +13,7 @@ from leastnoise._spec import parse_spec
 from leastnoise._studio import (
     PlanningState,
     change_draft,
+    combine_languages,
     draft_from_text,
     format_spec,
     rescale_plan,
@@ -20,7 +21,6 @@ from leastnoise._studio import (
     state_json,
     table_margins,
 )
-from leastnoise._studio._publication_fields import combine_languages
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 

@@ -21,4 +21,5 @@ from leastnoise._studio._planning import (
     state_json,
     table_margins,
 )
+from leastnoise._studio._publication_fields import combine_languages
 from leastnoise._studio._server import Studio
